@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What leaveout raises and warns with, beyond ValueError and TypeError."""
+
+
+class LeaveoutError(Exception):
+    """Base class of the errors that only leaveout raises."""
+
+
+class LeaveoutWarning(UserWarning):
+    """Base class of the warnings that only leaveout gives."""
+
+
+class CertificateWarning(LeaveoutWarning):
+    """A number was returned whose accuracy could not be proved."""
+
+
+class SingletonClassWarning(LeaveoutWarning):
+    """A class has one member: leaving it out leaves no such class."""
