@@ -62,7 +62,7 @@ def test_global_random_state_is_used_for_none(make):
 @pytest.mark.parametrize("n_samples", [0, -1, 2.5, True, "ten"])
 def test_wrong_n_samples(make, n_samples):
     with pytest.raises(
-        ValueError, match="n_samples must be a whole number.*at least 1"
+        ValueError, match=r"n_samples must be a whole number.*at least 1"
     ):
         make(n_samples)
 
