@@ -71,8 +71,8 @@ def make_ringnorm(
     """Draw a narrow Gaussian class inside a wide one.
 
     Class 0 has mean 0 and covariance 4 I; class 1 has mean (a, ..., a) with
-    a = 1 / sqrt(n_features) and covariance I. The best rule is a sphere. With 20 features
-    the Bayes error is 0.0150.
+    a = 1 / sqrt(n_features) and covariance I. The best rule is a sphere. With 20
+    features the Bayes error is 0.0150.
 
     Parameters
     ----------
