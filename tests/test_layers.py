@@ -53,7 +53,9 @@ def test_sources_are_found():
     assert {"data", "kernel", "solve"} <= {layer_of(path) for path in SOURCES}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize(
+    "path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE))
+)
 def test_imports_go_leftwards(path):
     layer = layer_of(path)
     assert imported_layers(path) - {layer} <= MAY_IMPORT[layer]

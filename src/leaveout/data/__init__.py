@@ -11,6 +11,7 @@ from leaveout.data._make import (
     make_twonorm,
     make_waveform,
 )
+from leaveout.data._read import read_csv
 
 __all__ = [
     "Dataset",
@@ -22,4 +23,5 @@ __all__ = [
     "make_ringnorm",
     "make_twonorm",
     "make_waveform",
+    "read_csv",
 ]
