@@ -1,7 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernel: from features to a Gram matrix and a Problem. Imports data only."""
 
-from leaveout.kernel._functions import gram_matrix
+from leaveout.kernel._definite import is_psd, may_be_indefinite, smallest_eigenvalue
+from leaveout.kernel._functions import (
+    KERNELS,
+    check_gram,
+    gram_matrix,
+    resolve_gamma,
+)
 from leaveout.kernel._problem import Problem
+from leaveout.kernel._symmetry import first_equal_rows
 
-__all__ = ["Problem", "gram_matrix"]
+__all__ = [
+    "KERNELS",
+    "Problem",
+    "check_gram",
+    "first_equal_rows",
+    "gram_matrix",
+    "is_psd",
+    "may_be_indefinite",
+    "resolve_gamma",
+    "smallest_eigenvalue",
+]
