@@ -19,8 +19,11 @@ from scipy.linalg.cython_blas cimport daxpy, ddot, dtrsv
 from scipy.linalg.cython_lapack cimport dpstrf
 
 # A point whose squared distance to the affine hull of M is below this share of its
-# squared norm counts as dependent on M: rounding of the factor is of that size.
-cdef double SINGULAR = 1e-12
+# squared norm counts as dependent on M: rounding of the factor is of that size. Not
+# larger: smooth kernels with large C need nearly dependent points to be optimal.
+cdef double SINGULAR = 1e-14
+# A free beta this close to its bound, relative to the box, is on it.
+cdef double AT_BOUND = 1e-13
 
 
 cdef struct ActiveSet:
@@ -37,6 +40,7 @@ cdef struct ActiveSet:
     double* u               # work, L^-1 1
     double* v               # work, L^-1 F_M and the step on M
     double* moved           # change of beta that F does not know yet
+    double* F_M             # work, F of the members on the way to b
     Py_ssize_t* M
     Py_ssize_t* place       # place[i] = position of i in M, or -1
     double shift            # c
@@ -183,10 +187,12 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
     cdef Py_ssize_t k, i, block
     cdef double b = 0.0, t, t_min, uu
     cdef int m, one = 1
+    for k in range(s.m):
+        s.F_M[s.M[k]] = s.F[s.M[k]]
     while s.m > 0:
         m = <int>s.m
         for k in range(s.m):
-            s.v[k] = s.F[s.M[k]]
+            s.v[k] = s.F_M[s.M[k]]
         solve_lower(s, s.v)
         if s.intercept:
             for k in range(s.m):
@@ -208,8 +214,10 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
             i = s.M[k]
             s.beta[i] += t_min * s.v[k]
             s.moved[i] += t_min * s.v[k]
-            s.F[i] += t_min * (b - s.F[i])
+            s.F_M[i] += t_min * (b - s.F_M[i])
         n_steps[0] += 1
+        if block < 0:
+            block = member_at_bound(s)
         if block < 0:
             return b
         snap(s, s.M[block])
@@ -217,20 +225,31 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
     return b
 
 
-cdef void refresh(ActiveSet* s) noexcept nogil:
-    """F -= K moved for the points outside M; F_M is known. Clears moved."""
+cdef Py_ssize_t member_at_bound(ActiveSet* s) noexcept nogil:
+    """Position in M of an index that sits on its bound, or -1."""
+    cdef Py_ssize_t k, i
+    cdef double width
+    for k in range(s.m):
+        i = s.M[k]
+        width = AT_BOUND * (s.upper[i] - s.lower[i])
+        if s.beta[i] - s.lower[i] <= width or s.upper[i] - s.beta[i] <= width:
+            return k
+    return -1
+
+
+cdef double refresh(ActiveSet* s, double b) noexcept nogil:
+    """F -= K moved; clear moved. Return max |F_M - b|, the error of the last step on M."""
     cdef Py_ssize_t i, k
     cdef int n = <int>s.n, one = 1
-    cdef double minus
-    for k in range(s.m):
-        s.u[k] = s.F[s.M[k]]
+    cdef double minus, worst = 0.0
     for i in range(s.n):
         if s.moved[i] != 0.0:
             minus = -s.moved[i]
             daxpy(&n, &minus, <double*>(s.K + i * s.n), &one, s.F, &one)
             s.moved[i] = 0.0
     for k in range(s.m):
-        s.F[s.M[k]] = s.u[k]
+        worst = max(worst, fabs(s.F[s.M[k]] - b))
+    return worst
 
 
 cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
@@ -320,7 +339,7 @@ def run_active_set(
 ):
     """Run to the optimum. Return (size of M, b, steps, worst violation left)."""
     cdef ActiveSet s
-    cdef Py_ssize_t n = beta.shape[0], steps = 0, entered, i, up, down
+    cdef Py_ssize_t n = beta.shape[0], steps = 0, entered, i, up, down, n_again
     cdef double b = 0.0, worst = 0.0, threshold
     s.n = n
     s.ld = n
@@ -335,6 +354,7 @@ def run_active_set(
     s.u = &work[0, 0]
     s.v = &work[1, 0]
     s.moved = &work[2, 0]
+    s.F_M = &work[3, 0]
     s.M = &members[0]
     s.place = &place[0]
     s.shift = shift if intercept else 0.0
@@ -347,7 +367,11 @@ def run_active_set(
             factor_start(&s, n_members, &work[4, 0], &pivots[0])
         while True:
             b = climb(&s, &steps)
-            refresh(&s)
+            # A nearly singular factor makes the step inexact: climb again with true F.
+            n_again = 0
+            while refresh(&s, b) > tol and n_again < 5:
+                b = climb(&s, &steps)
+                n_again += 1
             if intercept and s.m == 0:
                 # No free point: any b of an interval will do, if there is one.
                 worst = bracket(&s, &up, &down)
