@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Independent truth for the tests: interior-point QPs and LIBSVM, none of our own code.
+
+The problem, for n points with Gram matrix K, signs y and boxes C::
+
+    min_{w,b}  1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i (<w, phi_i> + b))
+
+b is free with ``fit_intercept=True`` and 0 otherwise. Everything here is slow and
+obvious. `svc_clarabel` is the reference: an interior-point solution, polished on its
+active set, that returns how optimal it is. `svc_libsvm` is a second opinion whose
+accuracy ends near 1e-6, since LIBSVM keeps kernel values in single precision.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import clarabel
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A solved SVM: signed coefficients beta = y alpha, g = K beta, all optimal b."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    g: np.ndarray
+    b_low: float
+    b_high: float
+    objective: float
+    gap: float
+    kkt: float
+
+    @property
+    def b(self) -> float:
+        """Midpoint of the interval of b, or its finite end."""
+        return midpoint(self.b_low, self.b_high)
+
+    @property
+    def f(self) -> np.ndarray:
+        """Decision values on the training points, at the midpoint."""
+        return self.g + self.b
+
+
+@dataclass(frozen=True)
+class LooIntervals:
+    """What leaving out each row gives: the interval of y_r f(x_r) and its flags."""
+
+    low: np.ndarray
+    high: np.ndarray
+    value: np.ndarray
+    kkt: np.ndarray
+
+    @property
+    def correct(self) -> np.ndarray:
+        return self.low > 0
+
+    @property
+    def error(self) -> np.ndarray:
+        return self.high < 0
+
+    @property
+    def ambiguous(self) -> np.ndarray:
+        return ~self.correct & ~self.error
+
+
+def gap_rounding(K, C, beta, objective):
+    """Relative gap that rounding alone can leave: f is known to a few eps of its terms.
+
+    The hinge multiplies that by C: with C = 1e6 a perfect solution shows 1e-9.
+    """
+    terms = np.maximum(1, np.abs(K) @ np.abs(beta))
+    return 4 * np.finfo(float).eps * (C @ terms) / max(1.0, objective)
+
+
+def midpoint(low, high):
+    """(low + high) / 2; the finite end if the other is infinite; 0 if both are."""
+    if np.isinf(low) and np.isinf(high):
+        return 0.0
+    if np.isinf(low) or np.isinf(high):
+        return high if np.isinf(low) else low
+    return low + 0.5 * (high - low)
+
+
+def intercept_interval(g, y, C):
+    """Return all b that minimise sum_i C_i max(0, 1 - y_i (g_i + b)).
+
+    The weighted median of the breakpoints y_i - g_i: it needs no dual variables, so an
+    alpha that is almost at its bound cannot spoil it.
+    """
+    order = np.argsort(y - g, kind="stable")
+    breakpoints = (y - g)[order]
+    cumulated = np.cumsum(C[order])
+    positive, slack = C[y > 0].sum(), 1e-12 * C.sum()
+    reached = cumulated >= positive - slack
+    passed = cumulated > positive + slack
+    low = breakpoints[np.argmax(reached)] if positive > 0 else -np.inf
+    high = breakpoints[np.argmax(passed)] if passed.any() else np.inf
+    return low, high
+
+
+def certificate(K, y, C, beta, b):
+    """Return (primal value, relative duality gap, KKT residual) of beta and b.
+
+    The residual of point i is relative to max(1, sum_j |beta_j K_ij|); beta must keep
+    its box to the last bit, so nothing hides behind a tolerance on the bounds.
+    """
+    g, alpha = K @ beta, y * beta
+    assert (alpha >= 0).all()
+    assert (alpha <= C).all()
+    slack = 1 - y * (g + b)
+    primal = 0.5 * beta @ g + C @ np.maximum(0, slack)
+    gap = (primal - (alpha.sum() - 0.5 * beta @ g)) / max(1.0, primal)
+    too_small = np.where(alpha < C, slack, 0)  # h < 1 though alpha could still grow
+    too_large = np.where(alpha > 0, -slack, 0)  # h > 1 though alpha could still shrink
+    violation = np.maximum(0, np.maximum(too_small, too_large))
+    return primal, gap, np.max(violation / np.maximum(1, np.abs(K) @ np.abs(beta)))
+
+
+def svc_clarabel(K, y, C, fit_intercept=True):
+    """Solve the dual by an interior point, then polish it on its active set.
+
+    With K = L L^T the dual reads ``min 1/2 ||v||^2 - sum alpha`` with v = L^T beta,
+    which is well posed for a singular K too. The interior point ends at the centre of
+    the optimal face; among it and its polished versions the one with the smallest KKT
+    residual is returned. Look at ``gap`` and ``kkt`` before trusting anything else.
+    """
+    K, y, C = (np.asarray(a, dtype=np.float64) for a in (K, y, C))
+    if fit_intercept and abs(y.sum()) == len(y):  # one class: w = 0, b beyond the label
+        return _optimum(K, y, C, np.zeros(len(y)), True)
+    best, scale = None, C.max()
+    for _ in range(3):
+        alpha = _interior_point(K, y, C, fit_intercept, scale)
+        for candidate in (alpha, *_polished(K, y, C, alpha, fit_intercept)):
+            optimum = _optimum(K, y, C, candidate, fit_intercept)
+            if best is None or optimum.kkt < best.kkt:
+                best = optimum
+        if best.kkt < 1e-11:
+            break
+        scale = max(alpha.max(), 1e-6 * scale)  # again, in units of the largest alpha
+    return best
+
+
+def _optimum(K, y, C, alpha, fit_intercept):
+    """Everything that follows from alpha."""
+    beta = y * alpha
+    g = K @ beta
+    low, high = intercept_interval(g, y, C) if fit_intercept else (0.0, 0.0)
+    primal, gap, kkt = certificate(K, y, C, beta, midpoint(low, high))
+    balance = abs(beta.sum()) / C.max() if fit_intercept else 0.0
+    return Optimum(alpha, beta, g, low, high, primal, gap, max(kkt, balance))
+
+
+def _interior_point(K, y, C, fit_intercept, scale):
+    """Return the dual alpha; clarabel sees alpha / scale and v / scale."""
+    n = len(y)
+    eigenvalues, vectors = np.linalg.eigh(K)
+    keep = eigenvalues > 1e-15 * max(eigenvalues[-1], 1e-300)
+    L = vectors[:, keep] * np.sqrt(eigenvalues[keep])
+    rank = L.shape[1]
+    equalities = [np.hstack([L.T * y, -np.eye(rank)])]
+    if fit_intercept:
+        equalities.append(np.hstack([y, np.zeros(rank)])[None, :])
+    box = sparse.hstack([sparse.eye_array(n), sparse.csc_array((n, rank))])
+    A = sparse.vstack([sparse.csc_array(np.vstack(equalities)), box, -box])
+    n_equal = A.shape[0] - 2 * n
+    bounds = np.concatenate([np.zeros(n_equal), C / scale, np.zeros(n)])
+    P = sparse.block_diag([sparse.csc_array((n, n)), scale * sparse.eye_array(rank)])
+    q = np.concatenate([-np.ones(n), np.zeros(rank)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-13
+    cones = [clarabel.ZeroConeT(n_equal), clarabel.NonnegativeConeT(2 * n)]
+    P, A = sparse.csc_matrix(P), sparse.csc_matrix(A)
+    solution = clarabel.DefaultSolver(P, q, A, bounds, cones, settings).solve()
+    return np.clip(scale * np.asarray(solution.x[:n]), 0, C)
+
+
+def _polished(K, y, C, alpha, fit_intercept, rounds=30):
+    """Yield alphas from active-set steps that start at the interior point.
+
+    Each round solves h = 1 on the free points (least squares: the smallest change of
+    the free alphas, so a singular K does no harm), then moves the points that break a
+    bound or the sign of their slack.
+    """
+    beta = y * alpha
+    low, high = intercept_interval(K @ beta, y, C) if fit_intercept else (0.0, 0.0)
+    slack = 1 - y * (K @ beta + midpoint(low, high))
+    for share in (1.0, 1e-2, 1e-4, 1e-6):
+        at_zero = (slack < 0) & (alpha / C < -slack * share)
+        at_C = (slack > 0) & (1 - alpha / C < slack * share)
+        yield from _active_set(K, y, C, alpha, at_zero, at_C, fit_intercept, rounds)
+
+
+def _active_set(K, y, C, alpha, at_zero, at_C, fit_intercept, rounds):
+    seen = set()
+    for _ in range(rounds):
+        key = (at_zero.tobytes(), at_C.tobytes())
+        if key in seen:
+            return
+        seen.add(key)
+        free = ~at_zero & ~at_C
+        start = np.where(at_zero, 0, np.where(at_C, C, alpha))
+        beta, b = _solve_free(K, y, start, free, fit_intercept)
+        trial = np.where(free, y * beta, start)
+        yield np.clip(trial, 0, C)
+        if b is None:  # no free point: nothing to move by
+            return
+        h = y * (K @ (y * trial) + b)
+        eps = 1e-13 * np.maximum(1, np.abs(K) @ np.abs(trial))
+        at_zero = (at_zero & (h >= 1 - eps)) | (free & (trial <= 0))
+        at_C = (at_C & (h <= 1 + eps)) | (free & (trial >= C))
+
+
+def _solve_free(K, y, alpha, free, fit_intercept):
+    """beta and b with h = 1 on the free points, the free beta changed the least."""
+    beta = y * alpha
+    if not free.any():
+        return beta, None
+    m = int(free.sum())
+    system = K[np.ix_(free, free)]
+    residual = (y - K @ beta)[free]
+    if fit_intercept:
+        system = np.block(
+            [[system, np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]]
+        )
+        residual = np.append(residual, -beta.sum())
+    step = np.linalg.lstsq(system, residual, rcond=1e-14)[0]
+    beta = beta.copy()
+    beta[free] += step[:m]
+    return beta, (step[m] if fit_intercept else 0.0)
+
+
+def svc_libsvm(K, y, C, fit_intercept=True, tol=1e-10, max_iter=5_000_000):
+    """Solve by scikit-learn's SVC on the precomputed kernel, always with intercept.
+
+    Returns (beta, b, f, converged): f are the decision values on the training points.
+    """
+    if not fit_intercept:
+        raise ValueError("LIBSVM has no machine without intercept")
+    machine = SVC(
+        kernel="precomputed", C=1.0, tol=tol, max_iter=max_iter, cache_size=50
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(K, y, sample_weight=C)
+    beta = np.zeros(len(y))
+    beta[machine.support_] = machine.dual_coef_[0]
+    b = float(machine.intercept_[0])
+    return beta, b, K @ beta + b, machine.fit_status_ == 0
+
+
+def loo_intervals(K, y, C, fit_intercept=True, rows=None):
+    """Leave out each of the rows, solve anew and return the intervals of y_r f(x_r).
+
+    A row that is alone in its class leaves one class behind: with an intercept the
+    interval is (-inf, -1], a definite error. A margin of exactly 0 at an end counts as
+    ambiguous.
+    """
+    rows = np.arange(len(y)) if rows is None else np.asarray(rows)
+    found = [_left_out(K, y, C, fit_intercept, r) for r in rows]
+    return LooIntervals(*(np.array(column) for column in zip(*found, strict=True)))
+
+
+def _left_out(K, y, C, fit_intercept, r):
+    """(low, high, value, kkt) of one row."""
+    others = np.delete(np.arange(len(y)), r)
+    fit = svc_clarabel(K[np.ix_(others, others)], y[others], C[others], fit_intercept)
+    g = K[r, others] @ fit.beta
+    low, high = sorted(y[r] * (g + b) for b in (fit.b_low, fit.b_high))
+    return low, high, midpoint(low, high), fit.kkt
