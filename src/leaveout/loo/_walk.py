@@ -27,7 +27,7 @@ from leaveout.loo._result import (
     MachineLoo,
 )
 from leaveout.loo._tableau import Tableau, build_tableau
-from leaveout.loo._walk_fast import Status, run_walks
+from leaveout.loo._walk_fast import Status, run_walks, work_shape
 from leaveout.run import map_chunks
 from leaveout.solve import Solution, intercept_range_without, solve_svc
 
@@ -261,7 +261,7 @@ def _run_round(
             K, problem.y, problem.C, solution.beta, solution.decision_values,
             solution.state, problem.fit_intercept, columns.rows, columns.where,
             probe, K_probe, scale, 1e-13 * scale, mine, state.labels_only,
-            8 * capacity, np.empty((5 + capacity, n)), np.empty(n, dtype=np.int8),
+            8 * capacity, np.empty(work_shape(n, capacity)),
             np.empty(capacity, dtype=np.intp), *own_values, own_status, *own_numbers,
         )  # fmt: skip
         values[:, part], status[part] = own_values, own_status

@@ -16,10 +16,68 @@ pivoted on and applies them to the next column it needs (product form):
     pivot p, column X, element d = X_p:   c -= X * (c_p / d),   c_p = -c_p / d
 """
 
-from libc.math cimport fabs
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport daxpy, ddot
 
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+    #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
+    #else
+    #define WIDEST
+    #endif
+
+    #define BLOCK 32
+
+    /* How many of BLOCK quantities would leave [low, high] within a step; a plain sum of
+       comparisons, which compilers turn into vector code. */
+    WIDEST static int count_hits(
+        const double *c, const double *x, const double *low, const double *high,
+        double sign, double step)
+    {
+        long hits = 0;
+        for (int i = 0; i < BLOCK; i++) {
+            double rate = sign * c[i];
+            double size = rate > 0.0 ? rate : -rate;
+            double room = rate > 0.0 ? high[i] - x[i] : x[i] - low[i];
+            hits += size * step >= room;
+        }
+        return (int)hits;
+    }
+
+    /* beta and f of all samples from x, the fixed quantities and who is on the margin. */
+    WIDEST static void split(
+        long n, const double *x, const double *fixed, const double *on,
+        double *beta, double *f)
+    {
+        for (long i = 0; i < n; i++) {
+            beta[i] = on[i] > 0.5 ? x[i] : fixed[i];
+            f[i] = on[i] > 0.5 ? fixed[i] : x[i];
+        }
+    }
+
+    /* How many quantities are outside their range by more than a tolerance. */
+    WIDEST static long count_outside(
+        long n, const double *x, const double *low, const double *high,
+        const double *on, const double *C, double tol)
+    {
+        long outside = 0;
+        for (long i = 0; i < n; i++) {
+            double slack = on[i] > 0.5 ? tol * C[i] : tol;
+            outside += (x[i] < low[i] - slack) + (x[i] > high[i] + slack);
+        }
+        return outside;
+    }
+    """
+    int count_hits(const double*, const double*, const double*, const double*,
+                   double, double) noexcept nogil
+    void split(long, const double*, const double*, const double*,
+               double*, double*) noexcept nogil
+    long count_outside(long, const double*, const double*, const double*,
+                       const double*, const double*, double) noexcept nogil
+    enum:
+        BLOCK
 
 cdef double FAR = 1e300
 # A range is left only by more than this, relative to the unit margin and to the box.
@@ -27,6 +85,15 @@ cdef double SLACK = 1e-12
 # alpha_r below this share of C_r is zero: decided before the rule for an empty margin,
 # else rounding there turns an ambiguous point into an error (docs/method/walk).
 cdef double ARRIVED = 1e-10
+
+# Rows of work before the pivot columns.
+cdef Py_ssize_t N_WORK_ROWS = 13
+
+
+def work_shape(Py_ssize_t n, Py_ssize_t capacity):
+    """Shape of the work array of run_walks."""
+    return N_WORK_ROWS + capacity, (n + BLOCK - 1) // BLOCK * BLOCK
+
 
 cpdef enum Status:
     DONE = 0            # the end was reached and checked
@@ -39,6 +106,7 @@ cpdef enum Status:
 
 cdef struct Walk:
     Py_ssize_t n
+    Py_ssize_t padded       # n rounded up to whole blocks
     Py_ssize_t r
     Py_ssize_t m            # size of M
     Py_ssize_t base         # -1: shared tableau; else M was {base} at the first pivot
@@ -54,8 +122,9 @@ cdef struct Walk:
     double* low
     double* high
     double* c               # column r of the current tableau
-    char* state             # 0 outside, 1 on the margin, 2 bounded
-    double* X               # (capacity, n) pivot columns
+    double* on              # 1 on the margin, else 0
+    double* fixed           # beta of those not on the margin, y of those on it
+    double* X               # (capacity, padded) pivot columns
     Py_ssize_t* pivot       # (capacity,) pivot indices
     double noise            # rates of f below this are rounding
     double scale            # typical K_ii
@@ -63,27 +132,42 @@ cdef struct Walk:
     bint intercept
 
 
-cdef inline double bound_value(Walk* w, Py_ssize_t i) noexcept nogil:
-    """beta_i of a point that is outside or bounded."""
-    return w.C[i] * w.y[i] if w.state[i] == 2 else 0.0
-
-
-cdef inline void set_range(Walk* w, Py_ssize_t i) noexcept nogil:
-    """Range of x_i by the side i is on."""
-    if w.state[i] == 1:
-        w.low[i] = 0.0 if w.y[i] > 0 else -w.C[i]
-        w.high[i] = w.C[i] if w.y[i] > 0 else 0.0
-    elif (w.state[i] == 0) == (w.y[i] > 0):
-        w.low[i] = w.y[i]
-        w.high[i] = FAR
+cdef inline void set_range(
+    double y, double C, bint on_margin, double beta, double* low, double* high,
+) noexcept nogil:
+    """Range of x_i by the side i is on; beta is 0 or y C if not on the margin."""
+    if on_margin:
+        low[0] = 0.0 if y > 0 else -C
+        high[0] = C if y > 0 else 0.0
+    elif (beta == 0.0) == (y > 0):
+        low[0] = y
+        high[0] = FAR
     else:
-        w.low[i] = -FAR
-        w.high[i] = w.y[i]
+        low[0] = -FAR
+        high[0] = y
+
+
+cdef inline void leave_margin(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
+    """p has reached a bound of its box: beta_p stays there, f_p is free to move."""
+    w.fixed[p] = w.high[p] if at_high else w.low[p]
+    w.x[p] = w.y[p]
+    w.on[p] = 0.0
+    w.m -= 1
+    set_range(w.y[p], w.C[p], False, w.fixed[p], &w.low[p], &w.high[p])
+
+
+cdef inline void enter_margin(Walk* w, Py_ssize_t p) noexcept nogil:
+    """f_p has reached y_p: it stays there, beta_p is free to move."""
+    w.x[p] = w.fixed[p]
+    w.fixed[p] = w.y[p]
+    w.on[p] = 1.0
+    w.m += 1
+    set_range(w.y[p], w.C[p], True, 0.0, &w.low[p], &w.high[p])
 
 
 cdef void apply_pivot(Walk* w, double* col, Py_ssize_t q) noexcept nogil:
     """Bring a column over pivot q."""
-    cdef double* X = w.X + q * w.n
+    cdef double* X = w.X + q * w.padded
     cdef Py_ssize_t p = w.pivot[q]
     cdef double share = col[p] / X[p], minus = -share
     cdef int n = <int>w.n, one = 1
@@ -104,9 +188,9 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
         q -= 1
     if q >= 0:
         # j was pivoted itself: its column then became X / d, with 1 / d on the diagonal.
-        d = 1.0 / w.X[q * w.n + j]
+        d = 1.0 / w.X[q * w.padded + j]
         for i in range(w.n):
-            col[i] = w.X[q * w.n + i] * d
+            col[i] = w.X[q * w.padded + i] * d
         col[j] = d
         first = q + 1
     elif w.base < 0:
@@ -136,7 +220,7 @@ cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
     cdef double* X
     if w.n_pivots >= w.capacity:
         return TOO_LONG
-    X = w.X + w.n_pivots * w.n
+    X = w.X + w.n_pivots * w.padded
     if not load_column(w, p, X):
         return NEEDS_COLUMN
     # The pivot is a squared distance (entering) or its inverse (leaving): positive.
@@ -145,70 +229,68 @@ cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
     w.pivot[w.n_pivots] = p
     w.n_pivots += 1
     apply_pivot(w, w.c, w.n_pivots - 1)
-    if w.state[p] == 1:
-        w.state[p] = 2 if at_high == (w.y[p] > 0) else 0
-        w.x[p] = w.y[p]
-        w.m -= 1
+    if w.on[p] > 0.5:
+        leave_margin(w, p, at_high)
     else:
-        w.x[p] = bound_value(w, p)
-        w.state[p] = 1
-        w.m += 1
-    set_range(w, p)
+        enter_margin(w, p)
     return DONE
 
 
+cdef inline double room_ahead(Walk* w, Py_ssize_t i, double rate) noexcept nogil:
+    """Distance of x_i to the end of its range that it moves to."""
+    return w.high[i] - w.x[i] if rate > 0.0 else w.x[i] - w.low[i]
+
+
+cdef inline bint is_noise(Walk* w, Py_ssize_t i, double rate) noexcept nogil:
+    """Whether a rate is rounding: copies of points on the margin have rate 0."""
+    return fabs(rate) <= (1e-12 if w.on[i] > 0.5 else w.noise)
+
+
 cdef Py_ssize_t next_event(
-    Walk* w, double sign, double remaining, double* step, bint* at_high, bint bland,
+    Walk* w, double sign, double remaining, double* step, bint* at_high, bint lowest,
 ) noexcept nogil:
     """Ratio test: who first reaches an end of its range? Return -1 if nobody does.
 
-    Two passes (Harris 1973): the longest step that violates no range by more than
-    SLACK, then among those who limit it the one with the largest rate, whose pivot is
-    the safest. With bland the lowest index is taken, which cannot cycle.
+    Two passes (Harris 1973): the longest step that leaves no range by more than SLACK,
+    then among those who limit it the one with the largest rate, whose pivot is the
+    safest; or the lowest index, which cannot cycle (Bland 1977). Blocks without a
+    candidate are passed over by vector code.
     """
-    cdef Py_ssize_t i, best = -1
-    cdef double rate, size, room, slack, longest = remaining, best_size = 0.0
-    cdef double f_noise = w.noise, beta_noise = 1e-12
-    for i in range(w.n):
-        rate = sign * w.c[i]
-        room = w.high[i] - w.x[i] if rate > 0 else w.x[i] - w.low[i]
-        if fabs(rate) * longest > room:
-            if w.state[i] == 1:
-                slack = SLACK * w.C[i]
-                if fabs(rate) <= beta_noise:
-                    continue
-            else:
-                slack = SLACK
-                if fabs(rate) <= f_noise:
-                    continue
-            if fabs(rate) * longest > room + slack:
-                longest = (room + slack) / fabs(rate)
-                if longest < 0.0:
-                    longest = 0.0
+    cdef Py_ssize_t i, k, block, best = -1
+    cdef double rate, size, room, longest = remaining, best_size = 0.0
+    for k in range(w.padded // BLOCK):
+        block = k * BLOCK
+        if not count_hits(w.c + block, w.x + block, w.low + block, w.high + block,
+                          sign, longest):
+            continue
+        for i in range(block, block + BLOCK):
+            rate = sign * w.c[i]
+            room = room_ahead(w, i, rate)
+            if fabs(rate) * longest > room and not is_noise(w, i, rate):
+                room += SLACK * w.C[i] if w.on[i] > 0.5 else SLACK
+                if fabs(rate) * longest > room:
+                    longest = room / fabs(rate) if room > 0.0 else 0.0
     if longest >= remaining:
         return -1
-    for i in range(w.n):
-        rate = sign * w.c[i]
-        room = w.high[i] - w.x[i] if rate > 0 else w.x[i] - w.low[i]
-        size = fabs(rate)
-        if room <= size * longest:
-            if w.state[i] == 1:
-                if size <= beta_noise:
-                    continue
-            else:
-                if size <= f_noise:
-                    continue
-                size /= w.scale
-            if size > best_size:
-                best_size = size
-                best = i
-                if bland:
-                    break
+    for k in range(w.padded // BLOCK):
+        block = k * BLOCK
+        if not count_hits(w.c + block, w.x + block, w.low + block, w.high + block,
+                          sign, longest):
+            continue
+        for i in range(block, block + BLOCK):
+            rate = sign * w.c[i]
+            size = fabs(rate)
+            if room_ahead(w, i, rate) <= size * longest and not is_noise(w, i, rate):
+                if w.on[i] < 0.5:
+                    size /= w.scale
+                if size > best_size and not (lowest and best >= 0):
+                    best_size = size
+                    best = i
     if best < 0:
         return -1
     rate = sign * w.c[best]
-    at_high[0] = rate > 0
-    room = w.high[best] - w.x[best] if rate > 0 else w.x[best] - w.low[best]
+    room = room_ahead(w, best, rate)
+    at_high[0] = rate > 0.0
     step[0] = room / fabs(rate) if room > 0.0 else 0.0
     return best
 
@@ -223,7 +305,7 @@ cdef int restore_bias(Walk* w) noexcept nogil:
     for i in range(w.n):
         if i == w.r:
             continue
-        room = w.high[i] - w.x[i] if sign > 0 else w.x[i] - w.low[i]
+        room = room_ahead(w, i, sign)
         if room < least:
             least = room
             j = i
@@ -233,10 +315,7 @@ cdef int restore_bias(Walk* w) noexcept nogil:
         least = 0.0
     for i in range(w.n):
         w.x[i] += sign * least
-    w.x[j] = bound_value(w, j)
-    w.state[j] = 1
-    w.m = 1
-    set_range(w, j)
+    enter_margin(w, j)
     w.base = j
     w.n_pivots = 0
     load_column(w, w.r, w.c)
@@ -271,12 +350,9 @@ cdef int lower_alpha(Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_
         if pivots[0] > max_pivots:
             return TOO_LONG
         standing = standing + 1 if step == 0.0 else 0
-        if w.intercept and w.m == 1 and w.state[p] == 1:
+        if w.intercept and w.m == 1 and w.on[p] > 0.5:
             # The last free point leaves: no pivot, the next round restores the bias.
-            w.state[p] = 2 if at_high == (w.y[p] > 0) else 0
-            w.x[p] = w.y[p]
-            w.m = 0
-            set_range(w, p)
+            leave_margin(w, p, at_high)
             continue
         status = change_side(w, p, at_high)
         if status != DONE:
@@ -284,91 +360,80 @@ cdef int lower_alpha(Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_
     return DONE
 
 
-cdef double member_room(Walk* w, Py_ssize_t i) noexcept nogil:
-    """Distance of a free beta to its nearer bound, relative to its box."""
-    return min(fabs(w.x[i]), w.C[i] - fabs(w.x[i])) / w.C[i]
+cdef Py_ssize_t freest_member(Walk* w, double* share) noexcept nogil:
+    """The point on the margin farthest from its bounds, and how far, relative to its box."""
+    cdef Py_ssize_t i, best = -1
+    cdef double room
+    share[0] = -1.0
+    for i in range(w.n):
+        if w.on[i] > 0.5:
+            room = min(fabs(w.x[i]), w.C[i] - fabs(w.x[i])) / w.C[i]
+            if room > share[0]:
+                share[0] = room
+                best = i
+    return best
 
 
 cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
-    """How far b may go down and up at the end of the walk: nowhere if a point is free.
+    """How far b may go down and up at an end where nobody is free.
 
-    A free point within 1e-9 of a bound counts as being on it.
+    A point on the margin within 1e-9 of a bound of its box counts as being on it.
     """
     cdef Py_ssize_t i
-    cdef double distance
-    cdef bint can_rise, can_fall, positive
-    down[0] = -FAR
-    up[0] = FAR
-    if not w.intercept:
-        down[0] = 0.0
-        up[0] = 0.0
-        return
+    cdef double distance, alpha
+    cdef bint can_rise, can_fall
+    down[0] = -INFINITY
+    up[0] = INFINITY
     for i in range(w.n):
         if i == w.r:
             continue
-        positive = w.y[i] > 0
-        if w.state[i] == 1:
-            distance = 0.0
-            can_rise = w.C[i] - fabs(w.x[i]) > 1e-9 * w.C[i]
-            can_fall = fabs(w.x[i]) > 1e-9 * w.C[i]
-        else:
-            distance = w.y[i] - w.x[i]
-            can_rise = w.state[i] == 0
-            can_fall = not can_rise
-        if (positive and can_rise) or (not positive and can_fall):
+        distance = 0.0 if w.on[i] > 0.5 else w.y[i] - w.x[i]
+        alpha = fabs(w.x[i] if w.on[i] > 0.5 else w.fixed[i])
+        can_rise = w.C[i] - alpha > 1e-9 * w.C[i]
+        can_fall = alpha > 1e-9 * w.C[i]
+        if can_rise if w.y[i] > 0 else can_fall:
             down[0] = max(down[0], distance)
-        if (positive and can_fall) or (not positive and can_rise):
+        if can_fall if w.y[i] > 0 else can_rise:
             up[0] = min(up[0], distance)
     if down[0] > up[0]:
-        # Rounding only: the final check bounds how far they can cross.
+        # Rounding only: check_end bounds how far they can cross.
         down[0] = up[0] = 0.5 * (down[0] + up[0])
 
 
 cdef int check_end(
-    Walk* w, const double* probe, const double* K_probe, double* beta, double* value,
+    Walk* w, const double* probe, const double* K_probe, double probe_sum,
+    Py_ssize_t anchor, double* beta, double* f, double* value,
 ) noexcept nogil:
     """Verify the end from scratch in O(n); write f_r computed from beta alone.
 
     The tracked f must be K beta + b for all samples at once: both sides are compared
-    along a random direction (Freivalds 1979), with b from the freest member of M.
+    along a random direction (Freivalds 1979), with b from the anchor.
     """
-    cdef Py_ssize_t i, anchor = -1
     cdef int n = <int>w.n, one = 1
-    cdef double total = 0.0, size = 0.0, freest = -1.0, b, f_r, left = 0.0, ones = 0.0, tol
+    cdef Py_ssize_t i
+    cdef double total = 0.0, size = 0.0, b = 0.0, tol, f_r, apart
+    split(w.n, w.x, w.fixed, w.on, beta, f)
+    beta[w.r] = 0.0
     for i in range(w.n):
-        if i == w.r:
-            beta[i] = 0.0
-        elif w.state[i] == 1:
-            beta[i] = w.x[i]
-            if member_room(w, i) > freest:
-                freest = member_room(w, i)
-                anchor = i
-        else:
-            beta[i] = bound_value(w, i)
         total += beta[i]
         size += fabs(beta[i])
-        left += probe[i] * (w.y[i] if w.state[i] == 1 and i != w.r else w.x[i])
-        ones += probe[i]
     tol = 1e-9 + 1e-12 * w.scale * size
-    b = 0.0
     if w.intercept:
         if fabs(total) > 1e-9 * size:
             return FAILED
         if anchor < 0:
             anchor = w.r
-        b = (w.y[anchor] if w.state[anchor] == 1 and anchor != w.r else w.x[anchor]) - ddot(
-            &n, <double*>(w.K + anchor * w.n), &one, beta, &one)
+        b = f[anchor] - ddot(&n, <double*>(w.K + anchor * w.n), &one, beta, &one)
+    # f_r = K[r] @ beta + b
     f_r = ddot(&n, <double*>(w.K + w.r * w.n), &one, beta, &one) + b
     value[0] = f_r
-    if fabs(f_r - w.x[w.r]) > tol:
+    # probe @ f - (K @ probe) @ beta - b * sum(probe)
+    apart = (ddot(&n, <double*>probe, &one, f, &one)
+             - ddot(&n, <double*>K_probe, &one, beta, &one) - b * probe_sum)
+    if not (fabs(f_r - w.x[w.r]) <= tol and fabs(apart) <= tol * n):
         return FAILED
-    left -= ddot(&n, <double*>K_probe, &one, beta, &one) + b * ones
-    if not fabs(left) <= tol * w.n:
+    if count_outside(w.n, w.x, w.low, w.high, w.on, w.C, tol) > 0:
         return FAILED
-    for i in range(w.n):
-        if i != w.r and (w.x[i] < w.low[i] - tol * (w.C[i] if w.state[i] == 1 else 1.0)
-                         or w.x[i] > w.high[i] + tol * (w.C[i] if w.state[i] == 1 else 1.0)):
-            return FAILED
     return DONE
 
 
@@ -389,8 +454,7 @@ def run_walks(
     const Py_ssize_t[::1] rows,          # in, samples to leave out
     bint labels_only,
     Py_ssize_t max_pivots,
-    double[:, ::1] work,                 # work, (5 + capacity, n)
-    char[::1] work_state,                # work, (n,)
+    double[:, ::1] work,                 # work, work_shape(n, capacity)
     Py_ssize_t[::1] work_pivot,          # work, (capacity,)
     double[::1] value,                   # out, (n_rows,) f_r at the end
     double[::1] down,                    # out, (n_rows,) b may go down by this (<= 0)
@@ -401,10 +465,13 @@ def run_walks(
 ):
     """Run the walks of some samples; all arguments are checked by the caller."""
     cdef Walk w
-    cdef Py_ssize_t n = y.shape[0], a, i, r
+    cdef Py_ssize_t n = y.shape[0], width = work.shape[1], a, i, r, members = 0, anchor
     cdef int code
+    cdef double share, probe_sum = 0.0
+    cdef size_t row = width * sizeof(double)
     w.n = n
-    w.capacity = work.shape[0] - 5
+    w.padded = width
+    w.capacity = work.shape[0] - N_WORK_ROWS
     w.K = &K[0, 0]
     w.y = &y[0]
     w.C = &C[0]
@@ -413,27 +480,36 @@ def run_walks(
     w.x = &work[0, 0]
     w.low = &work[1, 0]
     w.high = &work[2, 0]
-    w.c = &work[3, 0]
-    w.X = &work[5, 0]
-    w.state = &work_state[0]
+    w.on = &work[3, 0]
+    w.fixed = &work[4, 0]
+    w.c = &work[5, 0]
+    w.X = &work[N_WORK_ROWS, 0]
     w.pivot = &work_pivot[0]
     w.noise = noise
     w.scale = scale
     w.intercept = intercept
     with nogil:
+        # Rows 6 to 10 keep x, low, high, on, fixed of the full solution.
+        for i in range(n):
+            work[9, i] = 1.0 if state[i] == 1 else 0.0
+            work[6, i] = beta[i] if state[i] == 1 else f[i]
+            work[10, i] = y[i] if state[i] == 1 else beta[i]
+            set_range(y[i], C[i], state[i] == 1, beta[i], &work[7, i], &work[8, i])
+            members += state[i] == 1
+            probe_sum += probe[i]
+        for i in range(n, width):
+            work[6, i] = work[9, i] = work[10, i] = work[5, i] = 0.0
+            work[7, i] = -FAR
+            work[8, i] = FAR
         for a in range(rows.shape[0]):
             r = rows[a]
             w.r = r
-            w.m = 0
+            w.m = members
             w.base = -1
             w.n_pivots = 0
             w.missing = -1
             w.t = fabs(beta[r])
-            for i in range(n):
-                w.state[i] = state[i]
-                w.x[i] = beta[i] if state[i] == 1 else f[i]
-                w.m += state[i] == 1
-                set_range(&w, i)
+            memcpy(w.x, &work[6, 0], 5 * row)
             pivots[a] = 0
             code = start(&w)
             if code == DONE:
@@ -441,8 +517,11 @@ def run_walks(
             value[a] = w.x[r]
             down[a] = up[a] = 0.0
             if code == DONE:
-                bias_range(&w, &down[a], &up[a])
-                code = check_end(&w, &probe[0], &K_probe[0], &work[4, 0], &value[a])
+                anchor = freest_member(&w, &share)
+                if intercept and share <= 1e-9:
+                    bias_range(&w, &down[a], &up[a])
+                code = check_end(&w, &probe[0], &K_probe[0], probe_sum, anchor,
+                                 &work[11, 0], &work[12, 0], &value[a])
             status[a] = code
             missing[a] = w.missing
 
@@ -451,7 +530,8 @@ cdef int start(Walk* w) noexcept nogil:
     """Take r out of the sets; column r becomes the direction."""
     cdef Py_ssize_t r = w.r
     cdef int code = DONE
-    if w.state[r] == 1:
+    if w.on[r] > 0.5:
+        w.on[r] = 0.0
         w.m -= 1
         # As a nonbasic point r has x_r = f_r = y_r and alpha_r = t.
         w.x[r] = w.y[r]
@@ -466,7 +546,6 @@ cdef int start(Walk* w) noexcept nogil:
                 load_column(w, r, w.c)
     elif not (w.intercept and w.m == 0) and not load_column(w, r, w.c):
         code = NEEDS_COLUMN
-    w.state[r] = 0
     w.low[r] = -FAR
     w.high[r] = FAR
     return code
