@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError, blas, lapack
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
@@ -34,47 +34,44 @@ class Tableau:
         Gram matrix.
     members : ndarray of shape (m,)
         M, the free support vectors.
-    shift : float
-        c, zero without an intercept.
-    Y : ndarray of shape (m, n)
-        L^-1 (K_M. + c).
+    V : ndarray of shape (m + 2, n)
+        Y = L^-1 (K_M. + c), then d = (1 - 1'P (K_M. + c)) / sqrt(1'P 1) with
+        P = (K_MM + c 11')^-1, then ones.
+    weights : ndarray of shape (m + 2,)
+        S = K + V' diag(weights) V: -1 for Y, +1 for d, c for the ones (the last two 0
+        without an intercept).
     Bm : ndarray of shape (m, n)
         Affine coefficients of every point on M; the identity on M's own columns.
     A : ndarray of shape (m, m)
         Inverse of the bordered matrix, without its bias row and column.
-    d : ndarray of shape (n,)
-        (1 - 1'(K_MM + c)^-1 (K_M. + c)) / sqrt(1'(K_MM + c)^-1 1); 0 without intercept.
     """
 
     K: FloatArray
     members: IntArray
-    shift: float
-    Y: FloatArray
+    V: FloatArray
+    weights: FloatArray
     Bm: FloatArray
     A: FloatArray
-    d: FloatArray
 
-    def columns(self, indices: IntArray) -> FloatArray:
-        """Columns of the tableau, one a row, (len(indices), n)."""
+    def write_columns(self, indices: IntArray, out: FloatArray) -> None:
+        """Write columns of the tableau, one a row, into out (len(indices), n)."""
         place = np.full(self.K.shape[0], -1)
         place[self.members] = np.arange(self.members.size)
-        out = np.empty((indices.size, self.K.shape[0]))
-        inside = place[indices] >= 0
+        inside = np.flatnonzero(place[indices] >= 0)
+        outside = np.flatnonzero(place[indices] < 0)
         own = place[indices[inside]]
         out[inside] = self.Bm[own]
-        out[np.ix_(inside, self.members)] = self.A[own]
-        others = indices[~inside]
-        out[~inside] = self._schur(others)
-        out[np.ix_(~inside, self.members)] = -self.Bm[:, others].T
-        return out
-
-    def _schur(self, indices: IntArray) -> FloatArray:
-        """Rows of S = K + c - Y'Y + d d', (len(indices), n)."""
-        S = self.Y[:, indices].T @ self.Y
-        np.subtract(self.K[indices], S, out=S)
-        S += self.shift
-        S += np.multiply.outer(self.d[indices], self.d)
-        return S
+        out[inside[:, None], self.members] = self.A[own]
+        others = indices[outside]
+        coefficients = self.V[:, others].T * self.weights
+        if inside.size == 0:
+            S = np.matmul(coefficients, self.V, out=out)
+        else:
+            S = coefficients @ self.V
+        S += self.K[others]
+        S[:, self.members] = -self.Bm[:, others].T
+        if inside.size:
+            out[outside] = S
 
 
 def build_tableau(problem: Problem, solution: Solution) -> Tableau:
@@ -83,20 +80,44 @@ def build_tableau(problem: Problem, solution: Solution) -> Tableau:
     About n |M|^2 flops twice; every column costs another 2 n |M|. Raises
     ``numpy.linalg.LinAlgError`` if the bordered matrix is numerically singular.
     """
-    K = problem.K
+    K, n = problem.K, problem.n_samples
     members = np.flatnonzero(solution.free)
+    m = members.size
     c = float(K.diagonal().mean()) if problem.fit_intercept else 0.0
-    rows = K[members] + c
-    L = cholesky(rows[:, members], lower=True, check_finite=False)
-    Y = solve_triangular(L, rows, lower=True, check_finite=False)
-    Bm = solve_triangular(L, Y, lower=True, trans="T", check_finite=False)
-    inverse = solve_triangular(L, np.eye(members.size), lower=True, check_finite=False)
-    A = inverse.T @ inverse
-    d = np.zeros(K.shape[0])
+    V = np.ones((m + 2, n))
+    np.add(K[members], c, out=V[:m])
+    # LAPACK reads a C-ordered array as its transpose: L' there is our L.
+    upper, failed = lapack.dpotrf(V[:m][:, members].T, lower=0, overwrite_a=1)
+    if failed:
+        raise LinAlgError("the bordered kernel on the margin is singular")
+    Bm = np.empty((m, n))
+    # Y' := (K_M. + c)' L^-T,  Bm' := Y' L^-1, in place
+    _solve_in_place(upper, V[:m], transposed=False)
+    Bm[:] = V[:m]
+    _solve_in_place(upper, Bm, transposed=True)
+    A = _inverse(upper)
+    V[m] = 0.0
     if problem.fit_intercept:
-        u = inverse.sum(axis=1)
-        w, norm = inverse.T @ u, float(np.sqrt(u @ u))
-        d = (1.0 - u @ Y) / norm
+        w = A.sum(axis=0)
+        norm = float(np.sqrt(w.sum()))
+        # 1'P (K_M. + c) = 1'(P (K_M. + c)), the column sums of Bm so far
+        V[m] = (1.0 - Bm.sum(axis=0)) / norm
         A -= np.multiply.outer(w / norm, w / norm)
-        Bm += np.multiply.outer(w / norm, d)
-    return Tableau(K, members, c, Y, Bm, A, d)
+        Bm += np.multiply.outer(w / norm, V[m])
+    weights = np.concatenate([np.full(m, -1.0), [1.0, c]])
+    return Tableau(K, members, V, weights, Bm, A)
+
+
+def _solve_in_place(upper: FloatArray, rows: FloatArray, *, transposed: bool) -> None:
+    """Replace the C-ordered rows by L^-1 rows, or by L^-T rows; L = upper'."""
+    solved = blas.dtrsm(
+        1.0, upper, rows.T, side=1, lower=0, trans_a=int(transposed), overwrite_b=1
+    )
+    if solved.base is not rows and not np.shares_memory(solved, rows):
+        rows[:] = solved.T
+
+
+def _inverse(upper: FloatArray) -> FloatArray:
+    """(L L')^-1 as a full symmetric matrix."""
+    inverse, _ = lapack.dpotri(upper, lower=0)
+    return np.triu(inverse) + np.triu(inverse, 1).T

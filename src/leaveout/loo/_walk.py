@@ -214,14 +214,14 @@ class _Round(NamedTuple):
 
 
 class _Columns:
-    """The columns of the tableau made so far."""
+    """The columns of the tableau made so far, in rows of one array."""
 
     def __init__(self, problem: Problem, solution: Solution) -> None:
         n = problem.n_samples
         self.where = np.full(n, -1, dtype=np.intp)
-        self.rows = np.empty((0, n))
-        self.tableau: Tableau | None = None
+        self.rows = np.empty((n, n))  # pages are only taken when written
         self.n_columns = 0
+        self.tableau: Tableau | None = None
         if solution.free.any():
             self.tableau = build_tableau(problem, solution)
         elif not problem.fit_intercept:
@@ -233,10 +233,10 @@ class _Columns:
         indices = indices[self.where[indices] < 0]
         if self.tableau is None or indices.size == 0:
             return
-        fresh = self.tableau.columns(indices)
-        self.where[indices] = np.arange(self.n_columns, self.n_columns + indices.size)
-        self.rows = fresh if self.n_columns == 0 else np.vstack([self.rows, fresh])
-        self.n_columns += indices.size
+        start, stop = self.n_columns, self.n_columns + indices.size
+        self.tableau.write_columns(indices, self.rows[start:stop])
+        self.where[indices] = np.arange(start, stop)
+        self.n_columns = stop
 
 
 def _run_round(
