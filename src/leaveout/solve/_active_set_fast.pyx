@@ -23,7 +23,7 @@ from scipy.linalg.cython_lapack cimport dpstrf
 # larger: smooth kernels with large C need nearly dependent points to be optimal.
 cdef double SINGULAR = 1e-14
 # A free beta this close to its bound, relative to the box, is on it.
-cdef double AT_BOUND = 1e-13
+cdef double AT_BOUND = 1e-11
 
 
 cdef struct ActiveSet:
