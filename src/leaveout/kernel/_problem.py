@@ -38,7 +38,7 @@ class Problem:
     fit_intercept: bool = True
 
     def __post_init__(self) -> None:
-        """Bring the arrays to the layout the kernels expect; no copy if they have it."""
+        """Bring the arrays to the layout of the kernels; no copy if they have it."""
         for name in ("K", "y", "C"):
             array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
             object.__setattr__(self, name, array)

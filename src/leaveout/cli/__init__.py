@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Command line: parse, call, print; no mathematics. May import everything."""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line, the entry point of ``leaveout``."""
+    try:
+        from leaveout.cli._app import app
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("typer", "rich"):
+            raise
+        sys.exit(f"The command line needs {missing.name}: pip install 'leaveout[cli]'.")
+    app(prog_name="leaveout")

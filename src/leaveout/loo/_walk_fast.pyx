@@ -1,0 +1,551 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Walks: lower one alpha_r to zero while everybody else stays optimal.
+
+Each sample i has one basic quantity x_i and a range [low_i, high_i] it must stay in:
+
+    i on the margin (in M):   x_i = beta_i,  range = its box,          and f_i = y_i
+    i outside or bounded:     x_i = f_i,     range = its side of y_i,  and beta_i fixed
+
+Column j of the tableau holds dx / d(nonbasic quantity of j). While no x reaches the end
+of its range, x is affine in t = alpha_r with the rates -y_r * column r. When x_p reaches
+an end, p changes sides: one principal pivot on p (docs/method/walk).
+
+The tableau of the full solution is shared and read-only. A walk keeps the columns it has
+pivoted on and applies them to the next column it needs (product form):
+
+    pivot p, column X, element d = X_p:   c -= X * (c_p / d),   c_p = -c_p / d
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport daxpy, ddot
+
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+    #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
+    #else
+    #define WIDEST
+    #endif
+
+    #define BLOCK 32
+
+    /* How many of BLOCK quantities would leave [low, high] within a step; a plain sum of
+       comparisons, which compilers turn into vector code. */
+    WIDEST static int count_hits(
+        const double *c, const double *x, const double *low, const double *high,
+        double sign, double step)
+    {
+        long hits = 0;
+        for (int i = 0; i < BLOCK; i++) {
+            double rate = sign * c[i];
+            double size = rate > 0.0 ? rate : -rate;
+            double room = rate > 0.0 ? high[i] - x[i] : x[i] - low[i];
+            hits += size * step >= room;
+        }
+        return (int)hits;
+    }
+
+    /* beta and f of all samples from x, the fixed quantities and who is on the margin. */
+    WIDEST static void split(
+        long n, const double *x, const double *fixed, const double *on,
+        double *beta, double *f)
+    {
+        for (long i = 0; i < n; i++) {
+            beta[i] = on[i] > 0.5 ? x[i] : fixed[i];
+            f[i] = on[i] > 0.5 ? fixed[i] : x[i];
+        }
+    }
+
+    /* How many quantities are outside their range by more than a tolerance. */
+    WIDEST static long count_outside(
+        long n, const double *x, const double *low, const double *high,
+        const double *on, const double *C, double tol)
+    {
+        long outside = 0;
+        for (long i = 0; i < n; i++) {
+            double slack = on[i] > 0.5 ? tol * C[i] : tol;
+            outside += (x[i] < low[i] - slack) + (x[i] > high[i] + slack);
+        }
+        return outside;
+    }
+    """
+    int count_hits(const double*, const double*, const double*, const double*,
+                   double, double) noexcept nogil
+    void split(long, const double*, const double*, const double*,
+               double*, double*) noexcept nogil
+    long count_outside(long, const double*, const double*, const double*,
+                       const double*, const double*, double) noexcept nogil
+    enum:
+        BLOCK
+
+cdef double FAR = 1e300
+# A range is left only by more than this, relative to the unit margin and to the box.
+cdef double SLACK = 1e-12
+# alpha_r below this share of C_r is zero: decided before the rule for an empty margin,
+# else rounding there turns an ambiguous point into an error (docs/method/walk).
+cdef double ARRIVED = 1e-10
+
+# Rows of work before the pivot columns.
+cdef Py_ssize_t N_WORK_ROWS = 13
+
+
+def work_shape(Py_ssize_t n, Py_ssize_t capacity):
+    """Shape of the work array of run_walks."""
+    return N_WORK_ROWS + capacity, (n + BLOCK - 1) // BLOCK * BLOCK
+
+
+cpdef enum Status:
+    DONE = 0            # the end was reached and checked
+    STOPPED = 1         # labels mode: the margin became negative, it stays so
+    NEEDS_COLUMN = 2    # a column of the tableau that was not given
+    TOO_LONG = 3        # more pivots than there is room for
+    FAILED = 4          # the end does not satisfy the optimality conditions
+    STUCK = 5           # no way to restore the bias (does not happen in exact arithmetic)
+
+
+cdef struct Walk:
+    Py_ssize_t n
+    Py_ssize_t padded       # n rounded up to whole blocks
+    Py_ssize_t r
+    Py_ssize_t m            # size of M
+    Py_ssize_t base         # -1: shared tableau; else M was {base} at the first pivot
+    Py_ssize_t n_pivots     # pivots since the start or since base
+    Py_ssize_t capacity
+    Py_ssize_t missing
+    const double* K
+    const double* y
+    const double* C
+    const double* columns
+    const Py_ssize_t* where
+    double* x
+    double* low
+    double* high
+    double* c               # column r of the current tableau
+    double* on              # 1 on the margin, else 0
+    double* fixed           # beta of those not on the margin, y of those on it
+    double* X               # (capacity, padded) pivot columns
+    Py_ssize_t* pivot       # (capacity,) pivot indices
+    double noise            # rates of f below this are rounding
+    double scale            # typical K_ii
+    double t
+    bint intercept
+
+
+cdef inline void set_range(
+    double y, double C, bint on_margin, double beta, double* low, double* high,
+) noexcept nogil:
+    """Range of x_i by the side i is on; beta is 0 or y C if not on the margin."""
+    if on_margin:
+        low[0] = 0.0 if y > 0 else -C
+        high[0] = C if y > 0 else 0.0
+    elif (beta == 0.0) == (y > 0):
+        low[0] = y
+        high[0] = FAR
+    else:
+        low[0] = -FAR
+        high[0] = y
+
+
+cdef inline void leave_margin(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
+    """p has reached a bound of its box: beta_p stays there, f_p is free to move."""
+    w.fixed[p] = w.high[p] if at_high else w.low[p]
+    w.x[p] = w.y[p]
+    w.on[p] = 0.0
+    w.m -= 1
+    set_range(w.y[p], w.C[p], False, w.fixed[p], &w.low[p], &w.high[p])
+
+
+cdef inline void enter_margin(Walk* w, Py_ssize_t p) noexcept nogil:
+    """f_p has reached y_p: it stays there, beta_p is free to move."""
+    w.x[p] = w.fixed[p]
+    w.fixed[p] = w.y[p]
+    w.on[p] = 1.0
+    w.m += 1
+    set_range(w.y[p], w.C[p], True, 0.0, &w.low[p], &w.high[p])
+
+
+cdef void apply_pivot(Walk* w, double* col, Py_ssize_t q) noexcept nogil:
+    """Bring a column over pivot q."""
+    cdef double* X = w.X + q * w.padded
+    cdef Py_ssize_t p = w.pivot[q]
+    cdef double share = col[p] / X[p], minus = -share
+    cdef int n = <int>w.n, one = 1
+    if share != 0.0:
+        # col -= X * share
+        daxpy(&n, &minus, X, &one, col, &one)
+    col[p] = -share
+
+
+cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
+    """Write column j of the current tableau; False if the shared one lacks it."""
+    cdef Py_ssize_t q, first = 0, i
+    cdef double d, K_bj
+    cdef const double* row
+    cdef const double* base
+    q = w.n_pivots - 1
+    while q >= 0 and w.pivot[q] != j:
+        q -= 1
+    if q >= 0:
+        # j was pivoted itself: its column then became X / d, with 1 / d on the diagonal.
+        d = 1.0 / w.X[q * w.padded + j]
+        for i in range(w.n):
+            col[i] = w.X[q * w.padded + i] * d
+        col[j] = d
+        first = q + 1
+    elif w.base < 0:
+        if w.where[j] < 0:
+            w.missing = j
+            return False
+        memcpy(col, w.columns + w.where[j] * w.n, w.n * sizeof(double))
+    elif j == w.base:
+        # M = {base}: its bordered inverse is [[0, 1], [1, -K_bb]].
+        for i in range(w.n):
+            col[i] = 1.0
+        col[j] = 0.0
+    else:
+        row = w.K + j * w.n
+        base = w.K + w.base * w.n
+        K_bj = base[w.base] - row[w.base]
+        for i in range(w.n):
+            col[i] = row[i] - base[i] + K_bj
+        col[w.base] = -1.0
+    for q in range(first, w.n_pivots):
+        apply_pivot(w, col, q)
+    return True
+
+
+cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
+    """Pivot on p, whose x has reached an end of its range."""
+    cdef double* X
+    if w.n_pivots >= w.capacity:
+        return TOO_LONG
+    X = w.X + w.n_pivots * w.padded
+    if not load_column(w, p, X):
+        return NEEDS_COLUMN
+    # The pivot is a squared distance (entering) or its inverse (leaving): positive.
+    if X[p] <= 0.0:
+        return FAILED
+    w.pivot[w.n_pivots] = p
+    w.n_pivots += 1
+    apply_pivot(w, w.c, w.n_pivots - 1)
+    if w.on[p] > 0.5:
+        leave_margin(w, p, at_high)
+    else:
+        enter_margin(w, p)
+    return DONE
+
+
+cdef inline double room_ahead(Walk* w, Py_ssize_t i, double rate) noexcept nogil:
+    """Distance of x_i to the end of its range that it moves to."""
+    return w.high[i] - w.x[i] if rate > 0.0 else w.x[i] - w.low[i]
+
+
+cdef inline bint is_noise(Walk* w, Py_ssize_t i, double rate) noexcept nogil:
+    """Whether a rate is rounding: copies of points on the margin have rate 0."""
+    return fabs(rate) <= (1e-12 if w.on[i] > 0.5 else w.noise)
+
+
+cdef Py_ssize_t next_event(
+    Walk* w, double sign, double remaining, double* step, bint* at_high, bint lowest,
+) noexcept nogil:
+    """Ratio test: who first reaches an end of its range? Return -1 if nobody does.
+
+    Two passes (Harris 1973): the longest step that leaves no range by more than SLACK,
+    then among those who limit it the one with the largest rate, whose pivot is the
+    safest; or the lowest index, which cannot cycle (Bland 1977). Blocks without a
+    candidate are passed over by vector code.
+    """
+    cdef Py_ssize_t i, k, block, best = -1
+    cdef double rate, size, room, longest = remaining, best_size = 0.0
+    for k in range(w.padded // BLOCK):
+        block = k * BLOCK
+        if not count_hits(w.c + block, w.x + block, w.low + block, w.high + block,
+                          sign, longest):
+            continue
+        for i in range(block, block + BLOCK):
+            rate = sign * w.c[i]
+            room = room_ahead(w, i, rate)
+            if fabs(rate) * longest > room and not is_noise(w, i, rate):
+                room += SLACK * w.C[i] if w.on[i] > 0.5 else SLACK
+                if fabs(rate) * longest > room:
+                    longest = room / fabs(rate) if room > 0.0 else 0.0
+    if longest >= remaining:
+        return -1
+    for k in range(w.padded // BLOCK):
+        block = k * BLOCK
+        if not count_hits(w.c + block, w.x + block, w.low + block, w.high + block,
+                          sign, longest):
+            continue
+        for i in range(block, block + BLOCK):
+            rate = sign * w.c[i]
+            size = fabs(rate)
+            if room_ahead(w, i, rate) <= size * longest and not is_noise(w, i, rate):
+                if w.on[i] < 0.5:
+                    size /= w.scale
+                if size > best_size and not (lowest and best >= 0):
+                    best_size = size
+                    best = i
+    if best < 0:
+        return -1
+    rate = sign * w.c[best]
+    room = room_ahead(w, best, rate)
+    at_high[0] = rate > 0.0
+    step[0] = room / fabs(rate) if room > 0.0 else 0.0
+    return best
+
+
+cdef int restore_bias(Walk* w) noexcept nogil:
+    """Empty margin: move b until somebody meets the margin, and start anew from there.
+
+    While alpha_r > 0 must still go to zero, the bias jumps towards -y_r.
+    """
+    cdef Py_ssize_t i, j = -1
+    cdef double sign = -w.y[w.r], room, least = FAR
+    for i in range(w.n):
+        if i == w.r:
+            continue
+        room = room_ahead(w, i, sign)
+        if room < least:
+            least = room
+            j = i
+    if j < 0 or least > 0.5 * FAR:
+        return STUCK
+    if least < 0.0:
+        least = 0.0
+    for i in range(w.n):
+        w.x[i] += sign * least
+    enter_margin(w, j)
+    w.base = j
+    w.n_pivots = 0
+    load_column(w, w.r, w.c)
+    return DONE
+
+
+cdef int lower_alpha(Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_t* pivots) noexcept nogil:
+    """The walk itself, t = alpha_r -> 0."""
+    cdef double sign = -w.y[w.r], arrived = ARRIVED * w.C[w.r], step = 0.0
+    cdef int n = <int>w.n, one = 1, status
+    cdef Py_ssize_t p, standing = 0
+    cdef bint at_high = False
+    cdef double move
+    while w.t > arrived:
+        if w.intercept and w.m == 0:
+            status = restore_bias(w)
+            if status != DONE:
+                return status
+            pivots[0] += 1
+        if labels_only and w.y[w.r] * w.x[w.r] < -1e-10:
+            return STOPPED
+        p = next_event(w, sign, w.t, &step, &at_high, standing > 30)
+        if p < 0:
+            step = w.t
+        move = sign * step
+        daxpy(&n, &move, w.c, &one, w.x, &one)
+        w.t -= step
+        if p < 0:
+            w.t = 0.0
+            break
+        pivots[0] += 1
+        if pivots[0] > max_pivots:
+            return TOO_LONG
+        standing = standing + 1 if step == 0.0 else 0
+        if w.intercept and w.m == 1 and w.on[p] > 0.5:
+            # The last free point leaves: no pivot, the next round restores the bias.
+            leave_margin(w, p, at_high)
+            continue
+        status = change_side(w, p, at_high)
+        if status != DONE:
+            return status
+    return DONE
+
+
+cdef Py_ssize_t freest_member(Walk* w, double* share) noexcept nogil:
+    """The point on the margin farthest from its bounds, and how far, relative to its box."""
+    cdef Py_ssize_t i, best = -1
+    cdef double room
+    share[0] = -1.0
+    for i in range(w.n):
+        if w.on[i] > 0.5:
+            room = min(fabs(w.x[i]), w.C[i] - fabs(w.x[i])) / w.C[i]
+            if room > share[0]:
+                share[0] = room
+                best = i
+    return best
+
+
+cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
+    """How far b may go down and up at an end where nobody is free.
+
+    A point on the margin within 1e-9 of a bound of its box counts as being on it.
+    """
+    cdef Py_ssize_t i
+    cdef double distance, alpha
+    cdef bint can_rise, can_fall
+    down[0] = -INFINITY
+    up[0] = INFINITY
+    for i in range(w.n):
+        if i == w.r:
+            continue
+        distance = 0.0 if w.on[i] > 0.5 else w.y[i] - w.x[i]
+        alpha = fabs(w.x[i] if w.on[i] > 0.5 else w.fixed[i])
+        can_rise = w.C[i] - alpha > 1e-9 * w.C[i]
+        can_fall = alpha > 1e-9 * w.C[i]
+        if can_rise if w.y[i] > 0 else can_fall:
+            down[0] = max(down[0], distance)
+        if can_fall if w.y[i] > 0 else can_rise:
+            up[0] = min(up[0], distance)
+    if down[0] > up[0]:
+        # Rounding only: check_end bounds how far they can cross.
+        down[0] = up[0] = 0.5 * (down[0] + up[0])
+
+
+cdef int check_end(
+    Walk* w, const double* probe, const double* K_probe, double probe_sum,
+    Py_ssize_t anchor, double* beta, double* f, double* value,
+) noexcept nogil:
+    """Verify the end from scratch in O(n); write f_r computed from beta alone.
+
+    The tracked f must be K beta + b for all samples at once: both sides are compared
+    along a random direction (Freivalds 1979), with b from the anchor.
+    """
+    cdef int n = <int>w.n, one = 1
+    cdef Py_ssize_t i
+    cdef double total = 0.0, size = 0.0, b = 0.0, tol, f_r, apart
+    split(w.n, w.x, w.fixed, w.on, beta, f)
+    beta[w.r] = 0.0
+    for i in range(w.n):
+        total += beta[i]
+        size += fabs(beta[i])
+    tol = 1e-9 + 1e-12 * w.scale * size
+    if w.intercept:
+        if fabs(total) > 1e-9 * size:
+            return FAILED
+        if anchor < 0:
+            anchor = w.r
+        b = f[anchor] - ddot(&n, <double*>(w.K + anchor * w.n), &one, beta, &one)
+    # f_r = K[r] @ beta + b
+    f_r = ddot(&n, <double*>(w.K + w.r * w.n), &one, beta, &one) + b
+    value[0] = f_r
+    # probe @ f - (K @ probe) @ beta - b * sum(probe)
+    apart = (ddot(&n, <double*>probe, &one, f, &one)
+             - ddot(&n, <double*>K_probe, &one, beta, &one) - b * probe_sum)
+    if not (fabs(f_r - w.x[w.r]) <= tol and fabs(apart) <= tol * n):
+        return FAILED
+    if count_outside(w.n, w.x, w.low, w.high, w.on, w.C, tol) > 0:
+        return FAILED
+    return DONE
+
+
+def run_walks(
+    const double[:, ::1] K,              # in, (n, n)
+    const double[::1] y,                 # in, (n,)
+    const double[::1] C,                 # in, (n,)
+    const double[::1] beta,              # in, (n,) full solution
+    const double[::1] f,                 # in, (n,) full solution
+    const signed char[::1] state,        # in, (n,) full solution
+    bint intercept,
+    const double[:, ::1] columns,        # in, (n_columns, n) of the shared tableau
+    const Py_ssize_t[::1] where,         # in, (n,) row in columns, or -1
+    const double[::1] probe,             # in, (n,) random direction
+    const double[::1] K_probe,           # in, (n,) K @ probe
+    double scale,
+    double noise,
+    const Py_ssize_t[::1] rows,          # in, samples to leave out
+    bint labels_only,
+    Py_ssize_t max_pivots,
+    double[:, ::1] work,                 # work, work_shape(n, capacity)
+    Py_ssize_t[::1] work_pivot,          # work, (capacity,)
+    double[::1] value,                   # out, (n_rows,) f_r at the end
+    double[::1] down,                    # out, (n_rows,) b may go down by this (<= 0)
+    double[::1] up,                      # out, (n_rows,) b may go up by this (>= 0)
+    signed char[::1] status,             # out, (n_rows,)
+    Py_ssize_t[::1] pivots,              # out, (n_rows,)
+    Py_ssize_t[::1] missing,             # out, (n_rows,) column asked for
+):
+    """Run the walks of some samples; all arguments are checked by the caller."""
+    cdef Walk w
+    cdef Py_ssize_t n = y.shape[0], width = work.shape[1], a, i, r, members = 0, anchor
+    cdef int code
+    cdef double share, probe_sum = 0.0
+    cdef size_t row = width * sizeof(double)
+    w.n = n
+    w.padded = width
+    w.capacity = work.shape[0] - N_WORK_ROWS
+    w.K = &K[0, 0]
+    w.y = &y[0]
+    w.C = &C[0]
+    w.columns = &columns[0, 0] if columns.shape[0] > 0 else NULL
+    w.where = &where[0]
+    w.x = &work[0, 0]
+    w.low = &work[1, 0]
+    w.high = &work[2, 0]
+    w.on = &work[3, 0]
+    w.fixed = &work[4, 0]
+    w.c = &work[5, 0]
+    w.X = &work[N_WORK_ROWS, 0]
+    w.pivot = &work_pivot[0]
+    w.noise = noise
+    w.scale = scale
+    w.intercept = intercept
+    with nogil:
+        # Rows 6 to 10 keep x, low, high, on, fixed of the full solution.
+        for i in range(n):
+            work[9, i] = 1.0 if state[i] == 1 else 0.0
+            work[6, i] = beta[i] if state[i] == 1 else f[i]
+            work[10, i] = y[i] if state[i] == 1 else beta[i]
+            set_range(y[i], C[i], state[i] == 1, beta[i], &work[7, i], &work[8, i])
+            members += state[i] == 1
+            probe_sum += probe[i]
+        for i in range(n, width):
+            work[6, i] = work[9, i] = work[10, i] = work[5, i] = 0.0
+            work[7, i] = -FAR
+            work[8, i] = FAR
+        for a in range(rows.shape[0]):
+            r = rows[a]
+            w.r = r
+            w.m = members
+            w.base = -1
+            w.n_pivots = 0
+            w.missing = -1
+            w.t = fabs(beta[r])
+            memcpy(w.x, &work[6, 0], 5 * row)
+            pivots[a] = 0
+            code = start(&w)
+            if code == DONE:
+                code = lower_alpha(&w, labels_only, max_pivots, &pivots[a])
+            value[a] = w.x[r]
+            down[a] = up[a] = 0.0
+            if code == DONE:
+                anchor = freest_member(&w, &share)
+                if intercept and share <= 1e-9:
+                    bias_range(&w, &down[a], &up[a])
+                code = check_end(&w, &probe[0], &K_probe[0], probe_sum, anchor,
+                                 &work[11, 0], &work[12, 0], &value[a])
+            status[a] = code
+            missing[a] = w.missing
+
+
+cdef int start(Walk* w) noexcept nogil:
+    """Take r out of the sets; column r becomes the direction."""
+    cdef Py_ssize_t r = w.r
+    cdef int code = DONE
+    if w.on[r] > 0.5:
+        w.on[r] = 0.0
+        w.m -= 1
+        # As a nonbasic point r has x_r = f_r = y_r and alpha_r = t.
+        w.x[r] = w.y[r]
+        if not (w.intercept and w.m == 0):
+            if not load_column(w, r, w.X):
+                code = NEEDS_COLUMN
+            elif w.X[r] <= 0.0:
+                code = FAILED
+            else:
+                w.pivot[0] = r
+                w.n_pivots = 1
+                load_column(w, r, w.c)
+    elif not (w.intercept and w.m == 0) and not load_column(w, r, w.c):
+        code = NEEDS_COLUMN
+    w.low[r] = -FAR
+    w.high[r] = FAR
+    return code

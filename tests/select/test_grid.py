@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import numpy as np
+import pytest
+
+from leaveout.kernel import KERNELS, gram_matrix
+from leaveout.select import (
+    GridErrors,
+    default_Cs,
+    default_gammas,
+    median_heuristic,
+    needs_gamma,
+)
+
+
+def grid_of(n_wrong, n_samples=100):
+    n_wrong = np.array(n_wrong)
+    Cs = 10.0 ** np.arange(n_wrong.shape[0])
+    gammas = 0.5 ** np.arange(n_wrong.shape[1], 0, -1)
+    return GridErrors(Cs, gammas, n_wrong, np.zeros_like(n_wrong), n_samples)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_median_kernel_value_is_one_over_e(kernel, rng):
+    X = 7.0 * rng.standard_normal((80, 5))
+    K = gram_matrix(X, kernel=kernel, gamma=median_heuristic(X, kernel))
+    assert np.median(K[np.triu_indices(80, 1)]) == pytest.approx(np.exp(-1), rel=0.02)
+
+
+def test_median_of_many_rows_is_nearly_that_of_all(rng):
+    X = rng.standard_normal((2001, 5))
+    few = median_heuristic(X)
+    assert few == pytest.approx(median_heuristic(X[:500]), rel=0.1)
+
+
+@pytest.mark.parametrize("X", [np.zeros((3, 2)), np.ones((1, 2))])
+def test_median_without_distances(X):
+    assert median_heuristic(X) == 1.0
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_needs_gamma_is_true_of_the_kernels(kernel, rng):
+    X = rng.standard_normal((5, 3))
+    same = np.array_equal(
+        gram_matrix(X, kernel=kernel, gamma=0.1), gram_matrix(X, kernel=kernel, gamma=1)
+    )
+    assert needs_gamma(kernel) is not same
+
+
+def test_default_grid(rng):
+    X = rng.standard_normal((20, 3))
+    gammas = default_gammas(X)
+    assert gammas[2] == median_heuristic(X)
+    assert (np.diff(gammas) > 0).all()
+    assert (np.diff(default_Cs()) > 0).all()
+    assert default_gammas(X, "linear").shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("n_wrong", "best"),
+    [
+        ([[5, 3], [3, 3]], (0, 1)),
+        ([[5, 4], [3, 3]], (1, 0)),
+        ([[5, 4], [3, 2]], (1, 1)),
+        ([[2, 2], [2, 2]], (0, 0)),
+    ],
+)
+def test_ties_go_to_smaller_c_then_smaller_gamma(n_wrong, best):
+    grid = grid_of(n_wrong)
+    assert grid.best_index == best
+    assert grid.best_C == grid.Cs[best[0]]
+    assert grid.best_gamma == grid.gammas[best[1]]
+
+
+def test_standard_error():
+    grid = grid_of([[20]])
+    assert grid.best_error == 0.2
+    assert grid.best_standard_error == pytest.approx(0.04)
