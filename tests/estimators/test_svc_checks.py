@@ -25,8 +25,8 @@ SETTINGS = [
     SVC(kernel="laplacian", gamma=0.1),
     SVC(kernel="cosine"),
     SVC(class_weight="balanced", gamma=0.1),
-    # One check has points 20 apart: at gamma=0.1 they share no kernel value, and without
-    # a bias f would be 0 at all new points.
+    # One check has points 20 apart: at gamma=0.1 they share no kernel value, and
+    # without a bias f would be 0 at all new points.
     SVC(fit_intercept=False, gamma=1e-3),
     SVC(decision_function_shape="ovo", gamma=0.1),
     SVC(break_ties=True, gamma=0.1),

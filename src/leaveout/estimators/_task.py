@@ -130,7 +130,8 @@ def _gram(svc: SVC, X: Any) -> tuple[FloatArray, float | None]:
     """Return the Gram matrix of all rows and the gamma it was made with."""
     if svc.kernel == "precomputed":
         return check_gram(X), None
-    gamma = None if callable(svc.kernel) else resolve_gamma(svc.gamma, X)
+    with np.errstate(over="ignore"):  # gram_matrix says it better
+        gamma = None if callable(svc.kernel) else resolve_gamma(svc.gamma, X)
     K = gram_matrix(
         X, kernel=svc.kernel, gamma=gamma, degree=svc.degree, coef0=svc.coef0
     )
