@@ -156,6 +156,8 @@ DEGENERATE: dict[str, Case] = {
     "two_points": _case([[1.0, 0.2], [0.2, 1.0]], [1, -1], 10.0),
     "two_points_small_C": _case([[1.0, 0.2], [0.2, 1.0]], [1, -1], 0.1),
     "two_equal_points": _case(np.ones((2, 2)), [1, -1], 1.0),
+    "two_equal_points_unequal_boxes": _case(np.ones((2, 2)), [1, -1], [2833.2, 760.9]),
+    "zero_kernel_unequal_boxes": _case(np.zeros((2, 2)), [1, -1], [2833.2, 760.9]),
     "two_points_one_class_no_bias": _case(np.eye(2), [1, 1], 1.0, False),
     "duplicates_equal_labels": _duplicates([1, 1]),
     "duplicates_opposite_labels": _duplicates([1, -1]),

@@ -2,6 +2,7 @@
 """Kernel: from features to a Gram matrix and a Problem. Imports data only."""
 
 from leaveout.kernel._definite import is_psd, may_be_indefinite, smallest_eigenvalue
+from leaveout.kernel._expansion import evaluate_expansion
 from leaveout.kernel._functions import (
     KERNELS,
     check_gram,
@@ -15,6 +16,7 @@ __all__ = [
     "KERNELS",
     "Problem",
     "check_gram",
+    "evaluate_expansion",
     "first_equal_rows",
     "gram_matrix",
     "is_psd",

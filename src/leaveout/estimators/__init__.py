@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Estimators: the scikit-learn face. Validate, call, store; no mathematics here.
+
+Imports everything but report and cli; nothing but those imports it.
+"""
+
+from leaveout.estimators._adapt import adapt_svc
+from leaveout.estimators._svc import SVC
+from leaveout.estimators._task import Task, make_task
+
+__all__ = ["SVC", "Task", "adapt_svc", "make_task"]

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users pass, checked: messages name argument, find and way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import validate_data
+
+from leaveout._typing import FloatArray
+
+
+def check_number(name: str, value: Any, *, above: float) -> float:
+    """Return a finite number larger than ``above``."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number; got {value!r}.")
+    number = float(value)
+    if not above < number < np.inf:
+        raise ValueError(f"{name} must be a finite number > {above:g}; got {value!r}.")
+    return number
+
+
+def check_penalty(C: Any) -> float:
+    """Return C, finite and positive."""
+    if isinstance(C, Real) and C == np.inf:
+        raise ValueError(
+            "C must be finite; got inf. For a hard margin take a large number, C=1e6."
+        )
+    return check_number("C", C, above=0.0)
+
+
+def check_max_iter(max_iter: Any) -> int:
+    """Return the cap on solver steps, -1 for none."""
+    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool):
+        raise TypeError(f"max_iter must be a whole number; got {max_iter!r}.")
+    if max_iter < -1:
+        raise ValueError(
+            f"max_iter must be -1 (no limit of yours) or >= 0; got {max_iter}."
+        )
+    return int(max_iter)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False, refuse all else."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}.")
+    return bool(value)
+
+
+def check_decision_function_shape(shape: Any, break_ties: Any) -> None:
+    """Refuse unknown shapes, and ties broken by values that "ovo" does not have."""
+    if shape not in ("ovr", "ovo"):
+        raise ValueError(
+            f"decision_function_shape must be 'ovr' or 'ovo'; got {shape!r}."
+        )
+    if check_flag("break_ties", break_ties) and shape == "ovo":
+        raise ValueError(
+            "break_ties=True needs decision_function_shape='ovr': ties are broken by "
+            "one value per class. Set break_ties=False or take 'ovr'."
+        )
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is not None, "balanced" or a mapping to finite positive numbers."""
+    if class_weight is None or class_weight == "balanced":
+        return
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None, 'balanced' or a dict {label: weight}; "
+            f"got {class_weight!r}."
+        )
+    for label, weight in class_weight.items():
+        check_number(f"class_weight[{label!r}]", weight, above=0.0)
+
+
+def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X as finite float64, dense and C-ordered or CSR; note or compare columns.
+
+    Parameters
+    ----------
+    estimator : object
+        Where ``n_features_in_`` and ``feature_names_in_`` are kept.
+    X : array-like, data frame or sparse matrix
+        What the user passed.
+    reset : bool
+        True in fit, False in predict.
+    """
+    try:
+        checked = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,  # _check_finite says where
+            estimator=estimator,
+            input_name="X",
+        )
+    except (TypeError, ValueError) as error:
+        columns = _text_columns(X)
+        if not columns:
+            raise
+        raise type(error)(
+            f"X has values that are not numbers in {columns}: {error}. Encode such "
+            "columns (sklearn.preprocessing.OneHotEncoder) or drop them."
+        ) from error
+    _check_finite(checked, getattr(X, "columns", None))
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return _with_short_indices(checked)
+
+
+def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
+    """Return y as an array of class labels, one per row of X."""
+    if y is None:
+        raise ValueError(
+            "SVC requires y to be passed, but the target y is None. "
+            "Pass one label per row of X."
+        )
+    y = column_or_1d(y, warn=True)
+    if y.shape[0] != n_samples:
+        raise ValueError(
+            f"X has {n_samples} rows but y has {y.shape[0]} labels. "
+            "Pass one label per row of X."
+        )
+    missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
+    if missing.size:
+        raise ValueError(
+            f"y has {missing.size} missing label(s) (NaN, inf or None), the first in "
+            f"row {missing[0]}. Drop these rows of X and y."
+        )
+    kind = type_of_target(y, input_name="y")
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"Unknown label type: {kind}. y must hold class labels; got {y[0]!r} in "
+            "row 0. Use a regressor for numbers, or bin them into classes first."
+        )
+    return y
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
+    """Return n_samples finite weights >= 0, not all of them 0."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = _to_numbers(sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X has {n_samples} rows. "
+            "Pass one weight per row."
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight must be finite and >= 0; got {weights[bad[0]]:g} in row "
+            f"{bad[0]} ({bad.size} such row(s)). Use 0 to leave a row out."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero in all rows: nothing is left to learn from. "
+            "Give the rows to learn from a weight > 0."
+        )
+    return weights
+
+
+def _to_numbers(sample_weight: Any) -> FloatArray:
+    try:
+        return np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"sample_weight must hold numbers: {error}. Pass one weight per row."
+        ) from error
+
+
+def _is_missing(label: Any) -> bool:
+    """NaN, an infinity, None, or a missing value of pandas."""
+    if isinstance(label, float):
+        return not np.isfinite(label)
+    return label is None or type(label).__name__ in ("NAType", "NaTType")
+
+
+def _text_columns(X: Any) -> str:
+    """Name the columns that cannot be read as numbers: "column 'sex'", or ""."""
+    table = np.asarray(X, dtype=object) if not sparse.issparse(X) else np.empty(0)
+    if table.ndim != 2:
+        return ""
+    names = getattr(X, "columns", range(table.shape[1]))
+    bad = [
+        repr(n) for n, column in zip(names, table.T, strict=True) if _is_text(column)
+    ]
+    more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+    return f"column {', '.join(bad[:3])}{more}" if bad else ""
+
+
+def _is_text(column: NDArray[Any]) -> bool:
+    try:
+        column.astype(np.float64)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _with_short_indices(X: Any) -> Any:
+    """Return a sparse X with 32-bit indices, all that some kernels take, if they fit."""
+    if not sparse.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+        return X
+    indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)((X.data, indices, indptr), shape=X.shape)
+
+
+def _check_finite(X: Any, names: Any) -> None:
+    """Raise if X has a NaN or an infinity, and say where the first one is."""
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():  # only the sum overflowed
+        return
+    found, row, column = _first(X, bad)
+    word = "NaN" if np.isnan(found) else "infinity (inf)"
+    label = column if names is None else repr(names[column])
+    advice = (
+        "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
+        if np.isnan(found)
+        else "Replace or drop such values, or rescale the column."
+    )
+    raise ValueError(
+        f"X contains {word} in row {row}, column {label}; {np.count_nonzero(bad)} "
+        f"value(s) of X are not finite. SVC needs finite numbers. {advice}"
+    )
+
+
+def _first(X: Any, bad: NDArray[np.bool_]) -> tuple[float, int, int]:
+    """Return (value, row, column) of the first bad value of a dense or CSR X."""
+    if sparse.issparse(X):
+        k = int(np.argmax(bad))
+        row = int(np.searchsorted(X.indptr, k, side="right")) - 1
+        return float(X.data[k]), row, int(X.indices[k])
+    row, column = (int(i) for i in np.argwhere(bad)[0])
+    return float(X[row, column]), row, column

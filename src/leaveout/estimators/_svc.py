@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Support vector classification, solved to machine precision."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from leaveout._typing import FloatArray
+from leaveout.estimators._check import check_features
+from leaveout.estimators._pairs import (
+    machine_coefficients,
+    one_value_per_class,
+    stack_coefficients,
+    vote,
+)
+from leaveout.estimators._task import Task, make_task
+from leaveout.exceptions import CertificateWarning
+from leaveout.kernel import (
+    check_gram,
+    evaluate_expansion,
+    is_psd,
+    may_be_indefinite,
+    smallest_eigenvalue,
+)
+from leaveout.solve import Solution, solve_svc
+
+
+class SVC(ClassifierMixin, BaseEstimator):
+    r"""Support vector classifier whose optimum is exact.
+
+    Each machine solves, with :math:`f(x) = \langle w, \varphi(x) \rangle + b`::
+
+        min  1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))
+
+    to a KKT residual of ``tol``, some six digits more than
+    :class:`sklearn.svm.SVC` at its default. Parameters, attributes, signs and votes
+    are those of :class:`sklearn.svm.SVC`, which it can replace.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the hinge losses; C_i is C times class weight times sample weight.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "precomputed" (X is
+        then the Gram matrix), or a function that takes two matrices of shapes (n, p)
+        and (m, p) and returns the kernel values, (n, m).
+    degree : int, default=3
+        Exponent of kernel="poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly", "sigmoid" and "laplacian". "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features; both ignore weights.
+    coef0 : float, default=0.0
+        Constant of "poly" and "sigmoid".
+    class_weight : dict or "balanced", default=None
+        Factor of C per class; "balanced" is n_samples / (n_classes * count).
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For three classes or more: one value per class, or one per pair of classes.
+    break_ties : bool, default=False
+        Among three classes or more, whether equal numbers of votes are decided by the
+        values of ``decision_function`` rather than by the order of the classes.
+    fit_intercept : bool, default=True
+        Whether f has a bias b. It is not regularised.
+    tol : float, default=1e-9
+        Largest violation of the optimality conditions, relative to the terms of f.
+    max_iter : int, default=-1
+        Cap on the steps of the solver, per machine; -1 for a generous one.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        Factor of C per class.
+    support_ : ndarray of shape (n_SV,)
+        Rows of the support vectors, by class.
+    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
+        Their features; of shape (0, 0) if kernel="precomputed".
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors per class.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_SV)
+        Signed coefficients, in the layout of :class:`sklearn.svm.SVC`; dense for
+        sparse X too.
+    intercept_ : ndarray of shape (n_machines,)
+        Bias per machine, n_machines = n_classes * (n_classes - 1) / 2.
+    coef_ : ndarray or CSR matrix of shape (n_machines, n_features)
+        Weights of the features, only if kernel="linear".
+    gamma_ : float or None
+        The number used for gamma; None for a precomputed or callable kernel.
+    fit_status_ : int
+        0 if every machine reached ``tol``, else 1.
+    duality_gap_ : ndarray of shape (n_machines,)
+        Relative difference between primal and dual value, the proof of optimality.
+    n_iter_ : ndarray of shape (n_machines,)
+        Steps of the solver.
+    shape_fit_ : tuple of int
+        Shape of the X passed to fit.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has them and all are strings.
+
+    See Also
+    --------
+    sklearn.svm.SVC : The same classifier on LIBSVM.
+
+    Notes
+    -----
+    A row with weight 0 takes no part, as if it were absent; only "scale" and "balanced"
+    still count it, as they do in scikit-learn. A class without weight is no class. If b
+    is not unique, the middle of its interval is taken, as LIBSVM does. A kernel
+    that is not positive semi-definite gets a warning: there is no optimum to prove.
+
+    References
+    ----------
+    .. [1] C.-C. Chang and C.-J. Lin, "LIBSVM: a library for support vector machines",
+       ACM Transactions on Intelligent Systems and Technology 2(3), 2011.
+
+    Examples
+    --------
+    >>> from leaveout import SVC
+    >>> X = [[0.0, 0.0], [1.0, 1.0], [3.0, 3.0], [4.0, 4.0]]
+    >>> y = ["low", "low", "high", "high"]
+    >>> clf = SVC(kernel="linear", C=10).fit(X, y)
+    >>> clf.predict([[0.0, 1.0], [3.5, 2.0]])
+    array(['low', 'high'], dtype='<U4')
+    >>> clf.coef_, clf.intercept_
+    (array([[-0.5, -0.5]]), array([2.]))
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        fit_intercept: bool = True,
+        tol: float = 1e-9,
+        max_iter: int = -1,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input, or a Gram matrix as input."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVC:
+        """Solve one machine per pair of classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training samples; the symmetric Gram matrix if kernel="precomputed".
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factor of C per sample, >= 0; a row with 0 takes no part.
+
+        Returns
+        -------
+        SVC
+            This estimator.
+        """
+        task = make_task(self, X, y, sample_weight)
+        definite = not may_be_indefinite(self.kernel, self.coef0) or is_psd(task.K)
+        if not definite:
+            self._warn_indefinite(task.K)
+        tol, max_iter = float(self.tol), int(self.max_iter)
+        solutions = [
+            solve_svc(task.problem(i, j), tol=tol, max_iter=max_iter)
+            for i, j in task.pairs
+        ]
+        self._store(task, solutions)
+        if definite and self.fit_status_:
+            self._warn_not_converged(solutions)
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the values whose signs, or whose largest, decide the label.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples; if kernel="precomputed", their kernel values with the training
+            samples, (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray
+            Two classes: f, (n_samples,), positive for ``classes_[1]``. More:
+            (n_samples, n_classes) for "ovr", (n_samples, n_machines) for "ovo", where a
+            positive value speaks for the first class of the pair.
+        """
+        values = self._machine_values(X)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        return (
+            values
+            if self.decision_function_shape == "ovo"
+            else one_value_per_class(values)
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label that most machines vote for.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples; if kernel="precomputed", their kernel values with the training
+            samples, (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, as they were in y.
+        """
+        values = self._machine_values(X)
+        if self.break_ties and len(self.classes_) > 2:
+            return self.classes_[np.argmax(one_value_per_class(values), axis=1)]
+        return self.classes_[vote(values)]
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, (n_machines, n_features), if kernel="linear"."""
+        check_is_fitted(self)
+        if self.kernel != "linear":
+            raise AttributeError(
+                f"coef_ exists only for kernel='linear'; this SVC has {self.kernel!r}."
+            )
+        columns = self._machine_coefficients()
+        if sparse.issparse(self.support_vectors_):
+            columns = sparse.csr_array(columns)
+        return columns.T @ self.support_vectors_
+
+    def _store(self, task: Task, solutions: Sequence[Solution]) -> None:
+        """Set the fitted attributes."""
+        stacked = _stacked_coefficients(task, solutions)
+        support = np.flatnonzero(stacked.any(axis=0))
+        support = support[np.argsort(task.codes[support], kind="stable")]
+        counts = np.bincount(task.codes[support], minlength=len(task.classes))
+        self.classes_ = task.classes
+        self.class_weight_ = task.class_weight
+        self.gamma_ = task.gamma
+        self.shape_fit_ = task.X.shape
+        self.support_ = support.astype(np.int32)
+        self.n_support_ = counts.astype(np.int32)
+        self.dual_coef_ = stacked[:, support]
+        self.intercept_ = np.array([solution.intercept for solution in solutions])
+        self.duality_gap_ = np.array([solution.duality_gap for solution in solutions])
+        self.n_iter_ = np.array([solution.n_iter for solution in solutions])
+        self.fit_status_ = int(not all(solution.converged for solution in solutions))
+        self.support_vectors_ = (
+            np.empty((0, 0)) if self.kernel == "precomputed" else task.X[support]
+        )
+
+    def _machine_values(self, X: Any) -> FloatArray:
+        """Values of all machines, (n, n_machines)."""
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        if self.kernel == "precomputed":
+            X = check_gram(X, n_columns=self.shape_fit_[0])[:, self.support_]
+        return evaluate_expansion(
+            X,
+            self.support_vectors_,
+            self._machine_coefficients(),
+            self.intercept_,
+            kernel=self.kernel,
+            gamma=self.gamma_,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+
+    def _machine_coefficients(self) -> FloatArray:
+        """``dual_coef_`` with one column per machine, (n_SV, n_machines)."""
+        codes = np.repeat(np.arange(len(self.classes_)), self.n_support_)
+        return machine_coefficients(self.dual_coef_, codes)
+
+    def _warn_indefinite(self, K: FloatArray) -> None:
+        """Warn that the kernel is not positive semi-definite, with the eigenvalue."""
+        warnings.warn(
+            f"The kernel {self.kernel!r} is not positive semi-definite on these data: "
+            f"its smallest eigenvalue is {smallest_eigenvalue(K):.2g}. The SVM then "
+            "has no certified optimum. Use another kernel, or other parameters of it, "
+            "or cut the negative eigenvalues of the matrix.",
+            CertificateWarning,
+            stacklevel=3,
+        )
+
+    def _warn_not_converged(self, solutions: Sequence[Solution]) -> None:
+        """Warn with what was reached, what was wanted, and what to do."""
+        failed = [solution for solution in solutions if not solution.converged]
+        worst = max(failed, key=lambda solution: solution.kkt_residual)
+        warnings.warn(
+            f"{len(failed)} of {len(solutions)} machine(s) did not converge: KKT "
+            f"residual {worst.kkt_residual:.1e}, wanted tol={self.tol:g} (relative "
+            f"duality gap {worst.duality_gap:.1e}). Raise max_iter "
+            f"(max_iter={self.max_iter}), standardise the features "
+            "(sklearn.preprocessing.StandardScaler) or lower C.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _stacked_coefficients(task: Task, solutions: Sequence[Solution]) -> FloatArray:
+    """Signed coefficients over all rows, in the layout of ``dual_coef_``."""
+    betas = []
+    for (i, j), solution in zip(task.pairs, solutions, strict=True):
+        beta = np.zeros(task.codes.shape[0])
+        beta[task.rows(i, j)] = solution.beta
+        betas.append(beta)
+    return stack_coefficients(betas, task.codes)

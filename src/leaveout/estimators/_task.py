@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From an SVC, X, y and weights to Gram matrix, classes and boxes, all checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
+
+from leaveout._typing import FloatArray, IntArray
+from leaveout.estimators._check import (
+    check_class_weight,
+    check_decision_function_shape,
+    check_features,
+    check_flag,
+    check_labels,
+    check_max_iter,
+    check_number,
+    check_penalty,
+    check_sample_weight,
+)
+from leaveout.estimators._pairs import class_pairs, positive_class
+from leaveout.kernel import Problem, check_gram, gram_matrix, resolve_gamma
+
+if TYPE_CHECKING:
+    from leaveout.estimators._svc import SVC
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an SVC is to be fitted on, free of everything the estimator decides.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, p), or (n, n) if precomputed
+        Checked samples.
+    classes : ndarray of shape (n_classes,)
+        Sorted labels of the rows with a weight > 0; two or more.
+    codes : ndarray of shape (n,)
+        Index into ``classes`` per row; -1 if no row of its class has a weight > 0.
+    class_weight : ndarray of shape (n_classes,)
+        Factor of C per class.
+    K : ndarray of shape (n, n)
+        Gram matrix over all rows.
+    C : ndarray of shape (n,)
+        Box of each row, C times class weight times sample weight; 0 = row absent.
+    fit_intercept : bool
+        Whether each machine has a bias.
+    gamma : float or None
+        Number that gamma means on all rows, None if the kernel takes none from us.
+    """
+
+    X: Any
+    classes: NDArray[Any]
+    codes: IntArray
+    class_weight: FloatArray
+    K: FloatArray
+    C: FloatArray
+    fit_intercept: bool
+    gamma: float | None
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Classes (i, j) of each machine."""
+        return class_pairs(len(self.classes))
+
+    def rows(self, i: int, j: int) -> IntArray:
+        """Return the rows of classes i and j that are present."""
+        return np.flatnonzero(((self.codes == i) | (self.codes == j)) & (self.C > 0))
+
+    def problem(self, i: int, j: int) -> Problem:
+        """Return the binary machine between classes i and j, on ``rows(i, j)``."""
+        rows = self.rows(i, j)
+        positive = positive_class(i, j, len(self.classes))
+        y = np.where(self.codes[rows] == positive, 1.0, -1.0)
+        everything = rows.shape[0] == self.K.shape[0]
+        K = self.K if everything else self.K[np.ix_(rows, rows)]
+        return Problem(K, y, self.C[rows], self.fit_intercept)
+
+
+def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
+    """Check the parameters of svc and its data, and compute the Gram matrix once.
+
+    As in scikit-learn, ``gamma="scale"`` and ``class_weight="balanced"`` are resolved
+    on all rows, whatever their weights.
+    """
+    check_parameters(svc)
+    X = check_features(svc, X, reset=True)
+    n_samples = X.shape[0]
+    labels = check_labels(y, n_samples)
+    weights = check_sample_weight(sample_weight, n_samples)
+    classes, codes = _encode(labels, weights)
+    class_weight = compute_class_weight(
+        svc.class_weight, classes=classes, y=labels[codes >= 0]
+    ).astype(np.float64)
+    # class_weight[-1] stands in for the rows with code -1, whose weight is 0.
+    C = float(svc.C) * class_weight[codes] * weights
+    K, gamma = _gram(svc, X)
+    return Task(X, classes, codes, class_weight, K, C, bool(svc.fit_intercept), gamma)
+
+
+def check_parameters(svc: SVC) -> None:
+    """Raise if a parameter of svc is wrong; those of the kernel are checked with it."""
+    check_penalty(svc.C)
+    check_number("tol", svc.tol, above=0.0)
+    check_max_iter(svc.max_iter)
+    check_flag("fit_intercept", svc.fit_intercept)
+    check_decision_function_shape(svc.decision_function_shape, svc.break_ties)
+    check_class_weight(svc.class_weight)
+
+
+def _encode(labels: NDArray[Any], weights: FloatArray) -> tuple[NDArray[Any], IntArray]:
+    """Return the classes that have weight, and the class of each row or -1."""
+    found, codes = np.unique(labels, return_inverse=True)
+    kept = np.bincount(codes, weights, minlength=len(found)) > 0
+    if kept.sum() < 2:
+        rows = "rows" if weights.all() else "rows with sample_weight > 0"
+        raise ValueError(
+            f"y has one class, {found[kept][0]!r}, in all {np.count_nonzero(weights)} "
+            f"{rows}. An SVM separates two or more classes: add samples of another."
+        )
+    renumbered = np.where(kept, np.cumsum(kept) - 1, -1)
+    return found[kept], renumbered[codes]
+
+
+def _gram(svc: SVC, X: Any) -> tuple[FloatArray, float | None]:
+    """Return the Gram matrix of all rows and the gamma it was made with."""
+    if svc.kernel == "precomputed":
+        return check_gram(X), None
+    with np.errstate(over="ignore"):  # gram_matrix says it better
+        gamma = None if callable(svc.kernel) else resolve_gamma(svc.gamma, X)
+    K = gram_matrix(
+        X, kernel=svc.kernel, gamma=gamma, degree=svc.degree, coef0=svc.coef0
+    )
+    return K, gamma
