@@ -7,6 +7,7 @@ import numpy as np
 
 from leaveout._typing import FloatArray, IntArray, StateArray
 from leaveout.kernel import Problem
+from leaveout.solve._solution import Solution
 
 
 def weighted_median_interval(
@@ -61,6 +62,43 @@ def intercept_interval(
     return weighted_median_interval(F, problem.C, level)
 
 
+def intercept_range_without(
+    problem: Problem, solution: Solution, rows: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """How far b may go down and up when a sample with alpha = 0 leaves.
+
+    The machine does not change, but without a free support vector b is an interval, and
+    the sample may have been what held its end (docs/method/walk).
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    solution : Solution
+        Its optimum.
+    rows : ndarray of shape (k,)
+        Samples with alpha = 0.
+
+    Returns
+    -------
+    down, up : ndarray of shape (k,)
+        Ends of the interval less the intercept of the solution.
+    """
+    y, C, alpha = problem.y, problem.C, solution.alpha
+    can_rise, can_fall = C - alpha > 1e-9 * C, alpha > 1e-9 * C
+    distance = y - solution.decision_values
+    below = np.where(np.where(y > 0, can_rise, can_fall), distance, -np.inf)
+    above = np.where(np.where(y > 0, can_fall, can_rise), distance, np.inf)
+    return _max_without(below, rows), -_max_without(-above, rows)
+
+
+def _max_without(values: FloatArray, rows: IntArray) -> FloatArray:
+    """Maximum of values when one entry is left out, for each of some entries."""
+    first, second = np.sort(values)[: -3 : -1]
+    only = (values[rows] == first) & (np.count_nonzero(values == first) == 1)
+    return np.where(only, second, first)
+
+
 def kkt_residual(
     problem: Problem, beta: FloatArray, f: FloatArray, state: StateArray
 ) -> float:
@@ -74,6 +112,7 @@ def kkt_residual(
     violation = np.abs(excess)
     violation[(state == 0) & (excess > 0)] = 0.0
     violation[(state == 2) & (excess < 0)] = 0.0
+    violation[problem.C == 0.0] = 0.0
     support = np.flatnonzero(beta)
     violated = np.flatnonzero(violation > 1e-12)
     worst = float(violation.max(initial=0.0))

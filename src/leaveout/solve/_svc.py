@@ -44,7 +44,8 @@ def solve_svc(
     Parameters
     ----------
     problem : Problem
-        Kernel values, signs and boxes.
+        Kernel values, signs and boxes. A sample with C_i = 0 is absent: it is not
+        trained on, but has its decision value.
     tol : float, default=1e-9
         Wanted KKT residual, relative to max(1, sum_j |beta_j K_ij|).
     max_iter : int, default=-1
@@ -71,8 +72,9 @@ def solve_svc(
     0.0
     """
     y, C = problem.y, problem.C
-    if problem.fit_intercept and abs(y.sum()) == y.shape[0]:
-        return _one_class(problem)
+    present = y[C > 0.0]
+    if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
+        return _one_class(problem, float(present[0]))
     lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
     beta = np.zeros_like(y) if start is None else start.copy()
     cap = max_iter if max_iter >= 0 else 10_000_000
@@ -182,9 +184,9 @@ def _middle(interval: tuple[float, float]) -> float:
     return low if np.isinf(high) else 0.5 * (low + high)
 
 
-def _one_class(problem: Problem) -> Solution:
+def _one_class(problem: Problem, sign: float) -> Solution:
     """All labels equal: w = 0 and every b beyond the label is optimal."""
-    n, sign = problem.n_samples, float(problem.y[0])
+    n = problem.n_samples
     interval = (1.0, np.inf) if sign > 0 else (-np.inf, -1.0)
     return Solution(
         beta=np.zeros(n),

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What leaving one out gives: for one machine, and for a classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# How an answer was reached; MachineLoo.settled_by holds positions in this tuple.
+SETTLED_BY = (
+    "zero_alpha",  # alpha_r = 0: the machine does not change
+    "negative_margin",  # already wrong with r in the training set; leaving it out is worse
+    "first_segment",  # the walk met no event: the span formula is exact
+    "walk",  # the walk, with events
+    "refit",  # solved anew
+    "singleton",  # the only member of its class
+    "untouched",  # r is not in this machine's training set (one-vs-one)
+)
+(
+    ZERO_ALPHA, NEGATIVE_MARGIN, FIRST_SEGMENT, WALK, REFIT, SINGLETON, UNTOUCHED,
+) = range(len(SETTLED_BY))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MachineLoo:
+    """Leave-one-out values of one binary machine, in the sign of its own labels.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        f without r at x_r, b in the middle of its interval. In labels mode only the sign
+        counts where ``settled_by`` says negative_margin or the walk was stopped.
+    lower, upper : ndarray of shape (n,)
+        Interval of f over all optimal b; infinite where b is not bounded.
+    certified : ndarray of bool, shape (n,)
+        Whether the optimality conditions were verified.
+    settled_by : ndarray of int8, shape (n,)
+        Position in ``SETTLED_BY``.
+    counts : mapping
+        pivots, walks, refits, shared (duplicates), columns, seconds …
+    """
+
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    certified: BoolArray
+    settled_by: np.ndarray
+    counts: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class LooResult:
+    """Exact leave-one-out of a classifier.
+
+    Parameters
+    ----------
+    decision_values : ndarray of shape (n,) or (n, n_outputs)
+        Decision function at each sample by the classifier trained without it, with
+        scikit-learn's signs and shapes.
+    predictions : ndarray of shape (n,)
+        Labels by those values.
+    y : ndarray of shape (n,)
+        True labels.
+    margins : ndarray of shape (n,)
+        y f for two classes; true class minus best other for more.
+    lower, upper : ndarray of shape (n,)
+        Interval of the margin over all optimal intercepts.
+    ambiguous : ndarray of bool, shape (n,)
+        Whether another optimal intercept gives another label, or f is 0 to rounding.
+    certified : ndarray of bool, shape (n,)
+        Whether the optimality conditions were verified.
+    settled_by : ndarray of str, shape (n,)
+        How the answer was reached.
+    method : str
+        "walk", "refit" …
+    counts : mapping
+        pivots, refits, seconds …
+    weights : ndarray of shape (n,), optional
+        Weights of the samples in the error.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> import leaveout as lo
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> res = lo.leave_one_out(lo.SVC(C=10, gamma=0.01), scale(X), y)
+    >>> round(res.error, 4)
+    0.0193
+    >>> res.n_ambiguous
+    0
+    """
+
+    decision_values: FloatArray
+    predictions: np.ndarray
+    y: np.ndarray
+    margins: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    ambiguous: BoolArray
+    certified: BoolArray
+    settled_by: np.ndarray
+    method: str
+    counts: Mapping[str, float] = field(default_factory=dict)
+    weights: FloatArray | None = None
+
+    @property
+    def wrong(self) -> BoolArray:
+        """Mask of the samples the classifier trained without them gets wrong."""
+        return self.predictions != self.y
+
+    @property
+    def error(self) -> float:
+        """Share of wrong samples (weighted if weights were given)."""
+        return float(np.average(self.wrong, weights=self.weights))
+
+    @property
+    def standard_error(self) -> float:
+        """Binomial standard error of ``error``."""
+        p = self.error
+        weights = np.ones(self.y.shape[0]) if self.weights is None else self.weights
+        effective = weights.sum() ** 2 / (weights**2).sum()
+        return float(np.sqrt(p * (1.0 - p) / effective))
+
+    @property
+    def n_ambiguous(self) -> int:
+        """Number of samples whose label depends on the choice of an optimal intercept."""
+        return int(self.ambiguous.sum())
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a sample (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "y": self.y,
+                "prediction": self.predictions,
+                "margin": self.margins,
+                "lower": self.lower,
+                "upper": self.upper,
+                "ambiguous": self.ambiguous,
+                "certified": self.certified,
+                "settled_by": self.settled_by,
+            }
+        )
+
+    def __str__(self) -> str:
+        """Small table: error, how far to trust it, what it cost."""
+        rows: list[tuple[str, Any]] = [
+            ("samples", self.y.shape[0]),
+            ("error", f"{self.error:.4f} ± {self.standard_error:.4f}"),
+            ("wrong", int(self.wrong.sum())),
+            ("ambiguous", self.n_ambiguous),
+            ("not certified", int((~self.certified).sum())),
+            ("refits", int(self.counts.get("refits", 0))),
+            ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
+        ]
+        head = f"Leave-one-out ({self.method})"
+        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
