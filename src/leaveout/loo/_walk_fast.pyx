@@ -372,7 +372,9 @@ cdef int restore_bias(Walk* w) noexcept nogil:
     return DONE
 
 
-cdef int lower_alpha(Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_t* pivots) noexcept nogil:
+cdef int lower_alpha(
+    Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_t* pivots,
+) noexcept nogil:
     """The walk itself, t = alpha_r -> 0."""
     cdef double sign = -w.y[w.r], arrived = ARRIVED * w.C[w.r], step = 0.0
     cdef int n = <int>w.n, one = 1, status
@@ -527,7 +529,8 @@ def run_walks(
 ):
     """Run the walks of some samples; all arguments are checked by the caller."""
     cdef Walk w
-    cdef Py_ssize_t n = y.shape[0], width = work.shape[1], a, i, r, members_ = 0, anchor, k, first_anchor
+    cdef Py_ssize_t n = y.shape[0], width = work.shape[1], n_free = 0
+    cdef Py_ssize_t a, i, k, r, anchor, first_anchor
     cdef int code
     cdef double share, probe_sum = 0.0
     cdef double[::1] small = np.empty(V.shape[0] + 1)
@@ -570,7 +573,7 @@ def run_walks(
             work[10, i] = y[i] if state[i] == 1 else beta[i]
             set_range(y[i], C[i], state[i] == 1, beta[i], &work[7, i], &work[8, i])
             work[13, i] = 1.0
-            members_ += state[i] == 1
+            n_free += state[i] == 1
             probe_sum += probe[i]
         for i in range(n, width):
             work[6, i] = work[9, i] = work[10, i] = work[5, i] = 0.0
@@ -581,7 +584,7 @@ def run_walks(
         for a in range(rows.shape[0]):
             r = rows[a]
             w.r = r
-            w.m = members_
+            w.m = n_free
             w.base = -1
             w.n_pivots = 0
             w.missing = -1
