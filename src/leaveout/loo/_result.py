@@ -94,7 +94,7 @@ class LooResult:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> res = lo.leave_one_out(lo.SVC(C=10, gamma=0.01), scale(X), y)
     >>> round(res.error, 4)
-    0.0193
+    0.0211
     >>> res.n_ambiguous
     0
     """
