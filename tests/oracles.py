@@ -219,21 +219,23 @@ def _active_set(K, y, C, alpha, at_zero, at_C, fit_intercept, rounds):
 
 def _solve_free(K, y, alpha, free, fit_intercept):
     """beta and b with h = 1 on the free points, the free beta changed the least."""
-    beta = y * alpha
+    beta, b = y * alpha, 0.0
     if not free.any():
         return beta, None
     m = int(free.sum())
     system = K[np.ix_(free, free)]
-    residual = (y - K @ beta)[free]
     if fit_intercept:
-        system = np.block(
-            [[system, np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]]
-        )
-        residual = np.append(residual, -beta.sum())
-    step = np.linalg.lstsq(system, residual, rcond=1e-14)[0]
-    beta = beta.copy()
-    beta[free] += step[:m]
-    return beta, (step[m] if fit_intercept else 0.0)
+        ones = np.ones((m, 1))
+        system = np.block([[system, ones], [ones.T, np.zeros((1, 1))]])
+    inverse = np.linalg.pinv(system, rcond=1e-14)
+    for _ in range(3):  # the later rounds refine: each residual is computed afresh
+        residual = (y - K @ beta - b)[free]
+        if fit_intercept:
+            residual = np.append(residual, -beta.sum())
+        step = inverse @ residual
+        beta[free] += step[:m]
+        b += step[m] if fit_intercept else 0.0
+    return beta, b
 
 
 def svc_libsvm(K, y, C, fit_intercept=True, tol=1e-10, max_iter=5_000_000):
