@@ -42,6 +42,11 @@ class Optimum:
         return midpoint(self.b_low, self.b_high)
 
     @property
+    def quality(self) -> float:
+        """How far from optimal, 0 is best: the worse of residual and gap."""
+        return max(self.kkt, abs(self.gap))
+
+    @property
     def f(self) -> np.ndarray:
         """Decision values on the training points, at the midpoint."""
         return self.g + self.b
@@ -127,8 +132,7 @@ def svc_clarabel(K, y, C, fit_intercept=True):
 
     With K = L L^T the dual reads ``min 1/2 ||v||^2 - sum alpha`` with v = L^T beta,
     which is well posed for a singular K too. The interior point ends at the centre of
-    the optimal face; among it and its polished versions the one with the smallest KKT
-    residual is returned. Look at ``gap`` and ``kkt`` before trusting anything else.
+    the optimal face; among it and its polished versions the best one is returned. Look at ``gap`` and ``kkt`` before trusting anything else.
     """
     K, y, C = (np.asarray(a, dtype=np.float64) for a in (K, y, C))
     if fit_intercept and abs(y.sum()) == len(y):  # one class: w = 0, b beyond the label
@@ -138,9 +142,9 @@ def svc_clarabel(K, y, C, fit_intercept=True):
         alpha = _interior_point(K, y, C, fit_intercept, scale)
         for candidate in (alpha, *_polished(K, y, C, alpha, fit_intercept)):
             optimum = _optimum(K, y, C, candidate, fit_intercept)
-            if best is None or optimum.kkt < best.kkt:
+            if best is None or optimum.quality < best.quality:
                 best = optimum
-        if best.kkt < 1e-11:
+        if best.quality < 1e-11:
             break
         scale = max(alpha.max(), 1e-6 * scale)  # again, in units of the largest alpha
     return best
