@@ -1,6 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact leave-one-out for support vector machines."""
+"""Exact leave-one-out for support vector machines, for about the price of one fit.
 
-from leaveout.estimators import SVC
+The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` → ``select`` →
+``report``; ``estimators`` is its scikit-learn face, ``cli`` its terminal face.
+"""
 
-__all__ = ["SVC"]
+from leaveout.estimators import SVC, leave_one_out
+from leaveout.exceptions import (
+    CertificateWarning,
+    LeaveoutError,
+    LeaveoutWarning,
+    SingletonClassWarning,
+)
+from leaveout.loo import LooResult
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SVC",
+    "CertificateWarning",
+    "LeaveoutError",
+    "LeaveoutWarning",
+    "LooResult",
+    "SingletonClassWarning",
+    "leave_one_out",
+]

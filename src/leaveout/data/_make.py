@@ -236,8 +236,8 @@ def make_mixture(
 
     References
     ----------
-    B. Wang and Y. Yang, "Consolidated cross-validation for support vector machines",
-    2022.
+    B. Wang and A. Y. Yang, "A consolidated cross-validation algorithm for support
+    vector machines via data reduction", 2022.
 
     Examples
     --------

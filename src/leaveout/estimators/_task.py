@@ -37,6 +37,8 @@ class Task:
     ----------
     X : ndarray or CSR matrix of shape (n, p), or (n, n) if precomputed
         Checked samples.
+    labels : ndarray of shape (n,)
+        Checked y.
     classes : ndarray of shape (n_classes,)
         Sorted labels of the rows with a weight > 0; two or more.
     codes : ndarray of shape (n,)
@@ -54,6 +56,7 @@ class Task:
     """
 
     X: Any
+    labels: NDArray[Any]
     classes: NDArray[Any]
     codes: IntArray
     class_weight: FloatArray
@@ -99,7 +102,8 @@ def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
     # class_weight[-1] stands in for the rows with code -1, whose weight is 0.
     C = float(svc.C) * class_weight[codes] * weights
     K, gamma = _gram(svc, X)
-    return Task(X, classes, codes, class_weight, K, C, bool(svc.fit_intercept), gamma)
+    intercept = bool(svc.fit_intercept)
+    return Task(X, labels, classes, codes, class_weight, K, C, intercept, gamma)
 
 
 def check_parameters(svc: SVC) -> None:

@@ -2,7 +2,7 @@
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
 from leaveout.loo._refit import loo_refit
-from leaveout.loo._registry import METHODS, find_method
+from leaveout.loo._registry import METHODS, LooMethod, find_method
 from leaveout.loo._result import SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
 from leaveout.loo._walk import loo_walk
 
@@ -10,6 +10,7 @@ __all__ = [
     "METHODS",
     "SETTLED_BY",
     "UNTOUCHED",
+    "LooMethod",
     "LooResult",
     "MachineLoo",
     "find_method",

@@ -34,6 +34,9 @@ from leaveout.solve import Solution, intercept_range_without, solve_svc
 # Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs more
 # is run again with more room.
 CAPACITIES = (32, 512)
+# Up to this many points on the margin a column costs less to make anew, in the walk that
+# needs it, than to keep; beyond, columns are made together by BLAS-3 (benchmarks/speed).
+ON_DEMAND = 16
 
 
 @dataclass
@@ -174,7 +177,8 @@ def _walk_all(state: _Walks, rows: IntArray) -> list[int]:
         columns = _Columns(problem, state.solution)
     except np.linalg.LinAlgError:
         return rows.tolist()
-    columns.add(rows)
+    if not columns.on_demand:
+        columns.add(rows)
     capacity_left = list(CAPACITIES)
     capacity = capacity_left.pop(0)
     while rows.size:
@@ -222,11 +226,21 @@ class _Columns:
         self.rows = np.empty((n, n))  # pages are only taken when written
         self.n_columns = 0
         self.tableau: Tableau | None = None
+        self.on_demand = 0 < solution.free.sum() <= ON_DEMAND
         if solution.free.any():
             self.tableau = build_tableau(problem, solution)
         elif not problem.fit_intercept:
             # Nobody on the margin, no bias: the tableau is the kernel itself.
             self.rows, self.where = problem.K, np.arange(n, dtype=np.intp)
+
+    @property
+    def factors(self) -> tuple[np.ndarray, ...]:
+        """What the kernel needs to make columns itself; empty if it is not to."""
+        if self.tableau is None or not self.on_demand:
+            none = np.empty((0, self.where.size))
+            return np.empty(0, dtype=np.intp), none, np.empty(0), none, none
+        t = self.tableau
+        return t.members, t.V, t.weights, t.Bm, t.A
 
     def add(self, indices: IntArray) -> None:
         """Make the columns of some samples."""
@@ -260,9 +274,9 @@ def _run_round(
         run_walks(
             K, problem.y, problem.C, solution.beta, solution.decision_values,
             solution.state, problem.fit_intercept, columns.rows, columns.where,
-            probe, K_probe, scale, 1e-13 * scale, mine, state.labels_only,
+            *columns.factors, probe, K_probe, scale, 1e-13 * scale, mine, state.labels_only,
             8 * capacity, np.empty(work_shape(n, capacity)),
-            np.empty(capacity, dtype=np.intp), *own_values, own_status, *own_numbers,
+            np.empty(capacity + n, dtype=np.intp), *own_values, own_status, *own_numbers,
         )  # fmt: skip
         values[:, part], status[part] = own_values, own_status
         numbers[:, part] = own_numbers

@@ -16,9 +16,11 @@ pivoted on and applies them to the next column it needs (product form):
     pivot p, column X, element d = X_p:   c -= X * (c_p / d),   c_p = -c_p / d
 """
 
+import numpy as np
+
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport daxpy, ddot
+from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dgemv
 
 cdef extern from *:
     """
@@ -87,7 +89,7 @@ cdef double SLACK = 1e-12
 cdef double ARRIVED = 1e-10
 
 # Rows of work before the pivot columns.
-cdef Py_ssize_t N_WORK_ROWS = 13
+cdef Py_ssize_t N_WORK_ROWS = 14
 
 
 def work_shape(Py_ssize_t n, Py_ssize_t capacity):
@@ -118,6 +120,17 @@ cdef struct Walk:
     const double* C
     const double* columns
     const Py_ssize_t* where
+    const double* V         # (n_factors, n): S = K + V' diag(weights) V
+    const double* weights   # (n_factors,)
+    const double* Bm        # (n_members, n)
+    const double* A         # (n_members, n_members)
+    const Py_ssize_t* members
+    Py_ssize_t n_members
+    Py_ssize_t n_factors    # 0: columns that were not given are asked for
+    double* ones            # (n,)
+    double* small           # work, (n_factors,)
+    Py_ssize_t* touched     # samples that changed sides, to be put back
+    Py_ssize_t n_touched
     double* x
     double* low
     double* high
@@ -147,12 +160,23 @@ cdef inline void set_range(
         high[0] = y
 
 
+cdef inline void touch(Walk* w, Py_ssize_t p) noexcept nogil:
+    """Remember that p changed sides (only the first time matters)."""
+    cdef Py_ssize_t k
+    for k in range(w.n_touched):
+        if w.touched[k] == p:
+            return
+    w.touched[w.n_touched] = p
+    w.n_touched += 1
+
+
 cdef inline void leave_margin(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
     """p has reached a bound of its box: beta_p stays there, f_p is free to move."""
     w.fixed[p] = w.high[p] if at_high else w.low[p]
     w.x[p] = w.y[p]
     w.on[p] = 0.0
     w.m -= 1
+    touch(w, p)
     set_range(w.y[p], w.C[p], False, w.fixed[p], &w.low[p], &w.high[p])
 
 
@@ -162,6 +186,7 @@ cdef inline void enter_margin(Walk* w, Py_ssize_t p) noexcept nogil:
     w.fixed[p] = w.y[p]
     w.on[p] = 1.0
     w.m += 1
+    touch(w, p)
     set_range(w.y[p], w.C[p], True, 0.0, &w.low[p], &w.high[p])
 
 
@@ -175,6 +200,28 @@ cdef void apply_pivot(Walk* w, double* col, Py_ssize_t q) noexcept nogil:
         # col -= X * share
         daxpy(&n, &minus, X, &one, col, &one)
     col[p] = -share
+
+
+cdef void make_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
+    """Column j of the shared tableau from its factors: cheap while M is small."""
+    cdef Py_ssize_t q, at = -1
+    cdef int n = <int>w.n, k = <int>w.n_factors, one = 1
+    cdef double unit = 1.0
+    for q in range(w.n_members):
+        if w.members[q] == j:
+            at = q
+    if at >= 0:
+        memcpy(col, w.Bm + at * w.n, w.n * sizeof(double))
+        for q in range(w.n_members):
+            col[w.members[q]] = w.A[at * w.n_members + q]
+        return
+    for q in range(w.n_factors):
+        w.small[q] = w.weights[q] * w.V[q * w.n + j]
+    memcpy(col, w.K + j * w.n, w.n * sizeof(double))
+    # col += V.T @ small
+    dgemv(b"N", &n, &k, &unit, <double*>w.V, &n, w.small, &one, &unit, col, &one)
+    for q in range(w.n_members):
+        col[w.members[q]] = -w.Bm[q * w.n + j]
 
 
 cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
@@ -194,10 +241,13 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
         col[j] = d
         first = q + 1
     elif w.base < 0:
-        if w.where[j] < 0:
+        if w.where[j] >= 0:
+            memcpy(col, w.columns + w.where[j] * w.n, w.n * sizeof(double))
+        elif w.n_factors > 0:
+            make_column(w, j, col)
+        else:
             w.missing = j
             return False
-        memcpy(col, w.columns + w.where[j] * w.n, w.n * sizeof(double))
     elif j == w.base:
         # M = {base}: its bordered inverse is [[0, 1], [1, -K_bb]].
         for i in range(w.n):
@@ -374,6 +424,15 @@ cdef Py_ssize_t freest_member(Walk* w, double* share) noexcept nogil:
     return best
 
 
+cdef Py_ssize_t find_anchor(Walk* w, Py_ssize_t likely, double* share) noexcept nogil:
+    """A point well inside its box: the one of the full solution if it still is."""
+    if likely >= 0 and w.on[likely] > 0.5:
+        share[0] = min(fabs(w.x[likely]), w.C[likely] - fabs(w.x[likely])) / w.C[likely]
+        if share[0] > 1e-2:
+            return likely
+    return freest_member(w, share)
+
+
 cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
     """How far b may go down and up at an end where nobody is free.
 
@@ -410,13 +469,11 @@ cdef int check_end(
     along a random direction (Freivalds 1979), with b from the anchor.
     """
     cdef int n = <int>w.n, one = 1
-    cdef Py_ssize_t i
-    cdef double total = 0.0, size = 0.0, b = 0.0, tol, f_r, apart
+    cdef double total, size, b = 0.0, tol, f_r, apart
     split(w.n, w.x, w.fixed, w.on, beta, f)
     beta[w.r] = 0.0
-    for i in range(w.n):
-        total += beta[i]
-        size += fabs(beta[i])
+    total = ddot(&n, beta, &one, w.ones, &one)
+    size = dasum(&n, beta, &one)
     tol = 1e-9 + 1e-12 * w.scale * size
     if w.intercept:
         if fabs(total) > 1e-9 * size:
@@ -447,6 +504,11 @@ def run_walks(
     bint intercept,
     const double[:, ::1] columns,        # in, (n_columns, n) of the shared tableau
     const Py_ssize_t[::1] where,         # in, (n,) row in columns, or -1
+    const Py_ssize_t[::1] members,       # in, (m,) M
+    const double[:, ::1] V,              # in, (m + 2, n) or (0, n): make columns here
+    const double[::1] weights,           # in, (m + 2,)
+    const double[:, ::1] Bm,             # in, (m, n)
+    const double[:, ::1] A,              # in, (m, m)
     const double[::1] probe,             # in, (n,) random direction
     const double[::1] K_probe,           # in, (n,) K @ probe
     double scale,
@@ -455,7 +517,7 @@ def run_walks(
     bint labels_only,
     Py_ssize_t max_pivots,
     double[:, ::1] work,                 # work, work_shape(n, capacity)
-    Py_ssize_t[::1] work_pivot,          # work, (capacity,)
+    Py_ssize_t[::1] work_pivot,          # work, (capacity + n,)
     double[::1] value,                   # out, (n_rows,) f_r at the end
     double[::1] down,                    # out, (n_rows,) b may go down by this (<= 0)
     double[::1] up,                      # out, (n_rows,) b may go up by this (>= 0)
@@ -465,9 +527,10 @@ def run_walks(
 ):
     """Run the walks of some samples; all arguments are checked by the caller."""
     cdef Walk w
-    cdef Py_ssize_t n = y.shape[0], width = work.shape[1], a, i, r, members = 0, anchor
+    cdef Py_ssize_t n = y.shape[0], width = work.shape[1], a, i, r, members_ = 0, anchor, k, first_anchor
     cdef int code
     cdef double share, probe_sum = 0.0
+    cdef double[::1] small = np.empty(V.shape[0] + 1)
     cdef size_t row = width * sizeof(double)
     w.n = n
     w.padded = width
@@ -484,7 +547,18 @@ def run_walks(
     w.fixed = &work[4, 0]
     w.c = &work[5, 0]
     w.X = &work[N_WORK_ROWS, 0]
+    w.ones = &work[13, 0]
     w.pivot = &work_pivot[0]
+    w.touched = &work_pivot[w.capacity]
+    w.n_factors = V.shape[0]
+    w.n_members = members.shape[0]
+    w.members = &members[0] if w.n_members > 0 else NULL
+    if w.n_factors > 0:
+        w.V = &V[0, 0]
+        w.weights = &weights[0]
+        w.Bm = &Bm[0, 0]
+        w.A = &A[0, 0]
+        w.small = &small[0]
     w.noise = noise
     w.scale = scale
     w.intercept = intercept
@@ -495,21 +569,25 @@ def run_walks(
             work[6, i] = beta[i] if state[i] == 1 else f[i]
             work[10, i] = y[i] if state[i] == 1 else beta[i]
             set_range(y[i], C[i], state[i] == 1, beta[i], &work[7, i], &work[8, i])
-            members += state[i] == 1
+            work[13, i] = 1.0
+            members_ += state[i] == 1
             probe_sum += probe[i]
         for i in range(n, width):
             work[6, i] = work[9, i] = work[10, i] = work[5, i] = 0.0
             work[7, i] = -FAR
             work[8, i] = FAR
+        memcpy(w.x, &work[6, 0], 5 * row)
+        first_anchor = freest_member(&w, &share)
         for a in range(rows.shape[0]):
             r = rows[a]
             w.r = r
-            w.m = members
+            w.m = members_
             w.base = -1
             w.n_pivots = 0
             w.missing = -1
+            w.n_touched = 0
             w.t = fabs(beta[r])
-            memcpy(w.x, &work[6, 0], 5 * row)
+            memcpy(w.x, &work[6, 0], row)
             pivots[a] = 0
             code = start(&w)
             if code == DONE:
@@ -517,13 +595,19 @@ def run_walks(
             value[a] = w.x[r]
             down[a] = up[a] = 0.0
             if code == DONE:
-                anchor = freest_member(&w, &share)
+                anchor = find_anchor(&w, first_anchor, &share)
                 if intercept and share <= 1e-9:
                     bias_range(&w, &down[a], &up[a])
                 code = check_end(&w, &probe[0], &K_probe[0], probe_sum, anchor,
                                  &work[11, 0], &work[12, 0], &value[a])
             status[a] = code
             missing[a] = w.missing
+            for i in range(w.n_touched):
+                k = w.touched[i]
+                w.low[k] = work[7, k]
+                w.high[k] = work[8, k]
+                w.on[k] = work[9, k]
+                w.fixed[k] = work[10, k]
 
 
 cdef int start(Walk* w) noexcept nogil:
@@ -546,6 +630,7 @@ cdef int start(Walk* w) noexcept nogil:
                 load_column(w, r, w.c)
     elif not (w.intercept and w.m == 0) and not load_column(w, r, w.c):
         code = NEEDS_COLUMN
+    touch(w, r)
     w.low[r] = -FAR
     w.high[r] = FAR
     return code

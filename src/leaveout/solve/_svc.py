@@ -135,7 +135,7 @@ def _finish(
     free = np.flatnonzero((beta > lower) & (beta < upper))
     members[: free.size] = free
     m, _, steps, _ = run_active_set(
-        K, diag, lower, upper, problem.fit_intercept, float(diag.mean()),
+        K, diag, problem.y, lower, upper, problem.fit_intercept, float(diag.mean()) or 1.0,
         beta, F, members, free.size,
         np.empty((n, n)), np.empty((6, n)),
         np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intc),
