@@ -132,7 +132,8 @@ def svc_clarabel(K, y, C, fit_intercept=True):
 
     With K = L L^T the dual reads ``min 1/2 ||v||^2 - sum alpha`` with v = L^T beta,
     which is well posed for a singular K too. The interior point ends at the centre of
-    the optimal face; among it and its polished versions the best one is returned. Look at ``gap`` and ``kkt`` before trusting anything else.
+    the optimal face; among it and its polished versions the best one is returned. Look
+    at ``gap`` and ``kkt`` before trusting anything else.
     """
     K, y, C = (np.asarray(a, dtype=np.float64) for a in (K, y, C))
     if fit_intercept and abs(y.sum()) == len(y):  # one class: w = 0, b beyond the label
