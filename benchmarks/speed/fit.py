@@ -5,7 +5,7 @@ The Gram matrix is given to both; simulation of Wang & Yang (2022). Run:
 ``python benchmarks/speed/fit.py [--quick]``
 """
 
-from measure import Benchmark, Row, make_simulation, median_seconds, one_thread
+from measure import Benchmark, Row, make_simulation, one_thread
 
 from leaveout.solve import solve_svc
 
@@ -18,12 +18,12 @@ def main() -> None:
         for n in bench.sizes:
             data = make_simulation(n, bench.args.seed)
             for C in CS:
-                times = median_seconds(
+                times = bench.seconds(
                     {
                         "peer": lambda: data.fit_libsvm(C),  # noqa: B023
                         "ours": lambda: solve_svc(data.problem(C)),  # noqa: B023
                     },
-                    bench.repeats(7),
+                    7,
                 )
                 ratio = times["ours"] / times["peer"]
                 workload = f"fit n={n} C={C:g}"

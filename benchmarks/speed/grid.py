@@ -16,7 +16,6 @@ from measure import (
     Row,
     Simulation,
     make_simulation,
-    median_seconds,
     one_thread,
 )
 
@@ -26,7 +25,7 @@ _, loo_walk = find_method("walk")
 
 
 def time_grid(
-    data: Simulation, Cs: np.ndarray, repeats: int
+    bench: Benchmark, data: Simulation, Cs: np.ndarray, repeats: int
 ) -> tuple[float, float, list[dict[str, Any]]]:
     """Return peer and ours in seconds per C, and one cell per C."""
     cells = []
@@ -42,7 +41,7 @@ def time_grid(
         if not cells:  # the first call of each loads libraries and touches memory
             peer()
             ours()
-        times = median_seconds({"peer": peer, "ours": ours}, repeats)
+        times = bench.seconds({"peer": peer, "ours": ours}, repeats)
         counts = last["loo"].counts
         cells.append(
             {
@@ -67,7 +66,7 @@ def run(name: str, doc: str | None, grid: Any, must: str, goal: str) -> None:
         for n in bench.sizes:
             data = make_simulation(n, bench.args.seed)
             Cs = grid(n)[:: 5 if bench.quick else 1]
-            peer, ours, cells = time_grid(data, Cs, bench.repeats(5 if n < 1600 else 3))
+            peer, ours, cells = time_grid(bench, data, Cs, 5 if n < 1600 else 3)
             bench.cells += cells
             workload = f"{name.removeprefix('speed_')} n={n}, mean of {Cs.size} C"
             bench.add(Row(workload, peer, ours, ours / peer, must, goal))

@@ -50,7 +50,7 @@ def main() -> None:
         for n in bench.sizes:
             data = make_simulation(n, bench.args.seed)
             Cs = easy_grid(n)[FIFTH]
-            peer_n, ours_n, cells = time_grid(data, Cs, bench.repeats(3))
+            peer_n, ours_n, cells = time_grid(bench, data, Cs, 3)
             bench.cells += cells
             peers.append(peer_n)
             ours.append(ours_n)

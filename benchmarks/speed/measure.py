@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import joblib
@@ -43,7 +43,7 @@ HARD_C = np.logspace(-1.0, 3.0, 25)
 
 @dataclass(frozen=True)
 class Simulation:
-    """The simulation of Wang & Yang (2022): X (n, 20), K (n, n), y (n,) of -1 and +1."""
+    """The simulation of Wang & Yang (2022): X (n, 20), K (n, n), signs y (n,)."""
 
     X: np.ndarray
     gamma: float
@@ -81,19 +81,6 @@ def easy_grid(n: int) -> np.ndarray:
     return 1.0 / (2.0 * n * LAMBDAS)
 
 
-def median_seconds(
-    functions: dict[str, Callable[[], Any]], repeats: int
-) -> dict[str, float]:
-    """Median time of each function; one after the other in every repetition."""
-    seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(repeats):
-        for name, function in functions.items():
-            started = perf_counter()
-            function()
-            seconds[name].append(perf_counter() - started)
-    return {name: statistics.median(values) for name, values in seconds.items()}
-
-
 @dataclass(frozen=True)
 class Row:
     """One line of the table. Seconds, unless the unit says otherwise."""
@@ -118,12 +105,16 @@ class Benchmark:
             "--quick", action="store_true", help="a part of it, not stored"
         )
         parser.add_argument("--repeats", type=int, default=None, help="repetitions")
+        parser.add_argument(
+            "--cpu", action="store_true", help="CPU time of the process, if others run"
+        )
         parser.add_argument("--seed", type=int, default=0, help="seed of the data")
         parser.add_argument(
             "--sizes", type=int, nargs="+", default=None, help="numbers of samples"
         )
         self.args = parser.parse_args()
         self.name = name
+        self.clock = process_time if self.args.cpu else perf_counter
         everything = list(sizes)
         self.sizes = self.args.sizes or (everything[:2] if self.quick else everything)
         self.rows: list[Row] = []
@@ -140,6 +131,18 @@ class Benchmark:
     def repeats(self, default: int) -> int:
         """Repetitions asked for, else the default (2 if quick)."""
         return self.args.repeats or (min(2, default) if self.quick else default)
+
+    def seconds(
+        self, functions: dict[str, Callable[[], Any]], repeats: int
+    ) -> dict[str, float]:
+        """Median time of each function; one after the other in every repetition."""
+        times: dict[str, list[float]] = {name: [] for name in functions}
+        for _ in range(self.repeats(repeats)):
+            for name, function in functions.items():
+                started = self.clock()
+                function()
+                times[name].append(self.clock() - started)
+        return {name: statistics.median(values) for name, values in times.items()}
 
     def add(self, row: Row) -> None:
         """Print a line of the table and keep it."""

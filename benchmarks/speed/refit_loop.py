@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scikit-learn's ``cross_val_predict(SVC, cv=LeaveOneOut())`` ÷ ``lo.leave_one_out``.
 
-Public call against public call, once with the Gram matrix given to both, once with X and
-an RBF kernel. C from the grid of Wang & Yang (2022). From n = 1000 on the loop runs over
-a sample of the folds, and its time is scaled up. Run:
+Public call against public call, once with the Gram matrix given to both, once with X
+and an RBF kernel. C from the grid of Wang & Yang (2022). From n = 1000 on the loop runs
+over a sample of the folds, and its time is scaled up. Run:
 ``python benchmarks/speed/refit_loop.py [--quick]``
 """
 
 from __future__ import annotations
-
-from time import perf_counter
 
 import numpy as np
 from measure import (
@@ -19,7 +17,6 @@ from measure import (
     easy_grid,
     libsvm,
     make_simulation,
-    median_seconds,
     one_thread,
 )
 from sklearn.model_selection import LeaveOneOut, cross_val_predict, cross_val_score
@@ -32,17 +29,17 @@ N_ALL_FOLDS = 1000
 N_FOLDS = 32
 
 
-def time_loop(svc: SVC, X: np.ndarray, y: np.ndarray, seed: int) -> float:
+def time_loop(bench: Benchmark, svc: SVC, X: np.ndarray, y: np.ndarray) -> float:
     """Seconds of scikit-learn's loop, scaled up from a sample if n is large."""
     n = y.size
-    started = perf_counter()
+    started = bench.clock()
     if n < N_ALL_FOLDS:
         cross_val_predict(svc, X, y, cv=LeaveOneOut())
-        return perf_counter() - started
-    left_out = np.random.default_rng(seed).choice(n, N_FOLDS, replace=False)
+        return bench.clock() - started
+    left_out = np.random.default_rng(bench.args.seed).choice(n, N_FOLDS, replace=False)
     folds = [(np.delete(np.arange(n), r), np.array([r])) for r in left_out]
     cross_val_score(svc, X, y, cv=folds)
-    return (perf_counter() - started) * n / N_FOLDS
+    return (bench.clock() - started) * n / N_FOLDS
 
 
 def main() -> None:
@@ -55,10 +52,10 @@ def main() -> None:
             leave_one_out(svc, X, data.y)  # the first call loads libraries
             for C in Cs:
                 svc.set_params(C=float(C))
-                loop = time_loop(svc, X, data.y, bench.args.seed)
-                times = median_seconds(
+                loop = time_loop(bench, svc, X, data.y)
+                times = bench.seconds(
                     {"ours": lambda: leave_one_out(svc, X, data.y)},  # noqa: B023
-                    bench.repeats(5),
+                    5,
                 )
                 cell = {"n": n, "input": name, "C": float(C), "peer": loop, **times}
                 bench.cells.append(cell)

@@ -18,7 +18,6 @@ from measure import (
     Simulation,
     easy_grid,
     make_simulation,
-    median_seconds,
     one_thread,
 )
 from threadpoolctl import threadpool_limits
@@ -49,7 +48,7 @@ def main() -> None:
         for name, Cs in (("easy", easy_grid(n)[FIFTH]), ("hard", HARD_C[FIFTH])):
             for C in Cs[:: 4 if bench.quick else 1]:
                 calls = {"peer": walks(data, C, 1), "ours": walks(data, C, 2)}
-                times = median_seconds(calls, bench.repeats(5))
+                times = bench.seconds(calls, 5)
                 bench.cells.append({"n": n, "grid": name, "C": float(C), **times})
             here = [c for c in bench.cells if c["n"] == n and c["grid"] == name]
             one, two = (
