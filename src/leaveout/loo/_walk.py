@@ -240,6 +240,7 @@ class _Columns:
         self.where = np.full(n, -1, dtype=np.intp)
         self.rows = np.empty((n, n))  # pages are only taken when written
         self.n_columns = 0
+        self.members = np.flatnonzero(solution.free)
         self.tableau: Tableau | None = None
         self.on_demand = 0 < solution.free.sum() <= ON_DEMAND
         if solution.free.any():
@@ -253,9 +254,9 @@ class _Columns:
         """What the kernel needs to make columns itself; empty if it is not to."""
         if self.tableau is None or not self.on_demand:
             none = np.empty((0, self.where.size))
-            return np.empty(0, dtype=np.intp), none, np.empty(0), none, none
+            return self.members, none, np.empty(0), none, none
         t = self.tableau
-        return t.members, t.V, t.weights, t.Bm, t.A
+        return self.members, t.V, t.weights, t.Bm, t.A
 
     def add(self, indices: IntArray) -> None:
         """Make the columns of some samples."""
@@ -287,7 +288,7 @@ def _run_round(
             problem.fit_intercept, columns.rows, columns.where, *columns.factors,
             probe, K_probe, scale, 1e-13 * scale,
             rows[part], state.labels_only, 8 * capacity,
-            np.empty(work_shape(n, capacity)), np.empty(capacity + n, dtype=np.intp),
+            np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, dtype=np.intp),
             value[part], down[part], up[part], status[part], pivots[part],
             missing[part],
         )  # fmt: skip
