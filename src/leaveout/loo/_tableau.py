@@ -83,7 +83,7 @@ def build_tableau(problem: Problem, solution: Solution) -> Tableau:
     K, n = problem.K, problem.n_samples
     members = np.flatnonzero(solution.free)
     m = members.size
-    c = float(K.diagonal().mean()) if problem.fit_intercept else 0.0
+    c = (float(K.diagonal().mean()) or 1.0) if problem.fit_intercept else 0.0
     V = np.ones((m + 2, n))
     np.add(K[members], c, out=V[:m])
     # LAPACK reads a C-ordered array as its transpose: L' there is our L.
