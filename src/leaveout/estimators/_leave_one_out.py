@@ -114,9 +114,7 @@ def leave_one_out(
     )
 
 
-def _choose_method(
-    svc: SVC, task: Task, method: str
-) -> tuple[str, LooMethod, bool]:
+def _choose_method(svc: SVC, task: Task, method: str) -> tuple[str, LooMethod, bool]:
     """Return the method by name, and whether the kernel is positive semi-definite."""
     name, function = find_method(method)
     if not may_be_indefinite(svc.kernel, svc.coef0) or is_psd(task.K):
@@ -256,6 +254,8 @@ def _total_counts(machines: list[MachineLoo]) -> dict[str, float]:
 def _hardest(machines: list[MachineLoo]) -> np.ndarray:
     """Name, for each sample, the costliest way it was settled over the machines."""
     codes = np.column_stack([m.settled_by for m in machines])
-    cost = np.array([0 if name == "untouched" else k + 1 for k, name in enumerate(SETTLED_BY)])
+    cost = np.array(
+        [0 if name == "untouched" else k + 1 for k, name in enumerate(SETTLED_BY)]
+    )
     worst = np.argmax(cost[codes], axis=1)
     return np.array(SETTLED_BY)[codes[np.arange(codes.shape[0]), worst]]

@@ -8,6 +8,7 @@ others stay optimal. The path is piecewise linear with few events (docs/method/w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 from time import perf_counter
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ CAPACITIES = (32, 512)
 # Up to this many points on the margin a column costs less to make anew, in the walk that
 # needs it, than to keep; beyond, columns are made together by BLAS-3 (benchmarks/speed).
 ON_DEMAND = 16
+PILOT = 32
 
 
 @dataclass
@@ -53,6 +55,12 @@ class _Walks:
     certified: BoolArray
     settled_by: np.ndarray
     counts: dict[str, float]
+
+    @cached_property
+    def probe(self) -> tuple[FloatArray, FloatArray]:
+        """Random signs z, and K @ z."""
+        signs = _signs(self.problem.n_samples)
+        return signs, self.problem.K @ signs
 
 
 def loo_walk(
@@ -177,8 +185,13 @@ def _walk_all(state: _Walks, rows: IntArray) -> list[int]:
         columns = _Columns(problem, state.solution)
     except np.linalg.LinAlgError:
         return rows.tolist()
+    later = rows[:0]
     if not columns.on_demand:
         columns.add(rows)
+        # A few walks first: they tell most of the other columns that will be needed.
+        pilot = np.zeros(rows.size, dtype=bool)
+        pilot[:: max(1, rows.size // PILOT)] = True
+        rows, later = rows[pilot], rows[~pilot]
     capacity_left = list(CAPACITIES)
     capacity = capacity_left.pop(0)
     while rows.size:
@@ -201,7 +214,8 @@ def _walk_all(state: _Walks, rows: IntArray) -> list[int]:
                 failed.extend(rows[long].tolist())
                 break
             capacity = capacity_left.pop(0)
-        rows = rows[waiting | long]
+        rows = np.concatenate([rows[waiting | long], later])
+        later = later[:0]
     state.counts["columns"] = columns.n_columns
     return failed
 
@@ -259,8 +273,7 @@ def _run_round(
     """Run the walks of some samples over the threads."""
     problem, solution = state.problem, state.solution
     n, K = problem.n_samples, problem.K
-    probe = _probe(n)
-    K_probe = K @ probe
+    probe, K_probe = state.probe
     scale = float(K.diagonal().mean()) or 1.0
     values = np.empty((3, rows.size))
     status = np.empty(rows.size, dtype=np.int8)
@@ -285,7 +298,8 @@ def _run_round(
     return _Round(*values, status, *numbers)
 
 
-def _probe(n: int) -> FloatArray:
+@cache
+def _signs(n: int) -> FloatArray:
     """Random signs for the check at the end of a walk; the same ones every time."""
     return np.random.default_rng(n).choice([-1.0, 1.0], size=n)
 

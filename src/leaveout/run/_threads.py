@@ -17,7 +17,9 @@ def blas_threads(n_threads: int) -> Iterator[None]:
     """Limit BLAS to a number of threads inside the block."""
     global _controller
     if _controller is None:
-        _controller = ThreadpoolController()  # scanning the libraries takes milliseconds
+        _controller = (
+            ThreadpoolController()
+        )  # scanning the libraries takes milliseconds
     with _controller.limit(limits=n_threads, user_api="blas"):
         yield
 

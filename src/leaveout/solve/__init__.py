@@ -8,4 +8,12 @@ from leaveout.solve._certificate import (
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
 from leaveout.solve._svc import solve_svc
 
-__all__ = ["BOUNDED", "MARGIN", "OUTSIDE", "Solution", "intercept_range_without", "solve_svc", "weighted_median_interval"]
+__all__ = [
+    "BOUNDED",
+    "MARGIN",
+    "OUTSIDE",
+    "Solution",
+    "intercept_range_without",
+    "solve_svc",
+    "weighted_median_interval",
+]

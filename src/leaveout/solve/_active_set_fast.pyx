@@ -181,11 +181,15 @@ cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
 cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
     """Go to the optimum on M, dropping the indices that reach a bound; return b.
 
-    Step: (K_MM + c 11') d + b 1 = F_M, 1'd = 0. On the way F_M -> b 1, so the
-    members' own F are known without a product with K.
+    Step: (K_MM + c 11') d + (b + c q) 1 = F_M, 1'd = -q, where q = sum(beta) is 0 but
+    for rounding. On the way F_M -> b 1, so the members' own F are known without a
+    product with K.
     """
     cdef Py_ssize_t k, i, block
-    cdef double b = 0.0, t, t_min, uu
+    cdef double b = 0.0, t, t_min, uu, q = 0.0
+    if s.intercept:
+        for i in range(s.n):
+            q += s.beta[i]
     cdef int m, one = 1
     for k in range(s.m):
         s.F_M[s.M[k]] = s.F[s.M[k]]
@@ -199,9 +203,10 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
                 s.u[k] = 1.0
             solve_lower(s, s.u)
             uu = ddot(&m, s.u, &one, s.u, &one)
-            b = ddot(&m, s.u, &one, s.v, &one) / uu
+            b = (ddot(&m, s.u, &one, s.v, &one) + q) / uu
             for k in range(s.m):
                 s.v[k] -= b * s.u[k]
+            b -= s.shift * q
         solve_upper(s, s.v)
         t_min = 1.0
         block = -1
@@ -215,6 +220,7 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
             s.beta[i] += t_min * s.v[k]
             s.moved[i] += t_min * s.v[k]
             s.F_M[i] += t_min * (b - s.F_M[i])
+        q *= 1.0 - t_min
         n_steps[0] += 1
         if block < 0:
             block = member_at_bound(s)
@@ -250,6 +256,19 @@ cdef double refresh(ActiveSet* s, double b) noexcept nogil:
     for k in range(s.m):
         worst = max(worst, fabs(s.F[s.M[k]] - b))
     return worst
+
+
+cdef void recompute(ActiveSet* s, const double* y) noexcept nogil:
+    """F = y - K beta from scratch."""
+    cdef Py_ssize_t i
+    cdef int n = <int>s.n, one = 1
+    cdef double minus
+    for i in range(s.n):
+        s.F[i] = y[i]
+    for i in range(s.n):
+        if s.beta[i] != 0.0:
+            minus = -s.beta[i]
+            daxpy(&n, &minus, <double*>(s.K + i * s.n), &one, s.F, &one)
 
 
 cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
@@ -321,6 +340,7 @@ cdef double bracket(ActiveSet* s, Py_ssize_t* up, Py_ssize_t* down) noexcept nog
 def run_active_set(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
+    const double[::1] y,           # in, (n,)
     const double[::1] lower,       # in, (n,)
     const double[::1] upper,       # in, (n,)
     bint intercept,
@@ -341,6 +361,7 @@ def run_active_set(
     cdef ActiveSet s
     cdef Py_ssize_t n = beta.shape[0], steps = 0, entered, i, up, down, n_again
     cdef double b = 0.0, worst = 0.0, threshold
+    cdef bint polished = False
     s.n = n
     s.ld = n
     s.m = 0
@@ -382,8 +403,16 @@ def run_active_set(
                 steps += 1
                 continue
             i = worst_violator(&s, b, tol, &worst)
-            if i < 0 or steps >= max_steps:
+            if steps >= max_steps:
                 break
+            if i < 0:
+                if polished:
+                    break
+                # F has gathered the rounding of all steps: start the last one afresh.
+                recompute(&s, &y[0])
+                polished = True
+                continue
+            polished = False
             # Let in the worst, and with it others that are at least a tenth as bad.
             threshold = max(0.1 * worst, tol)
             take(&s, i)

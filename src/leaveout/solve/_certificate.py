@@ -94,7 +94,7 @@ def intercept_range_without(
 
 def _max_without(values: FloatArray, rows: IntArray) -> FloatArray:
     """Maximum of values when one entry is left out, for each of some entries."""
-    first, second = np.sort(values)[: -3 : -1]
+    first, second = np.sort(values)[:-3:-1]
     only = (values[rows] == first) & (np.count_nonzero(values == first) == 1)
     return np.where(only, second, first)
 

@@ -13,6 +13,66 @@ Working set: first index by the largest F, second by the largest gain of the obj
 
 from libc.math cimport fabs
 
+import numpy as np
+
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+    #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
+    #else
+    #define WIDEST
+    #endif
+
+    /* F -= move * (row_i - row_j); then the largest F + up and the smallest F - down. */
+    WIDEST static void step_and_bracket(
+        long n, double move, const double *row_i, const double *row_j,
+        const double *up, const double *down, double *F, double *F_max, double *F_min)
+    {
+        double most = -1e300, least = 1e300;
+        for (long k = 0; k < n; k++) {
+            double v = F[k] - move * (row_i[k] - row_j[k]);
+            double a = v + up[k], b = v - down[k];
+            F[k] = v;
+            most = a > most ? a : most;
+            least = b < least ? b : least;
+        }
+        *F_max = most;
+        *F_min = least;
+    }
+
+    /* gain = (F_i - F)^2 / ||phi_i - phi||^2 where F can fall and F < F_i; its maximum. */
+    WIDEST static double pair_gains(
+        long n, double F_i, double K_ii, const double *row_i, const double *diag,
+        const double *F, const double *down, double *gain)
+    {
+        double most = 0.0;
+        for (long k = 0; k < n; k++) {
+            double d = F_i - F[k] + down[k];
+            double q = K_ii + diag[k] - 2.0 * row_i[k];
+            d = d > 0.0 ? d : 0.0;
+            q = q > 1e-12 ? q : 1e-12;
+            d = d * d / q;
+            gain[k] = d;
+            most = d > most ? d : most;
+        }
+        return most;
+    }
+    """
+    void step_and_bracket(
+        long, double, const double*, const double*, const double*, const double*,
+        double*, double*, double*) noexcept nogil
+    double pair_gains(
+        long, double, double, const double*, const double*, const double*,
+        const double*, double*) noexcept nogil
+
+# Added to the F of a point that cannot move that way: it is then never the extreme one.
+cdef double BARRED = -1e290
+
+
+cdef inline double bar(bint can_move) noexcept nogil:
+    """0 for a point that can move, else a penalty."""
+    return 0.0 if can_move else BARRED
+
 
 def smo_with_intercept(
     const double[:, ::1] K,        # in, (n, n)
@@ -26,26 +86,30 @@ def smo_with_intercept(
 ):
     """Take pair steps until the violation is at most tol. Return (steps, violation)."""
     cdef Py_ssize_t n = beta.shape[0], step = 0, i, j, k
-    cdef double F_max, F_min, gain_num, gain_den, d, q, move, violation
-    cdef const double* row_i
-    cdef const double* row_j
+    cdef double F_max, F_min, best, d, q, move = 0.0
+    cdef double[:, ::1] work = np.empty((3, n))
+    cdef double* up = &work[0, 0]
+    cdef double* down = &work[1, 0]
+    cdef double* gain = &work[2, 0]
+    cdef const double* row_i = &K[0, 0]
+    cdef const double* row_j = &K[0, 0]
     with nogil:
+        for k in range(n):
+            up[k] = bar(beta[k] < upper[k])
+            down[k] = bar(beta[k] > lower[k])
         while True:
-            # i = argmax F over {beta < upper};  F_min = min F over {beta > lower}
-            i = -1
-            F_max = -1e300
-            F_min = 1e300
-            for k in range(n):
-                if F[k] > F_max and beta[k] < upper[k]:
-                    F_max = F[k]
-                    i = k
-                if F[k] < F_min and beta[k] > lower[k]:
-                    F_min = F[k]
-            violation = F_max - F_min
-            if violation <= tol or step >= max_steps:
+            # F_max = max F over {beta < upper};  F_min = min F over {beta > lower}
+            step_and_bracket(n, move, row_i, row_j, up, down, &F[0], &F_max, &F_min)
+            if F_max - F_min <= tol or step >= max_steps:
                 break
+            i = 0
+            while F[i] + up[i] != F_max:
+                i += 1
             row_i = &K[i, 0]
-            j = best_partner(row_i, &diag[0], &F[0], &beta[0], &lower[0], n, i)
+            best = pair_gains(n, F_max, diag[i], row_i, &diag[0], &F[0], down, gain)
+            j = 0
+            while gain[j] != best:
+                j += 1
             row_j = &K[j, 0]
             q = diag[i] + diag[j] - 2.0 * row_i[j]
             d = F_max - F[j]
@@ -54,39 +118,19 @@ def smo_with_intercept(
                 move = d / q
                 beta[i] += move
                 beta[j] -= move
+            elif upper[i] - beta[i] <= beta[j] - lower[j]:
+                # i reaches its bound: set it exactly.
+                beta[j] -= move
+                beta[i] = upper[i]
             else:
-                # One of the two reaches its bound: set it exactly.
-                if upper[i] - beta[i] <= beta[j] - lower[j]:
-                    beta[j] -= move
-                    beta[i] = upper[i]
-                else:
-                    beta[i] += move
-                    beta[j] = lower[j]
-            for k in range(n):
-                F[k] -= move * (row_i[k] - row_j[k])
+                beta[i] += move
+                beta[j] = lower[j]
+            up[i] = bar(beta[i] < upper[i])
+            down[i] = bar(beta[i] > lower[i])
+            up[j] = bar(beta[j] < upper[j])
+            down[j] = bar(beta[j] > lower[j])
             step += 1
-    return step, violation
-
-
-cdef inline Py_ssize_t best_partner(
-    const double* row, const double* diag, const double* F, const double* beta,
-    const double* lower, Py_ssize_t n, Py_ssize_t i,
-) noexcept nogil:
-    """Index j that can decrease, F_j < F_i, with the largest (F_i - F_j)^2 / ||phi_i - phi_j||^2."""
-    cdef Py_ssize_t k, best = -1
-    cdef double d, q, best_num = 0.0, best_den = 1.0, F_i = F[i], K_ii = diag[i]
-    for k in range(n):
-        d = F_i - F[k]
-        if d > 0.0 and beta[k] > lower[k]:
-            q = K_ii + diag[k] - 2.0 * row[k]
-            if q < 1e-12:
-                q = 1e-12
-            # d^2 / q > best without the division
-            if d * d * best_den > best_num * q:
-                best_num = d * d
-                best_den = q
-                best = k
-    return best
+    return step, F_max - F_min
 
 
 def smo_without_intercept(

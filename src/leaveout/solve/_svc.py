@@ -132,12 +132,10 @@ def _finish(
     """Active set in place, from the free points of beta; return (|M|, steps)."""
     K, n = problem.K, problem.n_samples
     diag = np.ascontiguousarray(K.diagonal())
-    # Any constant > 0 will do; of the size of K, so that neither drowns the other.
-    shift = float(diag.mean()) or 1.0
     free = np.flatnonzero((beta > lower) & (beta < upper))
     members[: free.size] = free
     m, _, steps, _ = run_active_set(
-        K, diag, lower, upper, problem.fit_intercept, shift,
+        K, diag, problem.y, lower, upper, problem.fit_intercept, float(diag.mean()) or 1.0,
         beta, F, members, free.size,
         np.empty((n, n)), np.empty((6, n)),
         np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intc),
