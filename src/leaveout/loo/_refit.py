@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from leaveout._typing import FloatArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._result import REFIT, MachineLoo
 from leaveout.run import map_chunks
@@ -52,7 +52,7 @@ def loo_refit(
 
     def run(part: slice) -> None:
         for r in range(n)[part]:
-            left_out = refit_without(problem, full, r)
+            left_out = refit_without(problem, full, np.array([r]))
             values[r] = left_out.decision_values[r]
             low, high = left_out.intercept_interval
             lower[r] = values[r] + (low - left_out.intercept)
@@ -65,30 +65,39 @@ def loo_refit(
     return MachineLoo(values, lower, upper, certified, settled_by, counts)
 
 
-def refit_without(problem: Problem, solution: Solution, r: int) -> Solution:
-    """Solve the problem without sample r: its box is closed, its value computed."""
+def refit_without(problem: Problem, solution: Solution, rows: IntArray) -> Solution:
+    """Solve the problem without some samples: their boxes are closed.
+
+    Their decision values are computed all the same.
+    """
     C = problem.C.copy()
-    C[r] = 0.0
+    C[rows] = 0.0
     left_out = Problem(problem.K, problem.y, C, problem.fit_intercept)
-    return solve_svc(left_out, start=seed_without(problem, solution, r))
+    return solve_svc(left_out, start=seed_without(problem, solution, rows))
 
 
-def seed_without(problem: Problem, solution: Solution, r: int) -> FloatArray:
-    """Signed coefficients that are feasible without r and near the full solution.
+def seed_without(problem: Problem, solution: Solution, rows: IntArray) -> FloatArray:
+    """Signed coefficients, feasible without some samples and near the full solution.
 
-    What y_r alpha_r leaves missing in sum(beta) = 0 goes to the samples that can take
-    it, those first whose margin b reaches first: y_r (y_i - g_i) descending.
+    What the left out leave missing in sum(beta) = 0 goes to the samples that can take
+    it, those first whose margin b reaches first: the largest y_i - g_i if the others
+    must rise, the smallest if they must fall.
     """
     beta, y, C = solution.beta.copy(), problem.y, problem.C
-    missing = beta[r]
-    beta[r] = 0.0
+    missing = float(beta[rows].sum())
+    beta[rows] = 0.0
     if not problem.fit_intercept or missing == 0.0:
         return beta
     lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
     room = upper - beta if missing > 0 else beta - lower
-    room[r] = 0.0
-    order = np.argsort(-y[r] * (y - solution.decision_values), kind="stable")
+    room[rows] = 0.0
+    order = np.argsort(
+        -np.sign(missing) * (y - solution.decision_values), kind="stable"
+    )
     before = np.cumsum(room[order]) - room[order]
     take = np.clip(abs(missing) - before, 0.0, room[order])
     beta[order] += np.sign(missing) * take
+    if take.sum() < abs(missing) * (1.0 - 1e-9):
+        # One class is left: nothing but zero is feasible.
+        return np.zeros_like(beta)
     return np.clip(beta, lower, upper)
