@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups of samples that are left out together, one after the other in one array."""
+"""Groups of samples that are left out together, and what that gives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from leaveout._typing import IntArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,10 @@ class Groups:
         """Return the number of groups."""
         return self.begin.size - 1
 
+    def __iter__(self) -> Iterator[IntArray]:
+        """Go through the groups."""
+        return (self[k] for k in range(len(self)))
+
     def __getitem__(self, k: int) -> IntArray:
         """Return the samples of a group."""
         return self.members[self.begin[k] : self.begin[k + 1]]
@@ -69,3 +74,18 @@ class Groups:
         sizes = np.diff(self.begin)[which]
         begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         return Groups(self.members[self.entries(which)], begin)
+
+
+class Ends(NamedTuple):
+    """What leaving out each of some groups gives.
+
+    ``values`` has f for each sample of each group; the others have one entry a group:
+    how far b may go ``down`` (<= 0) and ``up``, whether the optimality conditions were
+    verified, and how the group was settled.
+    """
+
+    values: FloatArray
+    down: FloatArray
+    up: FloatArray
+    certified: BoolArray
+    settled_by: np.ndarray

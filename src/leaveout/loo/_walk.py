@@ -18,7 +18,7 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._duplicates import first_copies
-from leaveout.loo._groups import Groups
+from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._refit import refit_without
 from leaveout.loo._result import (
     FIRST_SEGMENT,
@@ -155,19 +155,6 @@ def _has_room(problem: Problem, solution: Solution) -> bool:
     """Whether some support vector is free by more than rounding."""
     alpha, C = solution.alpha[solution.free], problem.C[solution.free]
     return bool(np.any(np.minimum(alpha, C - alpha) > 1e-9 * C))
-
-
-class Ends(NamedTuple):
-    """The ends of the walks of some groups.
-
-    ``values`` has an entry for each sample of each group, the others one a group.
-    """
-
-    values: FloatArray
-    down: FloatArray
-    up: FloatArray
-    certified: BoolArray
-    settled_by: np.ndarray
 
 
 class Walker:
