@@ -207,7 +207,7 @@ def _is_text(column: NDArray[Any]) -> bool:
 
 
 def _with_short_indices(X: Any) -> Any:
-    """Return a sparse X with 32-bit indices, all that some kernels take, if they fit."""
+    """Return a sparse X with 32-bit indices, which some kernels want, if they fit."""
     if not sparse.issparse(X) or X.indices.dtype == np.int32:
         return X
     if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:

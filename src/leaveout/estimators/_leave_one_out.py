@@ -46,9 +46,9 @@ def leave_one_out(
 ) -> LooResult:
     """Leave every sample out once, exactly, for about the price of one fit.
 
-    The answer for sample r is that of the classifier trained on all samples but r, with
-    the same C, kernel and weights. ``gamma="scale"`` and ``class_weight="balanced"`` are
-    resolved once, on all rows.
+    The answer for sample r is that of the classifier trained on all samples but r,
+    with the same C, kernel and weights. ``gamma="scale"`` and
+    ``class_weight="balanced"`` are resolved once, on all rows.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def leave_one_out(
     y : array-like of shape (n_samples,)
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample, as in ``fit``. A sample with weight 0 is never trained on
-        and gets the answer of the full classifier.
+        Factor of C per sample, as in ``fit``. A sample with weight 0 is never trained
+        on and gets the answer of the full classifier.
     method : {"auto", "walk", "refit"}, default="auto"
         "walk" follows the optimum as the sample fades out; "refit" solves n problems.
     labels_only : bool, default=False
@@ -122,7 +122,8 @@ def _choose_method(svc: SVC, task: Task, method: str) -> tuple[str, LooMethod, b
     if method not in ("auto", "refit"):
         raise ValueError(
             f"method={method!r} needs a positive semi-definite kernel; {svc.kernel!r} "
-            "is not on these data. Use method='refit' (not certified), or another kernel."
+            "is not on these data. Use method='refit' (not certified), or another "
+            "kernel."
         )
     warnings.warn(
         f"The kernel {svc.kernel!r} is not positive semi-definite on these data: "
@@ -215,7 +216,7 @@ def _decide(svc: SVC, task: Task, machines: list[MachineLoo]) -> dict[str, Any]:
 
 
 def _margins(per_class: FloatArray, codes: IntArray) -> FloatArray:
-    """True class minus best other."""
+    """Return true class minus best other."""
     rows = np.arange(codes.shape[0])
     others = per_class.copy()
     others[rows, codes] = -np.inf
@@ -227,8 +228,8 @@ def _open_votes(
 ) -> BoolArray:
     """Whether some choice of the undecided signs changes the winner.
 
-    With ``break_ties`` the values count, not only the signs: any undecided machine makes
-    the sample ambiguous. So do more than ten of them.
+    With ``break_ties`` the values count, not only the signs: any undecided machine
+    makes the sample ambiguous. So do more than ten of them.
     """
     ambiguous = np.zeros(values.shape[0], dtype=bool)
     for r in np.flatnonzero(open_.any(axis=1)):
@@ -254,8 +255,7 @@ def _total_counts(machines: list[MachineLoo]) -> dict[str, float]:
 def _hardest(machines: list[MachineLoo]) -> np.ndarray:
     """Name, for each sample, the costliest way it was settled over the machines."""
     codes = np.column_stack([m.settled_by for m in machines])
-    cost = np.array(
-        [0 if name == "untouched" else k + 1 for k, name in enumerate(SETTLED_BY)]
-    )
+    cost = np.arange(1, len(SETTLED_BY) + 1)
+    cost[UNTOUCHED] = 0
     worst = np.argmax(cost[codes], axis=1)
     return np.array(SETTLED_BY)[codes[np.arange(codes.shape[0]), worst]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Method "refit": n warm-started refits. The in-house reference, and the last resort."""
+"""Method "refit": n warm-started refits, the reference and the last resort."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def loo_refit(
 
 
 def refit_without(problem: Problem, solution: Solution, r: int) -> Solution:
-    """Solve the problem without sample r: its box is closed, its value still computed."""
+    """Solve the problem without sample r: its box is closed, its value computed."""
     C = problem.C.copy()
     C[r] = 0.0
     left_out = Problem(problem.K, problem.y, C, problem.fit_intercept)

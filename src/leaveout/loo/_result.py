@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # How an answer was reached; MachineLoo.settled_by holds positions in this tuple.
 SETTLED_BY = (
     "zero_alpha",  # alpha_r = 0: the machine does not change
-    "negative_margin",  # already wrong with r in the training set; leaving it out is worse
+    "negative_margin",  # wrong even with r in the training set; without it is worse
     "first_segment",  # the walk met no event: the span formula is exact
     "walk",  # the walk, with events
     "refit",  # solved anew
@@ -36,8 +36,8 @@ class MachineLoo:
     Parameters
     ----------
     values : ndarray of shape (n,)
-        f without r at x_r, b in the middle of its interval. In labels mode only the sign
-        counts where ``settled_by`` says negative_margin or the walk was stopped.
+        f without r at x_r, b in the middle of its interval. In labels mode only the
+        sign counts where ``settled_by`` says negative_margin or the walk was stopped.
     lower, upper : ndarray of shape (n,)
         Interval of f over all optimal b; infinite where b is not bounded.
     certified : ndarray of bool, shape (n,)
@@ -94,7 +94,7 @@ class LooResult:
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> res = lo.leave_one_out(lo.SVC(C=10, gamma=0.01), scale(X), y)
     >>> round(res.error, 4)
-    0.0193
+    0.0211
     >>> res.n_ambiguous
     0
     """
@@ -132,7 +132,7 @@ class LooResult:
 
     @property
     def n_ambiguous(self) -> int:
-        """Number of samples whose label depends on the choice of an optimal intercept."""
+        """Number of samples whose label depends on which optimal intercept is taken."""
         return int(self.ambiguous.sum())
 
     def to_frame(self) -> pd.DataFrame:

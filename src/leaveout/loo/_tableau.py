@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shared linear algebra of all walks: a principal-pivot tableau, by BLAS-3.
+r"""The shared linear algebra of all walks: a principal-pivot tableau, by BLAS-3.
 
 Bordered kernel ``[[0, 1'], [1, K]]``, basis B = {bias} and M. With A its inverse on B,
 the tableau is (docs/method/walk)::
 
-    rows \\ columns       j in M            j not in M
+    rows \ columns        j in M            j not in M
     i in M               A_ij              -Bm_ij           Bm = A (1; K_M.)
     i not in M           Bm_ji             S_ij = K_ij - (1; K_Mi)' A (1; K_Mj)
 
-A comes from the Cholesky factor L of K_MM + c 11', positive definite although K_MM may be
-singular; S and Bm do not depend on c. The bias row is never needed: f is followed itself.
+A comes from the Cholesky factor L of K_MM + c 11', positive definite although K_MM may
+be singular; S and Bm do not depend on c. The bias row is never needed: f is followed
+itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Method "walk": every leave-one-out value from one factorisation and n short walks.
 
-Leaving r out is the end of a path: lower alpha_r from its optimal value to zero while all
-others stay optimal. The path is piecewise linear with few events (docs/method/walk).
+Leaving r out is the end of a path: lower alpha_r from its optimal value to zero while
+all others stay optimal. The path is piecewise linear, with few events
+(docs/method/walk).
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from leaveout.loo._walk_fast import Status, run_walks, work_shape
 from leaveout.run import map_chunks
 from leaveout.solve import Solution, intercept_range_without, solve_svc
 
-# Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs more
-# is run again with more room.
+# Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
+# more is run again with more room.
 CAPACITIES = (32, 512)
-# Up to this many points on the margin a column costs less to make anew, in the walk that
-# needs it, than to keep; beyond, columns are made together by BLAS-3 (benchmarks/speed).
+# Up to this many points on the margin a column costs less to make anew, in the walk
+# that needs it, than to keep; beyond, columns are made together by BLAS-3.
 ON_DEMAND = 16
+# Walks that are run first, to learn which other columns are needed.
 PILOT = 32
 
 
@@ -188,7 +190,6 @@ def _walk_all(state: _Walks, rows: IntArray) -> list[int]:
     later = rows[:0]
     if not columns.on_demand:
         columns.add(rows)
-        # A few walks first: they tell most of the other columns that will be needed.
         pilot = np.zeros(rows.size, dtype=bool)
         pilot[:: max(1, rows.size // PILOT)] = True
         rows, later = rows[pilot], rows[~pilot]
@@ -239,6 +240,7 @@ class _Columns:
         self.where = np.full(n, -1, dtype=np.intp)
         self.rows = np.empty((n, n))  # pages are only taken when written
         self.n_columns = 0
+        self.members = np.flatnonzero(solution.free)
         self.tableau: Tableau | None = None
         self.on_demand = 0 < solution.free.sum() <= ON_DEMAND
         if solution.free.any():
@@ -252,9 +254,9 @@ class _Columns:
         """What the kernel needs to make columns itself; empty if it is not to."""
         if self.tableau is None or not self.on_demand:
             none = np.empty((0, self.where.size))
-            return np.empty(0, dtype=np.intp), none, np.empty(0), none, none
+            return self.members, none, np.empty(0), none, none
         t = self.tableau
-        return t.members, t.V, t.weights, t.Bm, t.A
+        return self.members, t.V, t.weights, t.Bm, t.A
 
     def add(self, indices: IntArray) -> None:
         """Make the columns of some samples."""
@@ -275,27 +277,24 @@ def _run_round(
     n, K = problem.n_samples, problem.K
     probe, K_probe = state.probe
     scale = float(K.diagonal().mean()) or 1.0
-    values = np.empty((3, rows.size))
+    value, down, up = np.empty((3, rows.size))
     status = np.empty(rows.size, dtype=np.int8)
-    numbers = np.empty((2, rows.size), dtype=np.intp)
+    pivots, missing = np.empty((2, rows.size), dtype=np.intp)
 
     def run(part: slice) -> None:
-        mine = rows[part].copy()
-        own_values = np.empty((3, mine.size))
-        own_status = np.empty(mine.size, dtype=np.int8)
-        own_numbers = np.empty((2, mine.size), dtype=np.intp)
         run_walks(
-            K, problem.y, problem.C, solution.beta, solution.decision_values,
-            solution.state, problem.fit_intercept, columns.rows, columns.where,
-            *columns.factors, probe, K_probe, scale, 1e-13 * scale, mine, state.labels_only,
-            8 * capacity, np.empty(work_shape(n, capacity)),
-            np.empty(capacity + n, dtype=np.intp), *own_values, own_status, *own_numbers,
+            K, problem.y, problem.C,
+            solution.beta, solution.decision_values, solution.state,
+            problem.fit_intercept, columns.rows, columns.where, *columns.factors,
+            probe, K_probe, scale, 1e-13 * scale,
+            rows[part], state.labels_only, 8 * capacity,
+            np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, dtype=np.intp),
+            value[part], down[part], up[part], status[part], pivots[part],
+            missing[part],
         )  # fmt: skip
-        values[:, part], status[part] = own_values, own_status
-        numbers[:, part] = own_numbers
 
     map_chunks(run, rows.size, state.n_threads)
-    return _Round(*values, status, *numbers)
+    return _Round(value, down, up, status, pivots, missing)
 
 
 @cache

@@ -20,7 +20,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dasum, daxpy, ddot, dgemv
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemv
 
 cdef extern from *:
     """
@@ -48,36 +48,20 @@ cdef extern from *:
         return (int)hits;
     }
 
-    /* beta and f of all samples from x, the fixed quantities and who is on the margin. */
-    WIDEST static void split(
-        long n, const double *x, const double *fixed, const double *on,
-        double *beta, double *f)
-    {
-        for (long i = 0; i < n; i++) {
-            beta[i] = on[i] > 0.5 ? x[i] : fixed[i];
-            f[i] = on[i] > 0.5 ? fixed[i] : x[i];
-        }
-    }
-
     /* How many quantities are outside their range by more than a tolerance. */
     WIDEST static long count_outside(
-        long n, const double *x, const double *low, const double *high,
-        const double *on, const double *C, double tol)
+        long n, const double *x, const double *low, const double *high, double tol)
     {
         long outside = 0;
-        for (long i = 0; i < n; i++) {
-            double slack = on[i] > 0.5 ? tol * C[i] : tol;
-            outside += (x[i] < low[i] - slack) + (x[i] > high[i] + slack);
-        }
+        for (long i = 0; i < n; i++)
+            outside += (x[i] < low[i] - tol) + (x[i] > high[i] + tol);
         return outside;
     }
     """
     int count_hits(const double*, const double*, const double*, const double*,
                    double, double) noexcept nogil
-    void split(long, const double*, const double*, const double*,
-               double*, double*) noexcept nogil
     long count_outside(long, const double*, const double*, const double*,
-                       const double*, const double*, double) noexcept nogil
+                       double) noexcept nogil
     enum:
         BLOCK
 
@@ -89,7 +73,7 @@ cdef double SLACK = 1e-12
 cdef double ARRIVED = 1e-10
 
 # Rows of work before the pivot columns.
-cdef Py_ssize_t N_WORK_ROWS = 14
+cdef Py_ssize_t N_WORK_ROWS = 11
 
 
 def work_shape(Py_ssize_t n, Py_ssize_t capacity):
@@ -127,8 +111,8 @@ cdef struct Walk:
     const Py_ssize_t* members
     Py_ssize_t n_members
     Py_ssize_t n_factors    # 0: columns that were not given are asked for
-    double* ones            # (n,)
     double* small           # work, (n_factors,)
+    Py_ssize_t* flagged     # work, (n / BLOCK,)
     Py_ssize_t* touched     # samples that changed sides, to be put back
     Py_ssize_t n_touched
     double* x
@@ -143,6 +127,17 @@ cdef struct Walk:
     double scale            # typical K_ii
     double t
     bint intercept
+
+
+cdef struct Start:
+    const double* beta      # the full solution
+    const double* f
+    const signed char* state
+    const double* probe     # random signs
+    const double* K_probe
+    double probe_sum
+    double probe_f          # probe @ f
+    double tol              # of f, by rounding of sums of that size
 
 
 cdef inline void set_range(
@@ -306,13 +301,15 @@ cdef Py_ssize_t next_event(
     safest; or the lowest index, which cannot cycle (Bland 1977). Blocks without a
     candidate are passed over by vector code.
     """
-    cdef Py_ssize_t i, k, block, best = -1
+    cdef Py_ssize_t i, k, block, n_flagged = 0, best = -1
     cdef double rate, size, room, longest = remaining, best_size = 0.0
     for k in range(w.padded // BLOCK):
         block = k * BLOCK
         if not count_hits(w.c + block, w.x + block, w.low + block, w.high + block,
                           sign, longest):
             continue
+        w.flagged[n_flagged] = block
+        n_flagged += 1
         for i in range(block, block + BLOCK):
             rate = sign * w.c[i]
             room = room_ahead(w, i, rate)
@@ -322,11 +319,9 @@ cdef Py_ssize_t next_event(
                     longest = room / fabs(rate) if room > 0.0 else 0.0
     if longest >= remaining:
         return -1
-    for k in range(w.padded // BLOCK):
-        block = k * BLOCK
-        if not count_hits(w.c + block, w.x + block, w.low + block, w.high + block,
-                          sign, longest):
-            continue
+    # Whoever limits the final step limited the longer ones: only flagged blocks matter.
+    for k in range(n_flagged):
+        block = w.flagged[k]
         for i in range(block, block + BLOCK):
             rate = sign * w.c[i]
             size = fabs(rate)
@@ -372,7 +367,9 @@ cdef int restore_bias(Walk* w) noexcept nogil:
     return DONE
 
 
-cdef int lower_alpha(Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_t* pivots) noexcept nogil:
+cdef int lower_alpha(
+    Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_t* pivots,
+) noexcept nogil:
     """The walk itself, t = alpha_r -> 0."""
     cdef double sign = -w.y[w.r], arrived = ARRIVED * w.C[w.r], step = 0.0
     cdef int n = <int>w.n, one = 1, status
@@ -410,27 +407,25 @@ cdef int lower_alpha(Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_
     return DONE
 
 
-cdef Py_ssize_t freest_member(Walk* w, double* share) noexcept nogil:
-    """The point on the margin farthest from its bounds, and how far, relative to its box."""
-    cdef Py_ssize_t i, best = -1
-    cdef double room
-    share[0] = -1.0
-    for i in range(w.n):
-        if w.on[i] > 0.5:
-            room = min(fabs(w.x[i]), w.C[i] - fabs(w.x[i])) / w.C[i]
-            if room > share[0]:
-                share[0] = room
-                best = i
-    return best
+cdef inline double room_share(Walk* w, Py_ssize_t i) noexcept nogil:
+    """Distance of a free beta to its nearer bound, relative to its box."""
+    return min(fabs(w.x[i]), w.C[i] - fabs(w.x[i])) / w.C[i]
 
 
 cdef Py_ssize_t find_anchor(Walk* w, Py_ssize_t likely, double* share) noexcept nogil:
-    """A point well inside its box: the one of the full solution if it still is."""
-    if likely >= 0 and w.on[likely] > 0.5:
-        share[0] = min(fabs(w.x[likely]), w.C[likely] - fabs(w.x[likely])) / w.C[likely]
-        if share[0] > 1e-2:
-            return likely
-    return freest_member(w, share)
+    """A point on the margin well inside its box: the likely one if it still is, else
+    the freest. All that can be on the margin were there at the start or were touched."""
+    cdef Py_ssize_t k, i, best = -1
+    share[0] = -1.0
+    if likely >= 0 and w.on[likely] > 0.5 and room_share(w, likely) > 1e-2:
+        share[0] = room_share(w, likely)
+        return likely
+    for k in range(w.n_members + w.n_touched):
+        i = w.members[k] if k < w.n_members else w.touched[k - w.n_members]
+        if w.on[i] > 0.5 and room_share(w, i) > share[0]:
+            share[0] = room_share(w, i)
+            best = i
+    return best
 
 
 cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
@@ -459,38 +454,53 @@ cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
         down[0] = up[0] = 0.5 * (down[0] + up[0])
 
 
-cdef int check_end(
-    Walk* w, const double* probe, const double* K_probe, double probe_sum,
-    Py_ssize_t anchor, double* beta, double* f, double* value,
-) noexcept nogil:
-    """Verify the end from scratch in O(n); write f_r computed from beta alone.
+cdef int check_end(Walk* w, Start* start, Py_ssize_t anchor, double* value) noexcept nogil:
+    """Verify the end against K and the full solution; write f_r computed from beta alone.
 
-    The tracked f must be K beta + b for all samples at once: both sides are compared
-    along a random direction (Freivalds 1979), with b from the anchor.
+    Only points that were on the margin or changed sides have another beta, so f_r takes
+    O(|M|). The tracked f must be K beta + b for all samples at once: both sides are
+    compared along a random direction (Freivalds 1979). Then the ranges are checked.
     """
     cdef int n = <int>w.n, one = 1
-    cdef double total, size, b = 0.0, tol, f_r, apart
-    split(w.n, w.x, w.fixed, w.on, beta, f)
-    beta[w.r] = 0.0
-    total = ddot(&n, beta, &one, w.ones, &one)
-    size = dasum(&n, beta, &one)
-    tol = 1e-9 + 1e-12 * w.scale * size
+    cdef Py_ssize_t k, j
+    cdef double change, total = 0.0, size = 0.0, at_r = 0.0, at_anchor = 0.0
+    cdef double along = 0.0, tracked, b_change = 0.0, f_r, tol = start.tol
+    cdef const double* row_r = w.K + w.r * w.n
+    cdef const double* row_a = w.K + (anchor if anchor >= 0 else w.r) * w.n
+    # probe @ f; x holds f but for the points on the margin, where f = y
+    tracked = ddot(&n, <double*>start.probe, &one, w.x, &one)
+    for k in range(w.n_members + w.n_touched):
+        j = w.members[k] if k < w.n_members else w.touched[k - w.n_members]
+        if k >= w.n_members and start.state[j] == 1:
+            continue  # was among the members
+        if w.on[j] > 0.5:
+            tracked += start.probe[j] * (w.y[j] - w.x[j])
+            if w.x[j] < w.low[j] - 1e-9 * w.C[j] or w.x[j] > w.high[j] + 1e-9 * w.C[j]:
+                return FAILED
+        change = (0.0 if j == w.r else w.x[j] if w.on[j] > 0.5 else w.fixed[j]) - start.beta[j]
+        total += change
+        size += fabs(change)
+        at_r += change * row_r[j]
+        at_anchor += change * row_a[j]
+        along += change * start.K_probe[j]
     if w.intercept:
         if fabs(total) > 1e-9 * size:
             return FAILED
         if anchor < 0:
-            anchor = w.r
-        b = f[anchor] - ddot(&n, <double*>(w.K + anchor * w.n), &one, beta, &one)
-    # f_r = K[r] @ beta + b
-    f_r = ddot(&n, <double*>(w.K + w.r * w.n), &one, beta, &one) + b
+            b_change = w.x[w.r] - start.f[w.r] - at_r
+        else:
+            b_change = w.y[anchor] - start.f[anchor] - at_anchor
+    f_r = start.f[w.r] + at_r + b_change
     value[0] = f_r
-    # probe @ f - (K @ probe) @ beta - b * sum(probe)
-    apart = (ddot(&n, <double*>probe, &one, f, &one)
-             - ddot(&n, <double*>K_probe, &one, beta, &one) - b * probe_sum)
-    if not (fabs(f_r - w.x[w.r]) <= tol and fabs(apart) <= tol * n):
+    along += b_change * start.probe_sum
+    if not (fabs(f_r - w.x[w.r]) <= tol
+            and fabs(tracked - start.probe_f - along) <= tol * n):
         return FAILED
-    if count_outside(w.n, w.x, w.low, w.high, w.on, w.C, tol) > 0:
-        return FAILED
+    if count_outside(w.n, w.x, w.low, w.high, tol) > 0:
+        # Members have had their own tolerance above.
+        for k in range(w.n):
+            if w.on[k] < 0.5 and (w.x[k] < w.low[k] - tol or w.x[k] > w.high[k] + tol):
+                return FAILED
     return DONE
 
 
@@ -517,7 +527,7 @@ def run_walks(
     bint labels_only,
     Py_ssize_t max_pivots,
     double[:, ::1] work,                 # work, work_shape(n, capacity)
-    Py_ssize_t[::1] work_pivot,          # work, (capacity + n,)
+    Py_ssize_t[::1] work_pivot,          # work, (capacity + 2 n,)
     double[::1] value,                   # out, (n_rows,) f_r at the end
     double[::1] down,                    # out, (n_rows,) b may go down by this (<= 0)
     double[::1] up,                      # out, (n_rows,) b may go up by this (>= 0)
@@ -527,9 +537,11 @@ def run_walks(
 ):
     """Run the walks of some samples; all arguments are checked by the caller."""
     cdef Walk w
-    cdef Py_ssize_t n = y.shape[0], width = work.shape[1], a, i, r, members_ = 0, anchor, k, first_anchor
+    cdef Py_ssize_t n = y.shape[0], width = work.shape[1], n_free = 0
+    cdef Py_ssize_t a, i, k, r, anchor, first_anchor
     cdef int code
-    cdef double share, probe_sum = 0.0
+    cdef double share, size = 0.0
+    cdef Start full
     cdef double[::1] small = np.empty(V.shape[0] + 1)
     cdef size_t row = width * sizeof(double)
     w.n = n
@@ -547,9 +559,9 @@ def run_walks(
     w.fixed = &work[4, 0]
     w.c = &work[5, 0]
     w.X = &work[N_WORK_ROWS, 0]
-    w.ones = &work[13, 0]
     w.pivot = &work_pivot[0]
     w.touched = &work_pivot[w.capacity]
+    w.flagged = &work_pivot[w.capacity + n]
     w.n_factors = V.shape[0]
     w.n_members = members.shape[0]
     w.members = &members[0] if w.n_members > 0 else NULL
@@ -562,6 +574,12 @@ def run_walks(
     w.noise = noise
     w.scale = scale
     w.intercept = intercept
+    full.beta = &beta[0]
+    full.f = &f[0]
+    full.state = &state[0]
+    full.probe = &probe[0]
+    full.K_probe = &K_probe[0]
+    full.probe_sum = full.probe_f = 0.0
     with nogil:
         # Rows 6 to 10 keep x, low, high, on, fixed of the full solution.
         for i in range(n):
@@ -569,19 +587,22 @@ def run_walks(
             work[6, i] = beta[i] if state[i] == 1 else f[i]
             work[10, i] = y[i] if state[i] == 1 else beta[i]
             set_range(y[i], C[i], state[i] == 1, beta[i], &work[7, i], &work[8, i])
-            work[13, i] = 1.0
-            members_ += state[i] == 1
-            probe_sum += probe[i]
+            n_free += state[i] == 1
+            size += fabs(beta[i])
+            full.probe_sum += probe[i]
+            full.probe_f += probe[i] * f[i]
         for i in range(n, width):
             work[6, i] = work[9, i] = work[10, i] = work[5, i] = 0.0
             work[7, i] = -FAR
             work[8, i] = FAR
         memcpy(w.x, &work[6, 0], 5 * row)
-        first_anchor = freest_member(&w, &share)
+        w.n_touched = 0
+        first_anchor = find_anchor(&w, -1, &share)
+        full.tol = 1e-9 + 1e-12 * scale * size
         for a in range(rows.shape[0]):
             r = rows[a]
             w.r = r
-            w.m = members_
+            w.m = n_free
             w.base = -1
             w.n_pivots = 0
             w.missing = -1
@@ -598,8 +619,7 @@ def run_walks(
                 anchor = find_anchor(&w, first_anchor, &share)
                 if intercept and share <= 1e-9:
                     bias_range(&w, &down[a], &up[a])
-                code = check_end(&w, &probe[0], &K_probe[0], probe_sum, anchor,
-                                 &work[11, 0], &work[12, 0], &value[a])
+                code = check_end(&w, &full, anchor, &value[a])
             status[a] = code
             missing[a] = w.missing
             for i in range(w.n_touched):

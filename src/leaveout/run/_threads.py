@@ -29,11 +29,23 @@ def count_threads(n_jobs: int | None) -> int:
     return int(effective_n_jobs(1 if n_jobs is None else n_jobs))
 
 
-def map_chunks(function: Callable[[slice], None], n: int, n_threads: int) -> None:
-    """Call ``function(slice)`` on interleaved parts of range(n), over threads.
+def map_chunks(
+    function: Callable[[slice], None], n: int, n_threads: int, size: int = 256
+) -> None:
+    """Call ``function(slice)`` on consecutive parts of range(n), over threads.
 
-    Interleaved, because neighbours in the data are often alike and so is their cost;
-    four parts a thread even out the rest.
+    Between two parts Python looks at its signals, so that Ctrl-C works.
+
+    Parameters
+    ----------
+    function : callable
+        Works on one part; releases the interpreter lock if threads are to help.
+    n : int
+        Length of the range.
+    n_threads : int
+        Threads; with one, the parts are run here.
+    size : int, default=256
+        Largest part; smaller if that keeps the threads evenly busy.
 
     Examples
     --------
@@ -45,10 +57,13 @@ def map_chunks(function: Callable[[slice], None], n: int, n_threads: int) -> Non
     >>> out
     array([1., 1., 1., 1., 1.])
     """
-    if n_threads <= 1 or n <= n_threads:
-        function(slice(0, n))
-        return
-    n_parts = min(n, 4 * n_threads)
-    Parallel(n_jobs=n_threads, backend="threading")(
-        delayed(function)(slice(start, n, n_parts)) for start in range(n_parts)
-    )
+    if n_threads > 1:
+        size = min(size, max(1, n // (8 * n_threads)))
+    parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    if n_threads <= 1 or len(parts) <= 1:
+        for part in parts:
+            function(part)
+    else:
+        Parallel(n_jobs=n_threads, backend="threading", batch_size=1)(
+            delayed(function)(part) for part in parts
+        )

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solve: from a Problem to a Solution with a certificate. Imports data and kernel only."""
+"""Solve: from a Problem to a Solution with its proof. Imports data and kernel only."""
 
 from leaveout.solve._certificate import (
+    loo_interval_from_point,
+    loo_interval_from_solution,
+    loo_interval_in_ball,
+)
+from leaveout.solve._optimality import (
     intercept_range_without,
     weighted_median_interval,
 )
@@ -14,6 +19,9 @@ __all__ = [
     "OUTSIDE",
     "Solution",
     "intercept_range_without",
+    "loo_interval_from_point",
+    "loo_interval_from_solution",
+    "loo_interval_in_ball",
     "solve_svc",
     "weighted_median_interval",
 ]

@@ -171,7 +171,7 @@ cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
     """Let j into M, through null moves as long as it depends on M."""
     cdef bint waiting = True
     while waiting:
-        if append_row(s, j) > SINGULAR:
+        if append_row(s, j) > max(SINGULAR, 1e-15 * s.m):
             accept_row(s, j)
             waiting = False
         else:

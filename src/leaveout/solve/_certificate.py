@@ -1,140 +1,152 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proofs about a dual point: bias interval, optimality residual, duality gap."""
+"""Rigorous intervals for a left-out value, without solving the left-out problem.
+
+Notation: w, b the machine at hand, w', b' the one trained without r; h_r = y_r f(x_r).
+
+Ball to interval. If ``||w' - w|| <= radius`` then, with ``v_i = y_i - (g_i - g_r)`` and
+``e_i = radius ||phi_i - phi_r||`` over i != r, every optimal f'(x_r) lies between order
+statistics of v - e and of v + e (docs/method/walk): b never appears, so its being
+unregularised does no harm. Without an intercept it is simply g_r -+ radius sqrt(K_rr).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from leaveout._typing import FloatArray, IntArray, StateArray
+from leaveout._typing import FloatArray
 from leaveout.kernel import Problem
+from leaveout.solve._optimality import weighted_median_interval
 from leaveout.solve._solution import Solution
 
 
-def weighted_median_interval(
-    values: FloatArray, weights: FloatArray, level: float
+def loo_interval_in_ball(
+    problem: Problem, r: int, g: FloatArray, radius: float
 ) -> tuple[float, float]:
-    """Return all minimisers of a convex piecewise linear sum, as order statistics.
-
-    ``argmin_b sum_i C_i max(0, 1 - y_i (g_i + b))`` is the interval between the
-    smallest breakpoint ``v_i = y_i - g_i`` whose cumulative weight reaches ``level``,
-    the weight of the positive class, and the smallest whose cumulative weight exceeds
-    it. Holds for every g, so no dual variable is asked (docs/notation).
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Breakpoints.
-    weights : ndarray of shape (n,)
-        Their weights, C_i.
-    level : float
-        Weight of the positive class.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper end, -inf or inf where there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> weighted_median_interval(np.array([-1.0, 0.0, 1.0]), np.ones(3), 2.0)
-    (0.0, 1.0)
-    """
-    order = np.argsort(values, kind="stable")
-    cumulative = np.cumsum(weights[order])
-    slack = 1e-12 * cumulative[-1]
-    below = int(np.searchsorted(cumulative, level - slack, side="left"))
-    above = int(np.searchsorted(cumulative, level + slack, side="right"))
-    low = float(values[order[below]]) if level > slack else -np.inf
-    high = float(values[order[above]]) if above < values.size else np.inf
-    return low, high
-
-
-def intercept_interval(
-    problem: Problem, beta: FloatArray, F: FloatArray, free: IntArray
-) -> tuple[float, float]:
-    """All optimal b at an optimal beta with F = y - K beta; a point if one is free."""
-    room = np.minimum(np.abs(beta[free]), problem.C[free] - np.abs(beta[free]))
-    if np.any(room > 1e-9 * problem.C[free]):
-        b = float(np.mean(F[free]))
-        return b, b
-    level = float(problem.C[problem.y > 0].sum())
-    return weighted_median_interval(F, problem.C, level)
-
-
-def intercept_range_without(
-    problem: Problem, solution: Solution, rows: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """How far b may go down and up when a sample with alpha = 0 leaves.
-
-    The machine does not change, but without a free support vector b is an interval, and
-    the sample may have been what held its end (docs/method/walk).
+    """Bound f at x_r of the machine without r, known to be near a given one.
 
     Parameters
     ----------
     problem : Problem
-        The machine.
-    solution : Solution
-        Its optimum.
-    rows : ndarray of shape (k,)
-        Samples with alpha = 0.
+        The machine with r.
+    r : int
+        Sample left out.
+    g : ndarray of shape (n,)
+        K @ beta of the machine at hand, without intercept.
+    radius : float
+        Bound on the distance of the two weight vectors.
 
     Returns
     -------
-    down, up : ndarray of shape (k,)
-        Ends of the interval less the intercept of the solution.
+    tuple of float
+        Interval that contains every optimal f'(x_r).
     """
-    y, C, alpha = problem.y, problem.C, solution.alpha
-    can_rise, can_fall = C - alpha > 1e-9 * C, alpha > 1e-9 * C
-    distance = y - solution.decision_values
-    below = np.where(np.where(y > 0, can_rise, can_fall), distance, -np.inf)
-    above = np.where(np.where(y > 0, can_fall, can_rise), distance, np.inf)
-    return _max_without(below, rows), -_max_without(-above, rows)
+    K = problem.K
+    if not problem.fit_intercept:
+        reach = radius * float(np.sqrt(max(K[r, r], 0.0)))
+        return float(g[r]) - reach, float(g[r]) + reach
+    others = np.arange(problem.n_samples) != r
+    y, C = problem.y[others], problem.C[others]
+    at = y - (g[others] - g[r])
+    reach = radius * _distances(K, r)[others]
+    level = float(C[y > 0].sum())
+    low, _ = weighted_median_interval(at - reach, C, level)
+    _, high = weighted_median_interval(at + reach, C, level)
+    return low, high
 
 
-def _max_without(values: FloatArray, rows: IntArray) -> FloatArray:
-    """Maximum of values when one entry is left out, for each of some entries."""
-    first, second = np.sort(values)[:-3:-1]
-    only = (values[rows] == first) & (np.count_nonzero(values == first) == 1)
-    return np.where(only, second, first)
-
-
-def kkt_residual(
-    problem: Problem, beta: FloatArray, f: FloatArray, state: StateArray
-) -> float:
-    """Largest violation of the optimality conditions.
-
-    Outside h >= 1, on the margin h = 1, bounded h <= 1, each relative to
-    max(1, sum_j |beta_j K_ij|); the box holds by construction; sum(beta) = 0 is
-    relative to sum |beta|.
-    """
-    excess = problem.y * f - 1.0
-    violation = np.abs(excess)
-    violation[(state == 0) & (excess > 0)] = 0.0
-    violation[(state == 2) & (excess < 0)] = 0.0
-    violation[problem.C == 0.0] = 0.0
-    support = np.flatnonzero(beta)
-    violated = np.flatnonzero(violation > 1e-12)
-    worst = float(violation.max(initial=0.0))
-    if violated.size:
-        rows = np.abs(problem.K[np.ix_(violated, support)])
-        scale = np.maximum(1.0, rows @ np.abs(beta[support]))
-        worst = max(1e-12, float((violation[violated] / scale).max()))
-    if problem.fit_intercept and support.size:
-        worst = max(worst, abs(float(beta.sum())) / float(np.abs(beta).sum()))
-    return worst
-
-
-def duality_gap(
-    problem: Problem, beta: FloatArray, f: FloatArray, b: float
+def loo_interval_from_solution(
+    problem: Problem, solution: Solution, r: int, *, rounds: int = 5
 ) -> tuple[float, float]:
-    """Return (primal, (primal - dual) / primal) at beta with values f = K beta + b.
+    """Bound the left-out value of r from the full solution alone.
 
-    The gap is the sum of the complementarity terms C_i xi_i - alpha_i (1 - h_i) >= 0,
-    free of the cancellation in primal minus dual.
+    The optimum moves by at most ``||w' - w||^2 <= alpha_r (h_r - h_r')`` while alpha_r
+    goes to zero. The lower end of the ball's interval is a lower bound of h_r', which
+    gives a smaller ball; every round is valid. Without an intercept the bound of
+    Jaakkola & Haussler (1999) is used: h_r - alpha_r K_rr <= h_r' <= h_r.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine with r.
+    solution : Solution
+        Its optimum.
+    r : int
+        Sample to leave out.
+    rounds : int, default=5
+        Number of times the ball is made smaller; more decides hardly any more samples.
+
+    Returns
+    -------
+    tuple of float
+        Interval that contains every optimal f'(x_r).
     """
-    alpha, short = np.abs(beta), 1.0 - problem.y * f
-    hinge = problem.C * np.maximum(0.0, short)
-    primal = 0.5 * float(beta @ (f - b)) + float(hinge.sum())
-    gap = float((hinge - alpha * short).sum()) - b * float(beta.sum())
-    return primal, gap / primal if primal > 0.0 else 0.0
+    y_r, t = float(problem.y[r]), float(solution.alpha[r])
+    g = solution.decision_values - solution.intercept
+    h = y_r * float(g[r])
+    if not problem.fit_intercept:
+        return _signed(y_r, h - t * float(problem.K[r, r]), h)
+    # h_r at the intercept that makes it smallest: also an upper bound of every h_r'.
+    h += min(y_r * b for b in solution.intercept_interval)
+    if t == 0.0:
+        return loo_interval_in_ball(problem, r, g, 0.0)
+
+    def worst(radius: float) -> float:
+        low, high = loo_interval_in_ball(problem, r, g, radius)
+        return low if y_r > 0 else -high
+
+    reach = t * float(_distances(problem.K, r).max())
+    short = max(0.0, h - worst(0.0))
+    if np.isinf(short):  # r is the only one of its class
+        return _signed(y_r, -np.inf, h)
+    radius = 0.5 * (reach + float(np.sqrt(reach**2 + 4.0 * t * short)))
+    for _ in range(rounds):
+        radius = min(radius, float(np.sqrt(t * max(0.0, h - worst(radius)))))
+    return _signed(y_r, worst(radius), h)
+
+
+def loo_interval_from_point(
+    problem: Problem, beta: FloatArray, r: int
+) -> tuple[float, float]:
+    """Bound the left-out value of r from any feasible point of the left-out dual.
+
+    ``||w' - w||^2 <= F(w, b) - G(beta)``, the duality gap of the problem without r: the
+    interval shrinks as a solver runs, and settles the label once it excludes zero.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine with r.
+    beta : ndarray of shape (n,)
+        Signed coefficients, feasible and zero at r.
+    r : int
+        Sample left out.
+
+    Returns
+    -------
+    tuple of float
+        Interval that contains every optimal f'(x_r).
+    """
+    g = problem.K @ beta
+    others = np.arange(problem.n_samples) != r
+    y, C = problem.y[others], problem.C[others]
+    b = 0.0
+    if problem.fit_intercept:
+        ends = weighted_median_interval(y - g[others], C, float(C[y > 0].sum()))
+        b = next(end for end in ends if np.isfinite(end))
+    norm = float(beta @ g)
+    primal = 0.5 * norm + float(C @ np.maximum(0.0, 1.0 - y * (g[others] + b)))
+    dual = float(np.abs(beta).sum()) - 0.5 * norm
+    # The gap is a difference of rounded sums: never take it for smaller than that.
+    gap = max(primal - dual, 1e-15 * (abs(primal) + abs(dual)))
+    return loo_interval_in_ball(problem, r, g, float(np.sqrt(gap)))
+
+
+def _distances(K: FloatArray, r: int) -> FloatArray:
+    """Distances of all samples to sample r in feature space, (n,)."""
+    squared: FloatArray = K.diagonal() + K[r, r] - 2.0 * K[r]
+    return np.sqrt(np.maximum(squared, 0.0))
+
+
+def _signed(y_r: float, low: float, high: float) -> tuple[float, float]:
+    """Turn an interval of the margin h = y f into one of f."""
+    return (low, high) if y_r > 0 else (-high, -low)

@@ -34,7 +34,7 @@ class Solution:
         Largest violation of the optimality conditions, each relative to
         max(1, sum_j |beta_j K_ij|).
     duality_gap : float
-        (primal - dual) / max(1, primal).
+        (primal - dual) / primal.
     objective : float
         Primal value.
     n_iter : int

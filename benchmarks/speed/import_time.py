@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``import leaveout`` ÷ ``import sklearn.svm``, each in a fresh process.
+
+The package is first installed plainly into a temporary folder: an editable install
+looks for changed sources at import. Run:
+``python benchmarks/speed/import_time.py [--quick]``
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+from measure import ROOT, Benchmark, Row
+
+# Without site (-S) no editable install is on the path; the clock starts after start-up.
+CODE = """
+import sys
+sys.path[:0] = {folders!r}
+from time import perf_counter
+started = perf_counter()
+import {module}
+print(perf_counter() - started)
+"""
+
+
+def import_seconds(module: str, folders: list[str]) -> float:
+    """Time one import in a process of its own."""
+    code = CODE.format(module=module, folders=folders)
+    command = [sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def main() -> None:
+    bench = Benchmark("speed_import_time", __doc__)
+    with tempfile.TemporaryDirectory() as target:
+        install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+        ]
+        command = [sys.executable, *install, "--target", target, str(ROOT)]
+        subprocess.run(command, check=True, capture_output=True)
+        folders = [target, *{sysconfig.get_path(k) for k in ("purelib", "platlib")}]
+        seconds: dict[str, list[float]] = {"sklearn.svm": [], "leaveout": []}
+        for _ in range(bench.repeats(15) + 1):
+            for module, found in seconds.items():
+                found.append(import_seconds(module, folders))
+    medians = {m: statistics.median(found[1:]) for m, found in seconds.items()}
+    peer, ours = medians["sklearn.svm"], medians["leaveout"]
+    bench.add(Row("import", peer, ours, ours / peer, "≤ 1.15", "≤ 1.05"))
+    bench.close()
+
+
+if __name__ == "__main__":
+    main()
