@@ -19,8 +19,8 @@ least 100 and every ambiguous one are solved anew, without any code of ours:
 
 Each row of results.csv is one machine. ``wrong``: labels that differ although the
 sample is not ambiguous. ``flags``: samples called ambiguous that are not, or the
-reverse. ``deviation``: largest |margin - reference| / max(1, |reference|) over references with a
-residual below 1e-9. ``refits``: samples whose walk failed, solved anew by ourselves.
+reverse. ``deviation``: largest |margin - reference| / max(1, |reference|) over the
+references with a residual below 1e-9. ``refits``: samples whose walk failed its check.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ RBF = [
 ]
 CERTAIN = 1e-9  # residual below which a reference counts as solved
 ROUNDING = 1e-8  # an end of an interval nearer to 0 than this has no sign
-LIBSVM_ITERATIONS = 100  # a sample, before it counts as stalled
+LIBSVM_ITERATIONS = 1000  # a sample, before it counts as stalled
 # LIBSVM's single precision may turn the sign of values nearer to 0 than this.
 LIBSVM_NOISE = 1e-4
 
