@@ -73,6 +73,10 @@ cdef double SLACK = 1e-12
 # alpha_r below this share of C_r is zero: decided before the rule for an empty margin,
 # else rounding there turns an ambiguous point into an error (docs/method/walk).
 cdef double ARRIVED = 1e-10
+# A point whose squared distance to the affine hull of M is below this share of a typical
+# K_ii lies in it: products over many pivots leave rounding of that size.
+cdef double DEPENDENT = 1e-12
+cdef int IN_HULL = -1
 
 # Rows of work before the pivot columns.
 cdef Py_ssize_t N_WORK_ROWS = 14
@@ -271,20 +275,49 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
     return True
 
 
-cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
-    """Pivot on p, whose x has reached an end of its range."""
+cdef void undo_pivot(Walk* w) noexcept nogil:
+    """Take the last pivot back: a second one on the same index is its inverse."""
+    cdef double* X = w.X + (w.n_pivots - 1) * w.padded
+    cdef Py_ssize_t p = w.pivot[w.n_pivots - 1]
+    cdef double share = -w.c[p]
+    cdef int n = <int>w.n, one = 1
+    # c += X * share
+    daxpy(&n, &share, X, &one, w.c, &one)
+    w.c[p] = share * X[p]
+    w.n_pivots -= 1
+
+
+cdef int pivot_on(Walk* w, Py_ssize_t p) noexcept nogil:
+    """Bring the direction over a pivot on p."""
     cdef double* X
+    if w.n_pivots > 0 and w.pivot[w.n_pivots - 1] == p:
+        undo_pivot(w)
+        return DONE
     if w.n_pivots >= w.capacity:
         return TOO_LONG
     X = w.X + w.n_pivots * w.padded
     if not load_column(w, p, X):
         return NEEDS_COLUMN
     # The pivot is a squared distance (entering) or its inverse (leaving): positive.
+    if w.on[p] < 0.5 and X[p] <= DEPENDENT * w.scale:
+        return IN_HULL
     if X[p] <= 0.0:
         return FAILED
     w.pivot[w.n_pivots] = p
     w.n_pivots += 1
     apply_pivot(w, w.c, w.n_pivots - 1)
+    return DONE
+
+
+cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
+    """Let p, whose x has reached an end of its range, enter or leave the margin."""
+    cdef int status = pivot_on(w, p)
+    if status == IN_HULL:
+        # p lies in the affine hull of M, where f is known: its rate was rounding.
+        w.c[p] = 0.0
+        return DONE
+    if status != DONE:
+        return status
     if w.on[p] > 0.5:
         leave_margin(w, p, at_high)
     else:
