@@ -131,7 +131,8 @@ def test_settled_by_names_what_happened():
 def test_copies_are_walked_once():
     loo = loo_walk(Problem(*DEGENERATE["duplicates_equal_labels"]))
     assert loo.counts["shared"] > 0
-    np.testing.assert_array_equal(loo.values[::2], loo.values[1::2])
+    # A copy with alpha = 0 has its answer from the full solution: equal to rounding.
+    np.testing.assert_allclose(loo.values[::2], loo.values[1::2], rtol=0, atol=1e-14)
     unequal = loo_walk(Problem(*DEGENERATE["duplicates_unequal_boxes"]))
     assert unequal.counts["shared"] == 0
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
+from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._refit import loo_refit
 from leaveout.loo._registry import METHODS, LooMethod, find_method
 from leaveout.loo._result import SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
@@ -13,7 +15,10 @@ __all__ = [
     "LooMethod",
     "LooResult",
     "MachineLoo",
+    "PairAUC",
     "find_method",
+    "loo_groups",
+    "loo_pairs",
     "loo_refit",
     "loo_walk",
 ]
