@@ -23,6 +23,7 @@ from measure import (
 
 from leaveout.loo import find_method
 from leaveout.loo._tableau import build_tableau
+from leaveout.loo._walk import ON_DEMAND
 from leaveout.solve import Solution, solve_svc
 
 _, loo_walk = find_method("walk")
@@ -39,15 +40,19 @@ def tableau_flops(n: int, m: int, n_columns: int) -> float:
 def walk_bytes(n: int, m: int, n_walks: int, n_pivots: int) -> float:
     """Bytes read and written by all walks, with the mean number of pivots in each.
 
-    Reset and first column 32 n; a segment 56 n (a pass of the ratio test, the step); a
-    pivot 72 n (second pass, column, direction) and 24 n for each pivot before it; the
-    check 168 n; with an empty margin 120 n more (jump of b, two scans at the end).
+    Reset and first column 32 n; a segment 56 n (ratio test, step); a pivot 40 n (column,
+    direction) and 24 n for each pivot before it; the check 40 n; with an empty margin
+    48 n more; columns made in the walk 8 n (m + 2) each.
     """
     if n_walks == 0:
         return 0.0
     p = n_pivots / n_walks
-    per_walk = 32 + 56 * (p + 1) + 72 * p + 12 * p * max(0.0, p - 1) + 168
-    return n_walks * n * (per_walk + (120 if m == 0 else 0))
+    per_walk = 32 + 56 * (p + 1) + 40 * p + 12 * p * max(0.0, p - 1) + 40
+    if m == 0:
+        per_walk += 48
+    elif m <= ON_DEMAND:
+        per_walk += 8 * (m + 2) * (p + 1)
+    return n_walks * n * per_walk
 
 
 def product_rate(n: int, m: int) -> float:
