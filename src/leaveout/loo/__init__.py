@@ -3,6 +3,7 @@
 
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._pairs import PairAUC, loo_pairs
+from leaveout.loo._path import LooPath, solve_path
 from leaveout.loo._refit import loo_refit
 from leaveout.loo._registry import METHODS, LooMethod, find_method
 from leaveout.loo._result import SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
@@ -13,6 +14,7 @@ __all__ = [
     "SETTLED_BY",
     "UNTOUCHED",
     "LooMethod",
+    "LooPath",
     "LooResult",
     "MachineLoo",
     "PairAUC",
@@ -21,4 +23,5 @@ __all__ = [
     "loo_pairs",
     "loo_refit",
     "loo_walk",
+    "solve_path",
 ]

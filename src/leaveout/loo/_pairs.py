@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +12,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._groups import Groups
 from leaveout.loo._walk import Walker
+from leaveout.run import show_progress
 from leaveout.solve import Solution, solve_svc
 
 # Pairs between two looks at progress and at Python's signals.
@@ -72,7 +71,7 @@ def loo_pairs(
     *,
     solution: Solution | None = None,
     n_threads: int = 1,
-    progress: Callable[[Iterable[Any], int], Iterable[Any]] | None = None,
+    verbose: bool = False,
 ) -> PairAUC:
     """Leave every pair of a positive and a negative sample out, exactly.
 
@@ -89,8 +88,8 @@ def loo_pairs(
         Its optimum, if it is at hand.
     n_threads : int, default=1
         Threads over pairs.
-    progress : callable, optional
-        Wraps an iterable of known length to show how far it is.
+    verbose : bool, default=False
+        Whether to say on stderr how far it is.
 
     Returns
     -------
@@ -110,10 +109,8 @@ def loo_pairs(
     walker = Walker(problem, solution, n_threads=n_threads)
     above = np.empty(pairs.shape[0])
     certified = True
-    starts: Iterable[int] = range(0, pairs.shape[0], PAIRS_AT_A_TIME)
-    if progress is not None:
-        starts = progress(starts, -(-pairs.shape[0] // PAIRS_AT_A_TIME))
-    for start in starts:
+    starts = range(0, pairs.shape[0], PAIRS_AT_A_TIME)
+    for start in show_progress(starts, len(starts), "pair batches", verbose=verbose):
         part = pairs[start : start + PAIRS_AT_A_TIME]
         difference, proved = _leave_out(walker, part)
         above[start : start + part.shape[0]] = difference
