@@ -101,7 +101,7 @@ class LooPath:
         return int(np.lexsort((self.Cs, self.errors))[0])
 
     @property
-    def best_C(self) -> float:
+    def best_C(self) -> float:  # noqa: N802
         """C with the smallest error; the smallest among equals."""
         return float(self.Cs[self.best_index])
 
