@@ -130,7 +130,7 @@ class Observed:
         tableau = (m**3 + 2.0 * n * m**2) / speeds.solve
         tableau += 2.0 * n * (m + 2) * self.n_outside / speeds.product
         tableau += 8.0 * n * (12 * m + 8 * self.n_outside) / speeds.far
-        p = np.concatenate(self.pivots) if self.pivots else np.zeros(0)
+        p = np.concatenate([np.zeros(0), *self.pivots])
         # reset and sign, segments, pivots, pivots over pivots, check
         near = 40 + 56 * (p + 1) + 32 * p + 12 * p * np.maximum(0, p - 1) + 40
         # whoever starts on the margin takes one pivot to leave it
