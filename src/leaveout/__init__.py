@@ -10,6 +10,7 @@ from leaveout.exceptions import (
     CertificateWarning,
     LeaveoutError,
     LeaveoutWarning,
+    PreprocessingWarning,
     SingletonClassWarning,
 )
 from leaveout.loo import LooResult
@@ -22,6 +23,7 @@ __all__ = [
     "LeaveoutError",
     "LeaveoutWarning",
     "LooResult",
+    "PreprocessingWarning",
     "SingletonClassWarning",
     "leave_one_out",
 ]

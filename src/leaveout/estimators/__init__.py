@@ -8,5 +8,6 @@ from leaveout.estimators._adapt import adapt_svc
 from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Task, make_task
+from leaveout.estimators._unwrap import find_svc
 
-__all__ = ["SVC", "Task", "adapt_svc", "leave_one_out", "make_task"]
+__all__ = ["SVC", "Task", "adapt_svc", "find_svc", "leave_one_out", "make_task"]
