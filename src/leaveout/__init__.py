@@ -10,6 +10,7 @@ from leaveout.exceptions import (
     CertificateWarning,
     LeaveoutError,
     LeaveoutWarning,
+    PreprocessingWarning,
     SingletonClassWarning,
 )
 from leaveout.loo import LooPath, LooResult, PairAUC
@@ -24,6 +25,7 @@ __all__ = [
     "LooPath",
     "LooResult",
     "PairAUC",
+    "PreprocessingWarning",
     "SingletonClassWarning",
     "leave_one_out",
     "leave_pair_out_auc",

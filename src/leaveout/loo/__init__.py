@@ -6,11 +6,12 @@ from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
 from leaveout.loo._refit import loo_refit
 from leaveout.loo._registry import METHODS, LooMethod, find_method
-from leaveout.loo._result import SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
+from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
 from leaveout.loo._walk import loo_walk
 
 __all__ = [
     "METHODS",
+    "REFIT",
     "SETTLED_BY",
     "UNTOUCHED",
     "LooMethod",
