@@ -18,7 +18,7 @@ multiple of one column of the tableau, O(|M|^2 + n |M|). With an empty margin b 
 interval whose ends are maxima and minima of affine functions, followed one by one.
 """
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport daxpy, dgemv, dger, dsymv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
@@ -219,6 +219,26 @@ cdef void solve_margin(
         add_margin(p, p.u, f)
 
 
+cdef bint correct(Path* p) noexcept nogil:
+    """x and x' anew from the sets, C, K_E e and A; False if A is too far off for that."""
+    cdef Py_ssize_t a
+    cdef double tol, rate_bias = 0.0
+    solve_margin(p, 1.0, 0.0, &rate_bias, p.s, p.v)
+    p.b_rate = rate_bias
+    for a in range(p.m):
+        p.v[p.member[a]] = p.s[a]
+        p.rate_size += fabs(p.s[a])
+    solve_margin(p, p.C, 1.0, &p.b, p.s, p.x)
+    for a in range(p.m):
+        p.size += fabs(p.s[a])
+    tol = f_tol(p)
+    for a in range(p.m):
+        if not fabs(p.x[p.member[a]] - p.y[p.member[a]]) <= tol:
+            return False
+        p.x[p.member[a]] = p.s[a]
+    return True
+
+
 cdef int refresh(Path* p) noexcept nogil:
     """Everything anew from the sets and C, and the optimality conditions checked.
 
@@ -227,7 +247,7 @@ cdef int refresh(Path* p) noexcept nogil:
     """
     cdef Py_ssize_t a, i
     cdef int n = <int>p.n, one = 1, code
-    cdef double e, tol, excess, rate_bias = 0.0, low = -INFINITY, high = INFINITY
+    cdef double e, tol, excess, low = -INFINITY, high = INFINITY
     p.m = p.n_bounded = 0
     p.q = p.size = p.rate_size = 0.0
     for i in range(p.n):
@@ -247,19 +267,8 @@ cdef int refresh(Path* p) noexcept nogil:
     code = factor(p)
     if code != ARRIVED:
         return code
-    solve_margin(p, 1.0, 0.0, &rate_bias, p.s, p.v)
-    p.b_rate = rate_bias
-    for a in range(p.m):
-        p.v[p.member[a]] = p.s[a]
-        p.rate_size += fabs(p.s[a])
-    solve_margin(p, p.C, 1.0, &p.b, p.s, p.x)
-    for a in range(p.m):
-        p.size += fabs(p.s[a])
-    tol = f_tol(p)
-    for a in range(p.m):
-        if fabs(p.x[p.member[a]] - p.y[p.member[a]]) > tol:
-            return DRIFTED
-        p.x[p.member[a]] = p.s[a]
+    if not correct(p):
+        return DRIFTED
     for i in range(p.n):
         if p.side[i] == PASSIVE:
             continue
@@ -285,29 +294,37 @@ cdef int refresh(Path* p) noexcept nogil:
 
 
 cdef bint is_sound(Path* p) noexcept nogil:
-    """Whether the tracked f is K beta + b, along a random direction (Freivalds 1979).
+    """Whether x and x' fit K, along a random direction (Freivalds 1979).
 
-    Also renews the sizes that the tolerances are relative to.
+    f = K beta + b with f_M = y_M and f' = K beta' + b' with f'_M = 0, sums over all n in
+    one number each. Also renews the sizes that the tolerances are relative to.
     """
     cdef Py_ssize_t i
     cdef double tracked = 0.0, wanted = p.b * p.probe_sum, beta, balance = 0.0
+    cdef double rate_tracked = 0.0, rate_wanted = p.b_rate * p.probe_sum, rate
+    cdef double rate_balance = 0.0, rounding = 1e-14 * sqrt(p.n)
     p.size = p.rate_size = 0.0
     for i in range(p.n):
         if p.side[i] == MARGIN:
             beta = p.x[i]
+            rate = p.v[i]
             tracked += p.probe[i] * p.y[i]
-            p.rate_size += fabs(p.v[i])
         else:
             beta = bounded_beta(p, i)
+            rate = p.y[i] * p.c[i] if p.side[i] == BOUNDED else 0.0
             tracked += p.probe[i] * p.x[i]
-            if p.side[i] == BOUNDED:
-                p.rate_size += p.c[i]
+            rate_tracked += p.probe[i] * p.v[i]
         balance += beta
+        rate_balance += rate
         p.size += fabs(beta)
+        p.rate_size += fabs(rate)
         wanted += beta * p.K_probe[i]
-    if p.intercept and fabs(balance) > 1e-10 * p.size:
+        rate_wanted += rate * p.K_probe[i]
+    if p.intercept and (fabs(balance) > rounding * p.size
+                        or fabs(rate_balance) > rounding * p.rate_size):
         return False
-    return fabs(tracked - wanted) <= 0.1 * f_tol(p) * p.n
+    return (fabs(tracked - wanted) <= rounding * (p.n + p.scale * p.size)
+            and fabs(rate_tracked - rate_wanted) <= rounding * p.scale * p.rate_size)
 
 
 cdef inline void look_ahead(
@@ -369,18 +386,18 @@ cdef Py_ssize_t next_event(
     return best
 
 
-cdef bint is_flat(Path* p, double step) noexcept nogil:
-    """Whether nobody on the margin is free during the step: b is an interval then."""
+cdef bint is_flat(Path* p) noexcept nogil:
+    """Whether everybody on the margin is on a bound and stays there: b is an interval."""
     cdef Py_ssize_t a, i
-    cdef double start, end, box, far = p.C + step
+    cdef double alpha, rise
     for a in range(p.m):
         i = p.member[a]
-        start = p.y[i] * p.x[i]
-        end = start + step * p.y[i] * p.v[i]
-        box = p.c[i]
-        if min(start, box * p.C - start) > ON_BOUND * box * p.C:
-            return False
-        if min(end, box * far - end) > ON_BOUND * box * far:
+        alpha = p.y[i] * p.x[i]
+        rise = p.y[i] * p.v[i]
+        if alpha > 0.5 * p.c[i] * p.C:
+            alpha = p.c[i] * p.C - alpha
+            rise = p.c[i] - rise
+        if alpha > ON_BOUND * p.c[i] * p.C or fabs(rise) > ON_BOUND * p.c[i]:
             return False
     return True
 
@@ -391,6 +408,15 @@ cdef void empty_margin(Path* p) noexcept nogil:
     for a in range(p.m):
         i = p.member[a]
         p.side[i] = BOUNDED if p.y[i] * p.x[i] > 0.5 * p.c[i] * p.C else OUTSIDE
+
+
+cdef void change_bounded(Path* p, Py_ssize_t i, int sign) noexcept nogil:
+    """Add i to E, or take it away: its count, q and K_E e."""
+    cdef int n = <int>p.n, one = 1
+    cdef double e = sign * p.y[i] * p.c[i]
+    p.n_bounded += sign
+    p.q += e
+    daxpy(&n, &e, <double*>p.K + i * p.n, &one, p.Ke, &one)
 
 
 cdef bint enter(Path* p, Py_ssize_t i) noexcept nogil:
@@ -418,7 +444,7 @@ cdef bint enter(Path* p, Py_ssize_t i) noexcept nogil:
     p.v[i] = change
     if p.side[i] == BOUNDED:
         p.v[i] += p.y[i] * p.c[i]
-        p.n_bounded -= 1
+        change_bounded(p, i, -1)
     p.x[i] = beta
     p.side[i] = MARGIN
     inverse = 1.0 / S
@@ -457,7 +483,8 @@ cdef bint leave(Path* p, Py_ssize_t i, bint at_high) noexcept nogil:
     p.v[i] = change
     p.x[i] = p.y[i]
     p.side[i] = BOUNDED if at_high else OUTSIDE
-    p.n_bounded += at_high
+    if at_high:
+        change_bounded(p, i, 1)
     minus = -1.0 / pivot
     # A -= outer(u, u) / pivot, then the last takes the place of i
     dger(&k, &k, &minus, p.u, &one, p.u, &one, p.A, &lda)
@@ -511,6 +538,7 @@ cdef int cross_empty_margin(Path* p, double end) noexcept nogil:
     """
     cdef Py_ssize_t i, low = -1, high = -1, next_low, next_high
     cdef double at_low, at_high, low_rate, high_rate, step, t, middle
+    cdef double noise = 1e-13 * p.scale * p.rate_size
     cdef bint meet
     find_ends(p, &low, &high)
     if low < 0 or high < 0:
@@ -527,19 +555,19 @@ cdef int cross_empty_margin(Path* p, double end) noexcept nogil:
             if p.side[i] == PASSIVE:
                 continue
             if holds_low(p, i):
-                if -p.v[i] > low_rate:
+                if -p.v[i] > low_rate + noise:
                     t = max(0.0, (at_low - p.y[i] + p.x[i]) / (-p.v[i] - low_rate))
                     if t < step:
                         step = t
                         next_low = i
                         next_high = -1
-            elif -p.v[i] < high_rate:
+            elif -p.v[i] < high_rate - noise:
                 t = max(0.0, (p.y[i] - p.x[i] - at_high) / (high_rate + p.v[i]))
                 if t < step:
                     step = t
                     next_high = i
                     next_low = -1
-        if low_rate > high_rate:
+        if low_rate > high_rate + noise:
             t = max(0.0, (at_high - at_low) / (low_rate - high_rate))
             if t <= step:
                 step = t
@@ -573,6 +601,8 @@ cdef int follow(
     cdef bint at_high = False, moved
     cdef int code = refresh(p)
     while code == ARRIVED and p.C < end:
+        if standing > 10 * STANDING + p.n:
+            return STOOD
         if p.intercept and p.m == 0:
             before = p.C
             counts[0] += 1
@@ -591,12 +621,10 @@ cdef int follow(
             i = next_event(p, end - p.C, standing > STANDING, &step, &at_high)
             if i < 0:
                 step = end - p.C
-            if p.intercept and step > 1e-13 * p.C and is_flat(p, step):
+            if p.intercept and step > 1e-13 * p.C and is_flat(p):
                 empty_margin(p)
                 code = refresh(p)
                 standing += 1
-                if standing > 10 * STANDING + p.n:
-                    code = STOOD
                 continue
             if not record(p, step, p.x[p.r], p.x[p.r], p.v[p.r], p.v[p.r]):
                 return FULL
@@ -623,15 +651,16 @@ cdef int follow(
                 continue
             for i in range(p.n):
                 p.banned[i] = 0
-            if code == ARRIVED and (since >= EVENTS_PER_FACTOR or not is_sound(p)):
+            if since < EVENTS_PER_FACTOR and (
+                    is_sound(p) or (correct(p) and is_sound(p))):
+                continue
+            if code == ARRIVED:
                 since = 0
                 counts[1] += 1
                 code = refresh(p)
                 if code == ARRIVED:
                     good[0] = p.C
                     counts[2] = p.n_pieces
-        if standing > 10 * STANDING + p.n:
-            code = STOOD
     if code == ARRIVED:
         code = refresh(p)
     return code
