@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
+from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
@@ -14,6 +15,7 @@ __all__ = [
     "REFIT",
     "SETTLED_BY",
     "UNTOUCHED",
+    "LooCurve",
     "LooMethod",
     "LooPath",
     "LooResult",
@@ -25,4 +27,5 @@ __all__ = [
     "loo_refit",
     "loo_walk",
     "solve_path",
+    "trace_loo_curve",
 ]
