@@ -115,6 +115,21 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     return _with_short_indices(checked)
 
 
+def check_preprocessing(preprocessing: Any) -> str:
+    """Return "frozen" or "refit", refuse all else."""
+    if preprocessing not in ("frozen", "refit"):
+        raise ValueError(
+            "preprocessing must be 'frozen' (steps fitted once on all rows) or 'refit' "
+            f"(fitted anew without each sample); got {preprocessing!r}."
+        )
+    return preprocessing
+
+
+def count_rows(X: Any) -> int:
+    """Return the number of rows of an array, a table or a list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     """Return y as an array of class labels, one per row of X."""
     if y is None:

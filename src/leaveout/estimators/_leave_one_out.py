@@ -11,11 +11,19 @@ from typing import Any
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.estimators._adapt import adapt_svc
-from leaveout.estimators._check import check_flag, check_sample_weight
+from leaveout.estimators._adapt import adapt_model, as_leaveout_svc
+from leaveout.estimators._check import (
+    check_flag,
+    check_preprocessing,
+    check_sample_weight,
+    count_rows,
+)
+from leaveout.estimators._folds import refit_folds
+from leaveout.estimators._one_vs_rest import decide_one_vs_rest
 from leaveout.estimators._pairs import one_value_per_class, vote
 from leaveout.estimators._svc import SVC
-from leaveout.estimators._task import Task
+from leaveout.estimators._task import Target, Task, make_target
+from leaveout.estimators._unwrap import Model, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
 from leaveout.kernel import is_psd, may_be_indefinite
 from leaveout.loo import (
@@ -41,6 +49,7 @@ def leave_one_out(
     sample_weight: Any = None,
     method: str = "auto",
     labels_only: bool = False,
+    preprocessing: str = "frozen",
     score_sample_weight: Any = None,
     n_jobs: int | None = None,
 ) -> LooResult:
@@ -52,29 +61,41 @@ def leave_one_out(
 
     Parameters
     ----------
-    estimator : sklearn.svm.SVC or leaveout.SVC
-        It need not be fitted and is not changed.
+    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
+        scikit-learn's SVC or ours. It need not be fitted and is not changed.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
+        Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
+        whatever its first step takes.
     y : array-like of shape (n_samples,)
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
         Factor of C per sample, as in ``fit``. A sample with weight 0 is never trained
-        on and gets the answer of the full classifier.
+        on and gets the answer of the full classifier. The steps of a Pipeline do not
+        get the weights.
     method : {"auto", "walk", "refit"}, default="auto"
         "walk" follows the optimum as the sample fades out; "refit" solves n problems.
     labels_only : bool, default=False
         Stop as soon as the label of a sample is known. Its decision value is then not
-        the final one, only on the right side of zero.
+        the final one, only on the right side of zero. Where the values decide, with
+        OneVsRestClassifier and three classes or more, it changes nothing.
+    preprocessing : {"frozen", "refit"}, default="frozen"
+        What happens to the steps of a Pipeline before the SVC. "frozen": fitted once,
+        as clones, on all rows; a warning says so, and a step whose output depends on y
+        is refused. "refit": the whole Pipeline is fitted anew without each sample, as
+        cross_val_predict does; ``gamma="scale"`` and ``class_weight="balanced"`` are
+        then resolved anew too. Without a Pipeline both are the same. The Pipeline's
+        ``memory`` is not used.
     score_sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in ``error``.
     n_jobs : int, default=None
-        Threads; None means 1, -1 all cores.
+        Threads; None means 1, -1 all cores. With preprocessing="refit", joblib's
+        workers.
 
     Returns
     -------
     LooResult
-        Decision values, predictions, error, what is ambiguous, how it was settled.
+        Decision values, predictions, error, what is ambiguous, how it was settled. With
+        OneVsRestClassifier, the value of a class whose only member is left out is -inf.
 
     Examples
     --------
@@ -88,23 +109,37 @@ def leave_one_out(
     """
     started = perf_counter()
     check_flag("labels_only", labels_only)
-    svc, task = adapt_svc(estimator, X, y, sample_weight)
-    name, function, definite = _choose_method(svc, task, method)
+    check_preprocessing(preprocessing)
+    model = unwrap(estimator)
+    if model.in_pipeline and preprocessing == "refit":
+        svc, task, machines = _refit_pipeline(
+            model, X, y, sample_weight, method, n_jobs
+        )
+        name, definite = "refit", True
+    else:
+        svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
+        name, function, definite = _choose_method(svc, task, method)
+        _warn_singletons(task)
+        labels_only &= not model.one_vs_rest or len(task.classes) == 2
+        n_threads = count_threads(n_jobs)
+        with blas_threads(n_threads):
+            machines = [
+                _leave_out_of_machine(part, i, j, function, labels_only, n_threads)
+                for part, i, j in task.machines
+            ]
     weights = None
     if score_sample_weight is not None:
         weights = check_sample_weight(score_sample_weight, task.codes.shape[0])
-    _warn_singletons(task)
-    n_threads = count_threads(n_jobs)
-    with blas_threads(n_threads):
-        machines = [
-            _leave_out_of_machine(task, i, j, function, labels_only, n_threads)
-            for i, j in task.pairs
-        ]
+    decided = (
+        decide_one_vs_rest(task, machines)
+        if model.one_vs_rest
+        else _decide(svc, task, machines)
+    )
     certified = np.all([m.certified for m in machines], axis=0) & definite
     counts = _total_counts(machines)
     counts["seconds"] = perf_counter() - started
     return LooResult(
-        **_decide(svc, task, machines),
+        **decided,
         y=task.labels,
         certified=certified,
         settled_by=_hardest(machines),
@@ -135,17 +170,34 @@ def _choose_method(svc: SVC, task: Task, method: str) -> tuple[str, LooMethod, b
     return (*find_method("refit"), False)
 
 
-def _warn_singletons(task: Task) -> None:
+def _refit_pipeline(
+    model: Model, X: Any, y: Any, sample_weight: Any, method: str, n_jobs: int | None
+) -> tuple[SVC, Target, list[MachineLoo]]:
+    """Fit the whole Pipeline without each sample."""
+    if method not in ("auto", "refit"):
+        raise ValueError(
+            f"method={method!r} needs one Gram matrix for all samples, and "
+            "preprocessing='refit' makes one for each. Use method='refit', or "
+            "preprocessing='frozen'."
+        )
+    svc = as_leaveout_svc(model.svc)
+    target = make_target(y, count_rows(X), sample_weight)
+    _warn_singletons(target, stacklevel=4)
+    n_workers = count_threads(n_jobs)
+    with blas_threads(1):
+        machines = refit_folds(model, svc, X, target, n_workers=n_workers, stacklevel=4)
+    return svc, target, machines
+
+
+def _warn_singletons(target: Target, stacklevel: int = 3) -> None:
     """Warn of classes that vanish when their only member is left out."""
-    for code, label in enumerate(task.classes):
-        rows = np.flatnonzero((task.codes == code) & (task.C > 0))
-        if rows.size == 1:
-            warnings.warn(
-                f"Class {label!r} has 1 sample (row {rows[0]}): leaving it out leaves "
-                "no such class; it counts as an error. Merge or drop the class.",
-                SingletonClassWarning,
-                stacklevel=3,
-            )
+    for code, row in target.singletons():
+        warnings.warn(
+            f"Class {target.classes[code]!r} has 1 sample (row {row}): leaving it out "
+            "leaves no such class; it counts as an error. Merge or drop the class.",
+            SingletonClassWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def _leave_out_of_machine(
@@ -180,7 +232,7 @@ def _leave_out_of_machine(
     return MachineLoo(values, lower, upper, certified, settled_by, part.counts)
 
 
-def _decide(svc: SVC, task: Task, machines: list[MachineLoo]) -> dict[str, Any]:
+def _decide(svc: SVC, task: Target, machines: list[MachineLoo]) -> dict[str, Any]:
     """Turn the machines' values into labels, margins and their intervals."""
     values = np.column_stack([m.values for m in machines])
     lower = np.column_stack([m.lower for m in machines])
