@@ -193,10 +193,10 @@ cdef void solve_margin(
 ) noexcept nogil:
     """f_M = rhs y_M with beta_E = level e: write the bias, beta_M (m,) and f (n,).
 
-    (level, rhs) = (C, 1) gives the point itself, (1, 0) its derivative. The second round
-    refines: its residual is computed afresh.
+    (level, rhs) = (C, 1) gives the point itself, (1, 0) its derivative. The later rounds
+    refine: their residuals are computed afresh.
     """
-    cdef Py_ssize_t a, i, k
+    cdef Py_ssize_t a, i, _round
     for i in range(p.n):
         f[i] = level * p.Ke[i]
     for a in range(p.m):
@@ -206,7 +206,7 @@ cdef void solve_margin(
             f[i] += bias[0]
         return
     bias[0] = 0.0
-    for k in range(3):
+    for _round in range(3):
         p.t[0] = -level * p.q
         for a in range(p.m):
             i = p.member[a]
