@@ -86,7 +86,7 @@ def loo_curve(
     if may_be_indefinite(svc.kernel, svc.coef0) and not is_psd(task.K):
         raise ValueError(
             f"loo_curve needs a positive semi-definite kernel; {svc.kernel!r} is not "
-            "on these data. Use leave_one_out(..., method='refit') for one C at a time, "
+            "on these data. Use leave_one_out(..., method='refit') at each C, "
             "or another kernel."
         )
     _warn_singletons(task)
