@@ -191,9 +191,10 @@ def _refit_pipeline(
 
 def _warn_singletons(target: Target, stacklevel: int = 3) -> None:
     """Warn of classes that vanish when their only member is left out."""
+    labels = target.classes.tolist()
     for code, row in target.singletons():
         warnings.warn(
-            f"Class {target.classes[code]!r} has 1 sample (row {row}): leaving it out "
+            f"Class {labels[code]!r} has 1 sample (row {row}): leaving it out "
             "leaves no such class; it counts as an error. Merge or drop the class.",
             SingletonClassWarning,
             stacklevel=stacklevel,
