@@ -5,7 +5,7 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 ``report``; ``estimators`` is its scikit-learn face, ``cli`` its terminal face.
 """
 
-from leaveout.estimators import SVC, leave_one_out
+from leaveout.estimators import SVC, leave_one_out, leave_pair_out_auc
 from leaveout.exceptions import (
     CertificateWarning,
     LeaveoutError,
@@ -13,7 +13,7 @@ from leaveout.exceptions import (
     PreprocessingWarning,
     SingletonClassWarning,
 )
-from leaveout.loo import LooResult
+from leaveout.loo import LooPath, LooResult, PairAUC
 
 __version__ = "0.1.0"
 
@@ -22,8 +22,11 @@ __all__ = [
     "CertificateWarning",
     "LeaveoutError",
     "LeaveoutWarning",
+    "LooPath",
     "LooResult",
+    "PairAUC",
     "PreprocessingWarning",
     "SingletonClassWarning",
     "leave_one_out",
+    "leave_pair_out_auc",
 ]

@@ -117,6 +117,16 @@ class Task(Target):
         K = self.K if everything else self.K[np.ix_(rows, rows)]
         return Problem(K, y, self.C[rows], self.fit_intercept)
 
+    def whole_problem(self, i: int, j: int) -> Problem:
+        """Return the machine between classes i and j over all rows, the others absent.
+
+        The boxes of the other rows are closed: they have values, but no part in it.
+        """
+        positive = positive_class(i, j, len(self.classes))
+        y = np.where(self.codes == positive, 1.0, -1.0)
+        inside = (self.codes == i) | (self.codes == j)
+        return Problem(self.K, y, np.where(inside, self.C, 0.0), self.fit_intercept)
+
 
 def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
     """Check the parameters of svc and its data, and compute the Gram matrix once.
