@@ -53,8 +53,8 @@ def transform_once(
     if fitted:
         warnings.warn(
             f"The Pipeline's {', '.join(fitted)} {'is' if len(fitted) == 1 else 'are'} "
-            "fitted once on all rows, also those left out later: pass "
-            "preprocessing='refit' to fit anew without each sample, which is slower.",
+            "fitted once on all rows, also those left out later; leave_one_out(..., "
+            "preprocessing='refit') fits anew without each sample, which is slower.",
             PreprocessingWarning,
             stacklevel=stacklevel,
         )
@@ -85,12 +85,13 @@ def _check_ignores_labels(name: str, step: Any, X: Any, labels: NDArray[Any]) ->
                 raise ValueError(
                     f"{what} gives another output at every fit on the same rows, so it "
                     "cannot be seen whether it uses y. Make it deterministic (set its "
-                    "random_state), or use preprocessing='refit'."
+                    "random_state), or use leave_one_out(..., preprocessing='refit')."
                 )
             raise ValueError(
                 f"{what} uses y: fitted once on all rows it has seen the labels of the "
                 "samples left out later, and the error comes out too small. Use "
-                "preprocessing='refit', which fits it without each left-out sample."
+                "leave_one_out(..., preprocessing='refit'), which fits it without each "
+                "left-out sample."
             )
 
 

@@ -76,8 +76,9 @@ def leave_one_out(
         "walk" follows the optimum as the sample fades out; "refit" solves n problems.
     labels_only : bool, default=False
         Stop as soon as the label of a sample is known. Its decision value is then not
-        the final one, only on the right side of zero. Where the values decide, with
-        OneVsRestClassifier and three classes or more, it changes nothing.
+        the final one, only on the right side of zero. Where values decide, among
+        three classes or more with OneVsRestClassifier or ``break_ties``, it changes
+        nothing.
     preprocessing : {"frozen", "refit"}, default="frozen"
         What happens to the steps of a Pipeline before the SVC. "frozen": fitted once,
         as clones, on all rows; a warning says so, and a step whose output depends on y
@@ -120,7 +121,8 @@ def leave_one_out(
         svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
         name, function, definite = _choose_method(svc, task, method)
         _warn_singletons(task)
-        labels_only &= not model.one_vs_rest or len(task.classes) == 2
+        values_decide = len(task.classes) > 2 and (model.one_vs_rest or svc.break_ties)
+        labels_only = labels_only and not values_decide
         n_threads = count_threads(n_jobs)
         with blas_threads(n_threads):
             machines = [
