@@ -74,8 +74,9 @@ def leave_one_out(
         refits every sample or group.
     labels_only : bool, default=False
         Stop as soon as the label of a sample is known. Its decision value is then not
-        the final one, only on the right side of zero. Where the values decide, with
-        OneVsRestClassifier and three classes or more, it changes nothing.
+        the final one, only on the right side of zero. Where values decide, among
+        three classes or more with OneVsRestClassifier or ``break_ties``, it changes
+        nothing.
     preprocessing : {"frozen", "refit"}, default="frozen"
         What happens to the steps of a Pipeline before the SVC. "frozen": fitted once,
         as clones, on all rows; a warning says so, and a step whose output depends on y
@@ -122,7 +123,7 @@ def leave_one_out(
         name, definite = "refit", True
     else:
         svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-        labels_only &= not model.one_vs_rest or len(task.classes) == 2
+        labels_only = labels_only and not values_decide(model, svc, task)
         plan, definite = make_plan(
             svc, task, method, groups, balanced, n_jobs, labels_only=labels_only
         )
@@ -190,6 +191,11 @@ def choose_method(
     return (*find_method("refit"), False)
 
 
+def values_decide(model: Model, svc: SVC, task: Target) -> bool:
+    """Whether the values of the machines, not only their signs, make the label."""
+    return len(task.classes) > 2 and (model.one_vs_rest or svc.break_ties)
+
+
 def make_plan(
     svc: SVC,
     task: Task,
@@ -240,9 +246,10 @@ def _refit_pipeline(
 
 def _warn_singletons(target: Target, stacklevel: int = 3) -> None:
     """Warn of classes that vanish when their only member is left out."""
+    labels = target.classes.tolist()
     for code, row in target.singletons():
         warnings.warn(
-            f"Class {target.classes[code]!r} has 1 sample (row {row}): leaving it out "
+            f"Class {labels[code]!r} has 1 sample (row {row}): leaving it out "
             "leaves no such class; it counts as an error. Merge or drop the class.",
             SingletonClassWarning,
             stacklevel=stacklevel,

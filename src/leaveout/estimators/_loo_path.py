@@ -11,7 +11,7 @@ import numpy as np
 from leaveout._typing import FloatArray
 from leaveout.estimators._adapt import adapt_model
 from leaveout.estimators._check import check_flag, check_penalty
-from leaveout.estimators._leave_one_out import make_plan, summarise
+from leaveout.estimators._leave_one_out import make_plan, summarise, values_decide
 from leaveout.estimators._unwrap import unwrap
 from leaveout.loo import LooPath, MachineLoo, solve_path
 from leaveout.run import blas_threads
@@ -67,7 +67,7 @@ def loo_path(
     penalties = _check_penalties(Cs)
     model = unwrap(estimator)
     svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-    labels_only &= not model.one_vs_rest or len(task.classes) == 2
+    labels_only = labels_only and not values_decide(model, svc, task)
     plan, definite = make_plan(
         svc, task, method, groups, balanced, n_jobs, labels_only=labels_only
     )
