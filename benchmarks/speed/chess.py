@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All leave-one-out labels of chess, 3196 x 37, for the 50 lambda of Wang & Yang (2022).
+"""All leave-one-out labels of chess, 3196 x 37, for the 50 lambda of Wang & Yang 2022.
 
 Their Table 2 gives ccvsvm about 6 hours and LIBSVM more than 240. Two threads; features
 standardised, RBF with kernlab's default width. Also the peak memory, in Gram matrices.

@@ -64,7 +64,7 @@ class LooPath:
     >>> X, y = load_iris(return_X_y=True)
     >>> path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=[0.1, 1, 10])
     >>> path.errors.round(4)
-    array([0.0533, 0.0267, 0.0267])
+    array([0.06  , 0.0267, 0.0333])
     >>> path.best_C
     1.0
     """

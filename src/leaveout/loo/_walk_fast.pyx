@@ -471,8 +471,7 @@ cdef int meet(Walk* w) noexcept nogil:
     enter the margin.
     """
     cdef double low, high, t = 0.0, slope, gap, mid
-    cdef Py_ssize_t i, j, k, step
-    cdef int status
+    cdef Py_ssize_t i, j, k, _
     w.base = -1
     w.n_pivots = 0
     # Without a margin and with sum 0 the bias plays no part: columns are those of K.
@@ -480,7 +479,7 @@ cdef int meet(Walk* w) noexcept nogil:
         w.c[k] = 0.0
     for k in range(w.n_left):
         add_kernel_row(w, w.left[k], w.share[k])
-    for step in range(1000):
+    for _ in range(1000):
         bias_ends(w, t, &low, &high, &i, &j)
         gap = low - high
         if gap <= SLACK:
