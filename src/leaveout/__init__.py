@@ -5,7 +5,7 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 ``report``; ``estimators`` is its scikit-learn face, ``cli`` its terminal face.
 """
 
-from leaveout.estimators import SVC, leave_one_out, leave_pair_out_auc
+from leaveout.estimators import SVC, leave_one_out, leave_pair_out_auc, loo_path
 from leaveout.exceptions import (
     CertificateWarning,
     LeaveoutError,
@@ -29,4 +29,5 @@ __all__ = [
     "SingletonClassWarning",
     "leave_one_out",
     "leave_pair_out_auc",
+    "loo_path",
 ]

@@ -200,7 +200,7 @@ class _Curve:
 
     def first_solution(self, r: int) -> Solution:
         """Solve the problem without r at C_min."""
-        return refit_without(self.at(self.C_min), self.full, r)
+        return refit_without(self.at(self.C_min), self.full, np.array([r]))
 
     def only_class_without(self, r: int) -> float | None:
         """Return the sign of the one class that is left without r, None if two are."""
@@ -246,7 +246,7 @@ def trace_loo_curve(
     curve = _share(problem, C_min, C_max)
     leaders = first_copies(problem.K, truth, problem.C, np.arange(n))
     rows = np.unique(leaders)
-    checks = _walks_at_some_C(curve, n_threads)
+    checks = _walks_at_some_boxes(curve, n_threads)
     steps: dict[int, tuple[FloatArray, IntArray]] = {}
     paths: dict[int, _Path] = {}
 
@@ -283,7 +283,7 @@ def _share(problem: Problem, C_min: float, C_max: float) -> _Curve:
     return _Curve(problem, solve_svc(start), C_min, C_max, probe, K @ probe, scale)
 
 
-def _walks_at_some_C(
+def _walks_at_some_boxes(
     curve: _Curve, n_threads: int
 ) -> list[tuple[float, FloatArray, FloatArray]]:
     """Leave everybody out by walks at a few C: (C, lower, upper), NaN where absent.
