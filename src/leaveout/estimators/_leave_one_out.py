@@ -193,6 +193,11 @@ def choose_method(
     return (*find_method("refit"), False)
 
 
+def values_decide(model: Model, svc: SVC, task: Target) -> bool:
+    """Whether the values of the machines, not only their signs, make the label."""
+    return len(task.classes) > 2 and (model.one_vs_rest or svc.break_ties)
+
+
 def make_plan(
     svc: SVC,
     task: Task,
