@@ -137,11 +137,6 @@ def leave_one_out(
     )
 
 
-def values_decide(model: Model, svc: SVC, task: Target) -> bool:
-    """Whether the label needs the machines' values, not only their signs."""
-    return len(task.classes) > 2 and (model.one_vs_rest or bool(svc.break_ties))
-
-
 def summarise(
     model: Model,
     svc: SVC,
