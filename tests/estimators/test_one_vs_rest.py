@@ -6,7 +6,7 @@ import pytest
 import sklearn.svm
 from honest import honest_refits
 from sklearn.datasets import load_iris, load_wine
-from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
@@ -151,6 +151,23 @@ def test_a_class_with_one_member_is_an_error(n_classes):
         clear = ~result.ambiguous
         wanted = honest(estimator, X, y)
         np.testing.assert_array_equal(result.predictions[clear], wanted[clear])
+
+
+def test_groups_equal_leave_one_group_out():
+    X, y = load(load_iris)
+    X, y = X[::2], y[::2]
+    groups = np.random.default_rng(2).permutation(np.arange(75) % 9)
+    groups[y == 0] = 4  # without this group there is one class less
+    estimator = OneVsRestClassifier(sklearn.svm.SVC(gamma=0.2, tol=1e-10))
+    result = leave_one_out(estimator, X, NAMES[y], groups=groups)
+    wanted = cross_val_predict(
+        estimator, X, NAMES[y], groups=groups, cv=LeaveOneGroupOut()
+    )
+    clear = ~result.ambiguous
+    assert clear.mean() > 0.9
+    np.testing.assert_array_equal(result.predictions[clear], wanted[clear])
+    # "c", all of it in group 4
+    np.testing.assert_array_equal(result.decision_values[groups == 4, 2], -np.inf)
 
 
 def decide(values, lower, upper, y):

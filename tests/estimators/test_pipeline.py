@@ -30,7 +30,11 @@ from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.model_selection import (
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    cross_val_predict,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
@@ -153,6 +157,26 @@ def test_refit_in_parallel_gives_the_same_numbers(backend):
         two = leave_one_out(pipeline, X[::5], y[::5], preprocessing="refit", n_jobs=2)
     np.testing.assert_array_equal(one.decision_values, two.decision_values)
     np.testing.assert_array_equal(one.lower, two.lower)
+
+
+@pytest.mark.parametrize("rest", [False, True])
+def test_refit_of_groups_equals_leave_one_group_out(rest):
+    groups = np.random.default_rng(2).permutation(np.arange(60) % 9)
+    few, labels = X[30:][::2], y[30:][::2]
+    groups[labels == 0] = 4  # without this group there is one class less
+    svc = sklearn.svm.SVC(class_weight="balanced", **TIGHT)
+    pipeline = make_pipeline(
+        StandardScaler(), OneVsRestClassifier(svc) if rest else svc
+    )
+    result = leave_one_out(pipeline, few, labels, groups=groups, preprocessing="refit")
+    wanted = cross_val_predict(
+        pipeline, few, labels, groups=groups, cv=LeaveOneGroupOut()
+    )
+    clear = ~result.ambiguous
+    assert clear.mean() > 0.9
+    np.testing.assert_array_equal(result.predictions[clear], wanted[clear])
+    assert result.wrong[labels == 0].all()
+    assert result.counts["refits"] == 9 * 3
 
 
 def test_refit_gives_weights_to_the_svc_alone():

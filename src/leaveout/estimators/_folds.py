@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Pipeline fitted anew without each sample: slow, and exact for every step."""
+"""A Pipeline fitted anew without each sample or group: slow, and exact throughout."""
 
 from __future__ import annotations
 
@@ -41,9 +41,16 @@ class Folds(NamedTuple):
 
 
 def refit_folds(
-    model: Model, svc: SVC, X: Any, target: Target, *, n_workers: int, stacklevel: int
+    model: Model,
+    svc: SVC,
+    X: Any,
+    target: Target,
+    groups: IntArray | None = None,
+    *,
+    n_workers: int,
+    stacklevel: int,
 ) -> list[MachineLoo]:
-    """Leave every sample out by fitting steps and machines on the others.
+    """Leave every sample or group out by fitting steps and machines on the others.
 
     gamma and balanced class weights are resolved on the rows that are left, as a refit
     does. A class that loses its only member keeps its machines; they have one class and
@@ -59,20 +66,26 @@ def refit_folds(
         What the first step takes.
     target : Target
         Classes and weights of all rows. The steps do not get the weights.
+    groups : ndarray of shape (n,), default=None
+        Rows with the same number, from 0, are left out together.
     n_workers : int
-        joblib's workers over the samples.
+        joblib's workers over the samples or groups.
     stacklevel : int
         Whose line a warning names.
     """
     started = perf_counter()
     check_parameters(svc)
     n = target.codes.shape[0]
-    n_parts = 1 if n_workers == 1 else min(n, PARTS_PER_WORKER * n_workers)
+    groups = np.arange(n) if groups is None else groups
+    n_groups = int(groups.max()) + 1
+    n_parts = 1 if n_workers == 1 else min(n_groups, PARTS_PER_WORKER * n_workers)
     tasks = (
-        (model, svc, X, target, rows) for rows in np.array_split(np.arange(n), n_parts)
+        (model, svc, X, target, groups, numbers)
+        for numbers in np.array_split(np.arange(n_groups), n_parts)
     )
-    parts = list(map_parallel(_refit_rows, tasks, n_jobs=n_workers))
-    folds = Folds(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    parts = list(map_parallel(_refit_groups, tasks, n_jobs=n_workers))
+    # The parts go group by group; back to the order of the rows.
+    folds = _concatenate(parts, np.argsort(np.argsort(groups, kind="stable")))
     if not folds.definite.all():
         warnings.warn(
             f"The kernel {svc.kernel!r} is not positive semi-definite in "
@@ -82,7 +95,7 @@ def refit_folds(
             stacklevel=stacklevel,
         )
     n_machines = folds.values.shape[1]
-    counts = {"refits": float(n), "seconds": (perf_counter() - started) / n_machines}
+    seconds = (perf_counter() - started) / n_machines
     return [
         MachineLoo(
             values=folds.values[:, k],
@@ -90,7 +103,7 @@ def refit_folds(
             upper=folds.upper[:, k],
             certified=folds.converged[:, k] & folds.definite,
             settled_by=np.full(n, REFIT, dtype=np.int8),
-            counts=counts,
+            counts={"refits": float(n_groups), "seconds": seconds},
         )
         for k in range(n_machines)
     ]
@@ -109,40 +122,49 @@ def take_rows(X: Any, rows: IntArray) -> Any:
     return X.take(rows)  # pyarrow
 
 
-def _refit_rows(
-    model: Model, svc: SVC, X: Any, target: Target, rows: IntArray
+def _refit_groups(
+    model: Model, svc: SVC, X: Any, target: Target, groups: IntArray, numbers: IntArray
 ) -> Folds:
-    """Leave some of the rows out, one at a time."""
+    """Leave some of the groups out, one at a time."""
     svc = clone(svc)  # it notes the columns of each fold
-    folds = [_refit_without(model, svc, X, target, int(r)) for r in rows]
-    return Folds(*(np.array(column) for column in zip(*folds, strict=True)))
+    return _concatenate(
+        [_refit_without(model, svc, X, target, groups == number) for number in numbers]
+    )
+
+
+def _concatenate(folds: list[Folds], order: Any = slice(None)) -> Folds:
+    columns = zip(*folds, strict=True)
+    return Folds(*(np.concatenate(column)[order] for column in columns))
 
 
 def _refit_without(
-    model: Model, svc: SVC, X: Any, target: Target, r: int
-) -> tuple[list[float], list[float], list[float], list[bool], bool]:
-    """Fit on all rows but r; return what each machine says of r."""
-    kept = np.delete(np.arange(target.codes.shape[0]), r)
+    model: Model, svc: SVC, X: Any, target: Target, left_out: BoolArray
+) -> Folds:
+    """Fit on the other rows; return what each machine says of those left out."""
+    kept, rows = np.flatnonzero(~left_out), np.flatnonzero(left_out)
     try:
-        Z, z = _transform_fold(model, X, target.labels[kept], kept, r)
+        Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
         Z = check_features(svc, Z, reset=True)
         z = check_features(svc, z, reset=False)
         build = build_one_vs_rest_task if model.one_vs_rest else build_task
         task = build(svc, Z, target.take(kept))
     except Exception as error:
-        error.add_note(f"This happened on the rows without row {r}.")
+        names = ", ".join(str(row) for row in rows[:5])
+        error.add_note(f"This happened without row {names}{' …' * (rows.size > 5)}.")
         raise
     definite = not may_be_indefinite(svc.kernel, svc.coef0) or is_psd(task.K)
     machines = [_evaluate(svc, *machine, z) for machine in task.machines]
-    values, lower, upper, converged = map(list, zip(*machines, strict=True))
-    return values, lower, upper, converged, definite
+    values, lower, upper, converged = (
+        np.column_stack(column) for column in zip(*machines, strict=True)
+    )
+    return Folds(values, lower, upper, converged, np.full(rows.size, definite))
 
 
 def _transform_fold(
-    model: Model, X: Any, labels: NDArray[Any], kept: IntArray, r: int
+    model: Model, X: Any, labels: NDArray[Any], kept: IntArray, rows: IntArray
 ) -> tuple[Any, Any]:
-    """Return the kept rows and row r after steps fitted on the kept rows."""
-    Z, z = take_rows(X, kept), take_rows(X, np.array([r]))
+    """Return the kept and the left-out rows after steps fitted on the kept ones."""
+    Z, z = take_rows(X, kept), take_rows(X, rows)
     first = model.steps[0][1] if model.steps else model.svc
     if get_tags(first).input_tags.pairwise:
         Z, z = Z[:, kept], z[:, kept]
@@ -155,12 +177,12 @@ def _transform_fold(
 
 def _evaluate(
     svc: SVC, task: Task, i: int, j: int, z: Any
-) -> tuple[float, float, float, bool]:
-    """Solve one machine; return its value at z, the interval, whether it converged."""
+) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+    """Solve one machine; return values at z, intervals, whether it converged."""
     rows = task.rows(i, j)
     solution = solve_svc(task.problem(i, j))
     precomputed = svc.kernel == "precomputed"
-    value = evaluate_expansion(
+    values = evaluate_expansion(
         z[:, rows] if precomputed else z,
         task.X[rows],
         solution.beta[:, None],
@@ -169,6 +191,7 @@ def _evaluate(
         gamma=task.gamma,
         degree=svc.degree,
         coef0=svc.coef0,
-    ).item()
+    )[:, 0]
     low, high = np.subtract(solution.intercept_interval, solution.intercept)
-    return value, value + low, value + high, solution.converged
+    converged = np.full(values.shape, solution.converged)
+    return values, values + low, values + high, converged

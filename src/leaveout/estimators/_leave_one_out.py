@@ -7,7 +7,7 @@ import warnings
 from time import perf_counter
 from typing import Any
 
-from leaveout._typing import FloatArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.estimators._adapt import adapt_model, as_leaveout_svc
 from leaveout.estimators._check import (
     check_flag,
@@ -80,10 +80,10 @@ def leave_one_out(
     preprocessing : {"frozen", "refit"}, default="frozen"
         What happens to the steps of a Pipeline before the SVC. "frozen": fitted once,
         as clones, on all rows; a warning says so, and a step whose output depends on y
-        is refused. "refit": the whole Pipeline is fitted anew without each sample, as
-        cross_val_predict does; ``gamma="scale"`` and ``class_weight="balanced"`` are
-        then resolved anew too. Without a Pipeline both are the same. The Pipeline's
-        ``memory`` is not used.
+        is refused. "refit": the whole Pipeline is fitted anew without each sample or
+        group, as cross_val_predict does; ``gamma="scale"`` and
+        ``class_weight="balanced"`` are then resolved anew too. Without a Pipeline both
+        are the same. The Pipeline's ``memory`` is not used.
     score_sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in ``error``.
     n_jobs : int, default=None
@@ -111,14 +111,8 @@ def leave_one_out(
     check_preprocessing(preprocessing)
     model = unwrap(estimator)
     if model.in_pipeline and preprocessing == "refit":
-        if groups is not None:
-            raise ValueError(
-                "groups= and preprocessing='refit' do not go together yet. Use "
-                "preprocessing='frozen', or sklearn.model_selection.cross_val_predict "
-                "with LeaveOneGroupOut()."
-            )
-        svc, task, machines = _refit_pipeline(
-            model, X, y, sample_weight, method, n_jobs
+        svc, task, codes, machines = _refit_pipeline(
+            model, X, y, sample_weight, method, groups, n_jobs
         )
         name, definite = "refit", True
     else:
@@ -127,7 +121,7 @@ def leave_one_out(
         plan, definite = make_plan(
             svc, task, method, groups, balanced, n_jobs, labels_only=labels_only
         )
-        name = plan.name
+        name, codes = plan.name, plan.groups
         with blas_threads(plan.n_threads):
             machines = []
             for part, i, j in task.machines:
@@ -138,7 +132,9 @@ def leave_one_out(
     if score_sample_weight is not None:
         weights = check_sample_weight(score_sample_weight, task.codes.shape[0])
     seconds = perf_counter() - started
-    return summarise(model, svc, task, machines, name, definite, seconds, weights)
+    return summarise(
+        model, svc, task, machines, name, definite, seconds, weights, groups=codes
+    )
 
 
 def summarise(
@@ -150,10 +146,11 @@ def summarise(
     definite: bool,
     seconds: float,
     weights: FloatArray | None = None,
+    groups: IntArray | None = None,
 ) -> LooResult:
     """Put the machines of a classifier together."""
     decided = (
-        decide_one_vs_rest(task, machines)
+        decide_one_vs_rest(task, machines, groups)
         if model.one_vs_rest
         else decide_one_vs_one(svc, task, machines)
     )
@@ -226,9 +223,15 @@ def make_plan(
 
 
 def _refit_pipeline(
-    model: Model, X: Any, y: Any, sample_weight: Any, method: str, n_jobs: int | None
-) -> tuple[SVC, Target, list[MachineLoo]]:
-    """Fit the whole Pipeline without each sample."""
+    model: Model,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    method: str,
+    groups: Any,
+    n_jobs: int | None,
+) -> tuple[SVC, Target, IntArray | None, list[MachineLoo]]:
+    """Fit the whole Pipeline without each sample or group."""
     if method not in ("auto", "refit"):
         raise ValueError(
             f"method={method!r} needs one Gram matrix for all samples, and "
@@ -237,11 +240,15 @@ def _refit_pipeline(
         )
     svc = as_leaveout_svc(model.svc)
     target = make_target(y, count_rows(X), sample_weight)
-    _warn_singletons(target, stacklevel=4)
+    codes = None if groups is None else check_groups(groups, target.weights)
+    if codes is None:
+        _warn_singletons(target, stacklevel=4)
     n_workers = count_threads(n_jobs)
     with blas_threads(1):
-        machines = refit_folds(model, svc, X, target, n_workers=n_workers, stacklevel=4)
-    return svc, target, machines
+        machines = refit_folds(
+            model, svc, X, target, codes, n_workers=n_workers, stacklevel=4
+        )
+    return svc, target, codes, machines
 
 
 def _warn_singletons(target: Target, stacklevel: int = 3) -> None:

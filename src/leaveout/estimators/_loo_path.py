@@ -84,7 +84,9 @@ def loo_path(
                 seconds[k] += perf_counter() - started
                 started = perf_counter()
     results = tuple(
-        summarise(model, svc, task, own, plan.name, definite, float(spent))
+        summarise(
+            model, svc, task, own, plan.name, definite, float(spent), groups=plan.groups
+        )
         for own, spent in zip(machines, seconds, strict=True)
     )
     return LooPath(penalties, results)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from leaveout._typing import BoolArray, FloatArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.estimators._check import check_features
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import (
@@ -88,12 +88,14 @@ def _against_rest(svc: SVC, whole: dict[str, Any], code: int) -> Task:
     return Task(**{**whole, **own})
 
 
-def decide_one_vs_rest(target: Target, machines: Sequence[MachineLoo]) -> dict:
+def decide_one_vs_rest(
+    target: Target, machines: Sequence[MachineLoo], groups: IntArray | None = None
+) -> dict[str, Any]:
     """Turn the values of one machine per class into labels, margins and intervals.
 
     The machines' intercepts are free of each other, so the interval of the margin runs
-    from the worst for the true class to the best. A class whose only member is left
-    out is not there: its value is -inf.
+    from the worst for the true class to the best. A class whose only member, or whose
+    only group, is left out is not there: its value is -inf.
     """
     values = np.column_stack([m.values for m in machines])
     lower = np.column_stack([m.lower for m in machines])
@@ -106,8 +108,8 @@ def decide_one_vs_rest(target: Target, machines: Sequence[MachineLoo]) -> dict:
         values = np.hstack([-values, values]) / 2
         lower, upper = np.hstack([-upper, lower]) / 2, np.hstack([-lower, upper]) / 2
     else:
-        for code, row in target.singletons():
-            values[row, code] = lower[row, code] = upper[row, code] = -np.inf
+        gone = target.vanishing(groups)
+        values[gone] = lower[gone] = upper[gone] = -np.inf
     winner = np.argmax(values, axis=1)
     return {
         "decision_values": decision_values,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
-from leaveout._typing import FloatArray, IntArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.estimators._check import (
     check_class_weight,
     check_decision_function_shape,
@@ -56,13 +56,21 @@ class Target:
             self.labels[rows], self.classes, self.codes[rows], self.weights[rows]
         )
 
+    def vanishing(self, groups: IntArray | None = None) -> BoolArray:
+        """Return (n, n_classes): is no row of a class left without row r, or its group.
+
+        The groups are numbered from 0; without them each row is one.
+        """
+        n = self.codes.shape[0]
+        groups = np.arange(n) if groups is None else groups
+        present = np.flatnonzero(self.weights > 0)
+        members = np.zeros((int(groups.max()) + 1, len(self.classes)), dtype=np.intp)
+        np.add.at(members, (groups[present], self.codes[present]), 1)
+        return (members == members.sum(axis=0))[groups]
+
     def singletons(self) -> list[tuple[int, int]]:
         """Return (class, row) of each row that is alone in its class."""
-        members = [
-            np.flatnonzero((self.codes == code) & (self.weights > 0))
-            for code in range(len(self.classes))
-        ]
-        return [(c, int(rows[0])) for c, rows in enumerate(members) if rows.size == 1]
+        return [(int(c), int(r)) for c, r in np.argwhere(self.vanishing().T)]
 
 
 @dataclass(frozen=True)
