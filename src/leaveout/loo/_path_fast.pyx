@@ -663,6 +663,11 @@ cdef int follow(
             if not record(p, step, p.x[p.r], p.x[p.r], p.v[p.r], p.v[p.r]):
                 return FULL
             advance(p, step)
+            if step > 0.2 * p.C:
+                # Far: rounding of the rates counts. The end is computed by itself.
+                if not correct(p):
+                    return DRIFTED
+                p.pieces[6 * p.n_pieces - 3] = p.pieces[6 * p.n_pieces - 1] = p.x[p.r]
             if n_banned > 0 and not banned_stay(p):
                 return DRIFTED
             if i < 0:
