@@ -5,7 +5,13 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 ``report``; ``estimators`` is its scikit-learn face, ``cli`` its terminal face.
 """
 
-from leaveout.estimators import SVC, leave_one_out, leave_pair_out_auc, loo_curve
+from leaveout.estimators import (
+    SVC,
+    leave_one_out,
+    leave_pair_out_auc,
+    loo_curve,
+    loo_path,
+)
 from leaveout.exceptions import (
     CertificateWarning,
     LeaveoutError,
@@ -31,4 +37,5 @@ __all__ = [
     "leave_one_out",
     "leave_pair_out_auc",
     "loo_curve",
+    "loo_path",
 ]
