@@ -28,9 +28,10 @@ from leaveout.solve import Solution, solve_svc
 TIE = 1e-10
 # Breakpoints closer than this, relatively, are one.
 SAME = 1e-12
-# A path that fails starts again from a solve this much further on, then ten times as
-# much, and so on. What lies between counts as exact up to GAP.
-NUDGE, GAP = 1e-12, 1e-9
+# A path that fails and gets no further starts again from a solve this share of C on,
+# then ten times as much, and so on up to the last. Between, f is that of the solve: the
+# path counts as exact as long as the gap is below GAP.
+NUDGE, GAP, WIDEST_GAP = 1e-12, 1e-9, 0.03
 MANY_RESTARTS = 50
 # Walks are compared with the paths at these shares of the range of log(C).
 CHECKS = (0.241, 0.493, 0.747, 0.9999)
@@ -391,7 +392,7 @@ def _follow(curve: _Curve, r: int, room: _Room, stops: list[float]) -> _Path:
             C, n_pieces = _last_good(curve, r, good, room.pieces)
             parts.append(room.pieces[:n_pieces].copy())
             further = before < C and path.restarts < MANY_RESTARTS
-            nudge = 0.0 if further else max(10.0 * nudge, NUDGE)
+            nudge = 0.0 if further else min(max(10.0 * nudge, NUDGE), WIDEST_GAP)
             before, C = C, min(C * (1.0 + nudge), stop)
             solution = solve_svc(curve.at(C, r))
             path.certified &= solution.converged and nudge <= GAP

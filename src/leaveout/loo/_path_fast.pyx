@@ -96,7 +96,7 @@ cdef inline double bounded_beta(Path* p, Py_ssize_t i) noexcept nogil:
 
 cdef inline double f_tol(Path* p) noexcept nogil:
     """What rounding may do to f, generously."""
-    return 1e-9 + 1e-12 * p.scale * p.size
+    return 1e-9 + 3e-14 * p.scale * p.size
 
 
 cdef bint record(
@@ -194,9 +194,10 @@ cdef void solve_margin(
     """f_M = rhs y_M with beta_E = level e: write the bias, beta_M (m,) and f (n,).
 
     (level, rhs) = (C, 1) gives the point itself, (1, 0) its derivative. The later rounds
-    refine: their residuals are computed afresh.
+    refine, as long as that helps: their residuals are computed afresh.
     """
     cdef Py_ssize_t a, i, _round
+    cdef double worst, before = INFINITY
     for i in range(p.n):
         f[i] = level * p.Ke[i]
     for a in range(p.m):
@@ -206,12 +207,17 @@ cdef void solve_margin(
             f[i] += bias[0]
         return
     bias[0] = 0.0
-    for _round in range(3):
+    for _round in range(8):
         p.t[0] = -level * p.q
+        worst = 0.0
         for a in range(p.m):
             i = p.member[a]
             p.t[a + 1] = rhs * p.y[i] - f[i]
             p.t[0] -= beta[a]
+            worst = max(worst, fabs(p.t[a + 1]))
+        if _round > 2 and worst > 0.5 * before:
+            break
+        before = worst
         times_A(p, p.t, p.u)
         bias[0] += p.u[0]
         for a in range(p.m):
@@ -448,7 +454,7 @@ cdef bint enter(Path* p, Py_ssize_t i) noexcept nogil:
     S = p.col[i]
     for a in range(p.m):
         span += fabs(p.u[a + 1])
-    if not S > 1e-14 * p.scale * span * span:
+    if not S > 1e-15 * p.scale * span * span:
         return False
     for a in range(p.m):
         p.col[p.member[a]] = p.u[a + 1]
@@ -657,6 +663,11 @@ cdef int follow(
             if not record(p, step, p.x[p.r], p.x[p.r], p.v[p.r], p.v[p.r]):
                 return FULL
             advance(p, step)
+            if step > 0.2 * p.C:
+                # Far: rounding of the rates counts. The end is computed by itself.
+                if not correct(p):
+                    return DRIFTED
+                p.pieces[6 * p.n_pieces - 3] = p.pieces[6 * p.n_pieces - 1] = p.x[p.r]
             if n_banned > 0 and not banned_stay(p):
                 return DRIFTED
             if i < 0:
