@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """leave_one_out against n refits by scikit-learn, and what it says when it cannot."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import sklearn.svm
@@ -155,6 +157,24 @@ def test_precomputed_and_callable_equal_refits():
     assert_equal_to_refits(res, values, labels)
     named = lo.SVC(C=3.0, kernel=lambda A, B: laplacian_kernel(A, B, gamma=0.1))
     assert_equal_to_refits(lo.leave_one_out(named, X, y), values, labels)
+
+
+@pytest.mark.parametrize("callable_", [False, True])
+def test_copies_in_a_kernel_with_rounding_errors(callable_):
+    """Distances by inner products: copies have K = 1 - 3e-14, not 1, among them."""
+    rng = np.random.default_rng(0)
+    X, y = 3 * rng.normal(size=(80, 60)), np.where(rng.random(80) < 0.5, 1, -1)
+    X, y = np.vstack([X, X[:40]]), np.append(y, y[:40])
+    kernel = partial(rbf_kernel, gamma=1.0)
+    K = kernel(X)
+    assert 1e-14 < np.max(1 - K[:40, 80:].diagonal()) < 1e-12
+    svc, samples = lo.SVC(C=0.8, kernel=kernel), X
+    if not callable_:
+        svc, samples = lo.SVC(C=0.8, kernel="precomputed"), K
+    res = lo.leave_one_out(svc, samples, y)
+    wanted = lo.leave_one_out(lo.SVC(C=0.8, gamma=1.0), X, y)
+    np.testing.assert_allclose(res.margins, wanted.margins, rtol=1e-9, atol=1e-9)
+    assert res.counts["refits"] == 0
 
 
 @pytest.mark.parametrize("kind", [str, object])

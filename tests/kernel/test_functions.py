@@ -289,3 +289,24 @@ def test_wrong_argument(arguments, error, message):
 def test_resolve_gamma_refuses(gamma):
     with pytest.raises(ValueError, match=f"gamma must be.*got {gamma!r}"):
         resolve_gamma(gamma, X_SMALL)
+
+
+def test_precomputed_copies_get_equal_rows_and_others_are_left_alone():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 5))
+    K = pairwise.rbf_kernel(np.vstack([X, X[:10]]), gamma=0.5)
+    K = 0.5 * (K + K.T)
+    noisy = K * (1 + 1e-14 * rng.uniform(-1, 1, K.shape))
+    before = noisy.copy()
+    repaired = check_gram(noisy)
+    np.testing.assert_array_equal(noisy, before)
+    np.testing.assert_array_equal(repaired, repaired.T)
+    np.testing.assert_array_equal(repaired[:10], repaired[30:])
+    np.testing.assert_allclose(repaired, K, rtol=0, atol=1e-13)
+    assert check_gram(repaired) is repaired
+
+
+def test_nearby_samples_are_not_copies():
+    X = np.array([[1e6], [1e-3], [1e-3 + 1e-9], [1.0], [1.0 + 1e-9]])
+    K = X @ X.T
+    assert check_gram(K) is K

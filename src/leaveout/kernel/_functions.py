@@ -23,6 +23,7 @@ from sklearn.utils.extmath import row_norms
 from leaveout._typing import FloatArray
 from leaveout.kernel._symmetry import (
     first_equal_rows,
+    first_near_rows,
     largest_asymmetry,
     mirror_upper_rows,
     row_blocks,
@@ -206,7 +207,18 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
             f"The {name} must be square, (n_samples, n_samples); got {K.shape}. "
             "Pass kernel values, or choose another kernel for features."
         )
-    return _make_symmetric(K, name, "X")
+    return _with_equal_copies(_make_symmetric(K, name, "X"))
+
+
+def _with_equal_copies(K: FloatArray) -> FloatArray:
+    """Return K with rows equal to rounding made equal; K itself if they are so."""
+    first = first_near_rows(K)
+    repeated = np.flatnonzero(first != np.arange(first.shape[0]))
+    if all(np.array_equal(K[i], K[first[i]]) for i in repeated):
+        return K
+    K = K.copy()
+    share_equal_rows(K, first)
+    return K
 
 
 def _linear(X: Any, Y: Any, parameters: _Parameters) -> Filler:
@@ -350,7 +362,9 @@ def _call_kernel(kernel: Callable[..., Any], X: Any, Y: Any) -> FloatArray:
             "rows of the first and all rows of the second."
         )
     _check_finite(K, name)
-    return K if Y is not None else _make_symmetric(K, name, "K")
+    if Y is not None:
+        return K
+    return _with_equal_copies(_make_symmetric(K, name, "K"))
 
 
 def _make_symmetric(K: FloatArray, name: str, letter: str) -> FloatArray:

@@ -18,6 +18,9 @@ from leaveout._typing import FloatArray, IntArray
 # 128 rows of a 3000-column matrix are 3 MB: large enough for BLAS to be at full speed,
 # small enough to stay in cache while exp or tanh runs over them.
 BLOCK_ROWS = 128
+# Two rows of a Gram matrix whose values differ by less than this share of |x| |y| are
+# those of equal samples: products and distances of equal rows leave some 1e-14.
+NEAR = 1e-12
 
 
 def row_blocks(n_rows: int) -> Iterator[slice]:
@@ -81,6 +84,38 @@ def first_equal_rows(X: Any) -> IntArray:
     return np.fromiter(
         (seen.setdefault(key, i) for i, key in enumerate(keys)), dtype=np.intp
     )
+
+
+def first_near_rows(K: FloatArray) -> IntArray:
+    """Return, for each row of K, the index of the first row equal up to rounding.
+
+    Kernel values of equal samples differ by some 1e-14 if they come from distances by
+    inner products. Left so, such a pair is not dependent, only nearly: the worst there
+    is for a factorisation. Candidates by a random projection, then rows are compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> first_near_rows(np.array([[1, 1 - 1e-14, 0], [1 - 1e-14, 1, 0], [0, 0, 1]]))
+    array([0, 0, 2])
+    """
+    n_samples = K.shape[0]
+    norms = np.sqrt(np.maximum(K.diagonal(), 0.0))
+    weights = np.random.default_rng(n_samples).uniform(-1.0, 1.0, n_samples)
+    units = np.where(norms > 0.0, norms, 1.0)
+    key = K @ (weights / units) / units
+    order = np.argsort(key, kind="stable")
+    new = np.diff(key[order]) > NEAR * n_samples
+    first = np.arange(n_samples)
+    for run in np.split(order, np.flatnonzero(new) + 1):
+        leaders: list[int] = []
+        for i in np.sort(run) if run.size > 1 else ():
+            tol = NEAR * norms[i] * norms
+            near = (k for k in leaders if np.all(np.abs(K[i] - K[k]) <= tol))
+            first[i] = next(near, i)
+            if first[i] == i:
+                leaders.append(int(i))
+    return first
 
 
 def share_equal_rows(K: FloatArray, first: IntArray) -> None:
