@@ -59,6 +59,11 @@ cdef inline void solve_upper(ActiveSet* s, double* x) noexcept nogil:
     dtrsv(b"U", b"N", b"N", &m, s.L, &ld, x, &one)
 
 
+cdef inline double dependence(Py_ssize_t m) noexcept nogil:
+    """Share below which a squared distance to the hull of m points is rounding."""
+    return max(SINGULAR, 1e-15 * m)
+
+
 cdef double append_row(ActiveSet* s, Py_ssize_t j) noexcept nogil:
     """Write row m of L for index j; return its squared pivot over the diagonal of K + c."""
     cdef double* row = s.L + s.m * s.ld
@@ -171,7 +176,7 @@ cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
     """Let j into M, through null moves as long as it depends on M."""
     cdef bint waiting = True
     while waiting:
-        if append_row(s, j) > max(SINGULAR, 1e-15 * s.m):
+        if append_row(s, j) > dependence(s.m):
             accept_row(s, j)
             waiting = False
         else:
@@ -283,7 +288,7 @@ cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) no
             s.L[a * s.ld + b] = row[s.M[b]] + s.shift
         largest = max(largest, s.L[a * s.ld + a])
         s.place[s.M[a]] = -1
-    tol = SINGULAR * largest
+    tol = dependence(m) * largest
     dpstrf(b"U", &order, s.L, &ld, pivots, &rank, &tol, work, &info)
     # The order of M becomes that of the pivots; moved serves as scratch and is cleared.
     for a in range(m):
