@@ -5,7 +5,13 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 ``report``; ``estimators`` is its scikit-learn face, ``cli`` its terminal face.
 """
 
-from leaveout.estimators import SVC, leave_one_out, leave_pair_out_auc
+from leaveout.estimators import (
+    SVC,
+    leave_one_out,
+    leave_pair_out_auc,
+    loo_curve,
+    loo_path,
+)
 from leaveout.exceptions import (
     CertificateWarning,
     LeaveoutError,
@@ -13,7 +19,7 @@ from leaveout.exceptions import (
     PreprocessingWarning,
     SingletonClassWarning,
 )
-from leaveout.loo import LooPath, LooResult, PairAUC
+from leaveout.loo import LooCurve, LooPath, LooResult, PairAUC
 
 __version__ = "0.1.0"
 
@@ -22,6 +28,7 @@ __all__ = [
     "CertificateWarning",
     "LeaveoutError",
     "LeaveoutWarning",
+    "LooCurve",
     "LooPath",
     "LooResult",
     "PairAUC",
@@ -29,4 +36,6 @@ __all__ = [
     "SingletonClassWarning",
     "leave_one_out",
     "leave_pair_out_auc",
+    "loo_curve",
+    "loo_path",
 ]

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from sklearn.multiclass import OneVsOneClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from leaveout import SVC
 from leaveout.estimators import adapt_svc, make_task
@@ -111,6 +111,7 @@ def test_bad_data_is_refused_as_in_fit():
         (sklearn.svm.OneClassSVM(), "OneClassSVM .* one class only. Use an SVC"),
         (SGDClassifier(), r"SGDClassifier .* Use SVC\(kernel='linear'"),
         (GridSearchCV(SVC(), {}), "GridSearchCV .* Pass its best_estimator_"),
+        (OneVsRestClassifier(SVC()), "into leave_one_out only. .* one-vs-one"),
         (OneVsOneClassifier(SVC()), "OneVsOneClassifier .* Pass the SVC"),
         (LogisticRegression(), r"LogisticRegression .*cross_val_predict.*LeaveOneOut"),
         (KMeans(), r"KMeans .* is not a support vector classifier"),

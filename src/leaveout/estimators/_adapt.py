@@ -32,7 +32,7 @@ def adapt_svc(
 
     Parameters
     ----------
-    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
+    estimator : SVC, or Pipeline that ends in one
         scikit-learn's SVC or ours. It need not be fitted and is not changed. Of
         scikit-learn's SVC, ``tol``, ``max_iter``, ``cache_size``, ``shrinking``,
         ``probability``, ``verbose`` and ``random_state`` are ignored: they steer
@@ -69,13 +69,22 @@ def adapt_svc(
     >>> task.C, task.codes
     (array([3., 3., 3.]), array([0, 0, 1]))
     """
-    return adapt_model(unwrap(estimator), X, y, sample_weight, stacklevel=4)
+    model = unwrap(estimator)
+    if model.one_vs_rest:
+        raise TypeError(
+            "OneVsRestClassifier goes into leave_one_out only. Pass the SVC itself, "
+            "which treats more than two classes one-vs-one."
+        )
+    return adapt_model(model, X, y, sample_weight, stacklevel=4)
 
 
 def adapt_model(
     model: Model, X: Any, y: Any, sample_weight: Any = None, *, stacklevel: int
 ) -> tuple[SVC, Task]:
-    """Do what :func:`adapt_svc` does; warnings name the line ``stacklevel`` above."""
+    """Do what :func:`adapt_svc` does, for one-vs-rest too: ask ``task.machines``.
+
+    Warnings name the line ``stacklevel`` above.
+    """
     svc = as_leaveout_svc(model.svc)
     if model.steps:
         X = transform_once(model.steps, X, y, stacklevel=stacklevel + 1)

@@ -184,6 +184,26 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
     return weights
 
 
+def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
+    """Return the group of each row as a number from 0, each leaving rows behind."""
+    n_samples = C.shape[0]
+    groups = column_or_1d(check_array(groups, ensure_2d=False, dtype=None))
+    if groups.shape[0] != n_samples:
+        raise ValueError(
+            f"groups has {groups.shape[0]} entries, X has {n_samples} rows; one is "
+            "needed for each row."
+        )
+    names, codes = np.unique(groups, return_inverse=True)
+    weight = np.bincount(codes, C > 0)
+    whole = np.flatnonzero(weight == weight.sum())
+    if whole.size:
+        raise ValueError(
+            f"groups: leaving out group {names[whole[0]]!r} leaves no sample to train "
+            "on. There must be two groups or more."
+        )
+    return codes.astype(np.intp)
+
+
 def _to_numbers(sample_weight: Any) -> FloatArray:
     try:
         return np.array(sample_weight, dtype=np.float64)

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
 from leaveout.estimators._check import check_labels, count_rows
 from leaveout.exceptions import PreprocessingWarning
@@ -25,7 +27,7 @@ def transform_once(
 ) -> Any:
     """Return X after all steps, each fitted on all rows; the steps are not changed.
 
-    Warns that the left-out sample takes part in them.
+    Warns that the left-out sample takes part in them, unless none was to be fitted.
 
     Parameters
     ----------
@@ -47,14 +49,15 @@ def transform_once(
     for name, step in steps:
         _check_ignores_labels(name, step, X, labels)
         X = fit_transform(clone(step), X, labels)
-    names = ", ".join(repr(name) for name, _ in steps)
-    warnings.warn(
-        f"The Pipeline's {names} {'is' if len(steps) == 1 else 'are'} fitted once on "
-        "all rows, also those left out later: pass preprocessing='refit' to fit anew "
-        "without each sample, which is slower.",
-        PreprocessingWarning,
-        stacklevel=stacklevel,
-    )
+    fitted = [repr(name) for name, s in steps if not isinstance(s, FrozenEstimator)]
+    if fitted:
+        warnings.warn(
+            f"The Pipeline's {', '.join(fitted)} {'is' if len(fitted) == 1 else 'are'} "
+            "fitted once on all rows, also those left out later; leave_one_out(..., "
+            "preprocessing='refit') fits anew without each sample, which is slower.",
+            PreprocessingWarning,
+            stacklevel=stacklevel,
+        )
     return X
 
 
@@ -72,46 +75,49 @@ def _check_ignores_labels(name: str, step: Any, X: Any, labels: NDArray[Any]) ->
     labels, and its outputs are compared.
     """
     what = f"Step {name!r} ({type(step).__name__})"
-    seeded = _with_seeds(step)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _global_random_state_restored():
         warnings.simplefilter("ignore")  # the fit that counts gives them
-        wanted = fit_transform(clone(seeded), X, labels)
+        wanted = _fit_seeded(step, X, labels)
         for permuted in _permutations(labels):
-            if _output_stays(seeded, X, permuted, wanted):
+            if _output_stays(step, X, permuted, wanted):
                 continue
-            if not _output_stays(seeded, X, labels, wanted):
+            if not _output_stays(step, X, labels, wanted):
                 raise ValueError(
                     f"{what} gives another output at every fit on the same rows, so it "
                     "cannot be seen whether it uses y. Make it deterministic (set its "
-                    "random_state), or use preprocessing='refit'."
+                    "random_state), or use leave_one_out(..., preprocessing='refit')."
                 )
             raise ValueError(
                 f"{what} uses y: fitted once on all rows it has seen the labels of the "
                 "samples left out later, and the error comes out too small. Use "
-                "preprocessing='refit', which fits it without each left-out sample."
+                "leave_one_out(..., preprocessing='refit'), which fits it without each "
+                "left-out sample."
             )
 
 
 def _output_stays(step: Any, X: Any, labels: NDArray[Any], wanted: Any) -> bool:
     """Whether a fit on these labels succeeds and gives the wanted output."""
     try:
-        found = fit_transform(clone(step), X, labels)
+        found = _fit_seeded(step, X, labels)
     except Exception:  # it worked on other labels: the labels matter
         return False
     return _same(found, wanted)
 
 
-def _with_seeds(step: Any) -> Any:
-    """Clone a step with every random_state that is None set to 0, nested ones too."""
-    step = clone(step)
-    if not hasattr(step, "get_params"):
-        return step
-    unset = {
-        name: 0
-        for name, value in step.get_params().items()
-        if name.split("__")[-1] == "random_state" and value is None
-    }
-    return step.set_params(**unset)
+def _fit_seeded(step: Any, X: Any, labels: NDArray[Any]) -> Any:
+    """Fit a clone; whatever random_state=None draws is the same in every call."""
+    np.random.seed(0)  # noqa: NPY002, the generator behind random_state=None
+    return fit_transform(clone(step), X, labels)
+
+
+@contextmanager
+def _global_random_state_restored() -> Iterator[None]:
+    """Leave NumPy's global generator as it was."""
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
 
 
 def _permutations(labels: NDArray[Any]) -> list[NDArray[Any]]:

@@ -195,9 +195,10 @@ def _encode(labels: NDArray[Any], weights: FloatArray) -> tuple[NDArray[Any], In
     found, codes = np.unique(labels, return_inverse=True)
     kept = np.bincount(codes, weights, minlength=len(found)) > 0
     if kept.sum() < 2:
+        label = found[kept].tolist()[0]
         rows = "rows" if weights.all() else "rows with sample_weight > 0"
         raise ValueError(
-            f"y has one class, {found[kept][0]!r}, in all {np.count_nonzero(weights)} "
+            f"y has one class, {label!r}, in all {np.count_nonzero(weights)} "
             f"{rows}. An SVM separates two or more classes: add samples of another."
         )
     renumbered = np.where(kept, np.cumsum(kept) - 1, -1)

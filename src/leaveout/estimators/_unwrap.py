@@ -144,8 +144,13 @@ def _unwrap_pipeline(pipeline: Pipeline, around: str) -> Model:
 
 def _check_transformer(name: str, step: Any) -> None:
     """Refuse a step that cannot transform, such as a sampler."""
+    if isinstance(step, type):
+        raise TypeError(
+            f"Step {name!r} of the Pipeline must be an object, not the class "
+            f"{step.__name__}. Pass {step.__name__}()."
+        )
     can_transform = hasattr(step, "transform") or hasattr(step, "fit_transform")
-    if isinstance(step, type) or not (hasattr(step, "fit") and can_transform):
+    if not (hasattr(step, "fit") and can_transform):
         raise TypeError(
             f"Step {name!r} of the Pipeline is no transformer: {step!r} lacks fit or "
             "transform. Only the last step may be something else."

@@ -193,10 +193,10 @@ cdef void solve_margin(
 ) noexcept nogil:
     """f_M = rhs y_M with beta_E = level e: write the bias, beta_M (m,) and f (n,).
 
-    (level, rhs) = (C, 1) gives the point itself, (1, 0) its derivative. The second round
-    refines: its residual is computed afresh.
+    (level, rhs) = (C, 1) gives the point itself, (1, 0) its derivative. The later rounds
+    refine: their residuals are computed afresh.
     """
-    cdef Py_ssize_t a, i, k
+    cdef Py_ssize_t a, i, _round
     for i in range(p.n):
         f[i] = level * p.Ke[i]
     for a in range(p.m):
@@ -206,7 +206,7 @@ cdef void solve_margin(
             f[i] += bias[0]
         return
     bias[0] = 0.0
-    for k in range(3):
+    for _round in range(3):
         p.t[0] = -level * p.q
         for a in range(p.m):
             i = p.member[a]
@@ -269,12 +269,15 @@ cdef int refresh(Path* p) noexcept nogil:
         return code
     if not correct(p):
         return DRIFTED
+    # What rounding of f does to beta_i goes with A_ii.
+    for a in range(p.m):
+        p.t[p.member[a]] = p.A[(a + 1) * (p.ld + 1)]
     for i in range(p.n):
         if p.side[i] == PASSIVE:
             continue
         if p.side[i] == MARGIN:
             excess = p.y[i] * p.x[i]
-            tol = ON_BOUND * p.c[i] * p.C
+            tol = ON_BOUND * p.c[i] * p.C + 1e-14 * p.scale * p.size * p.t[i]
             if not (-tol <= excess <= p.c[i] * p.C + tol):
                 return DRIFTED
             continue
@@ -423,7 +426,7 @@ cdef bint enter(Path* p, Py_ssize_t i) noexcept nogil:
     """f_i has reached y_i: i joins M. False if it is in the affine hull of M."""
     cdef Py_ssize_t a, ld = p.ld
     cdef int k = <int>p.m + 1, n = <int>p.n, one = 1, lda = <int>ld
-    cdef double S, change, inverse, beta = bounded_beta(p, i)
+    cdef double S, change, inverse, span = 1.0, beta = bounded_beta(p, i)
     p.t[0] = 1.0
     for a in range(p.m):
         p.t[a + 1] = p.rows[a * ld + i]
@@ -432,8 +435,20 @@ cdef bint enter(Path* p, Py_ssize_t i) noexcept nogil:
         p.u[a] = -p.u[a]
     memcpy(p.col, p.K + i * p.n, p.n * sizeof(double))
     add_margin(p, p.u, p.col)
+    if p.col[i] < 1e-4 * p.scale:
+        # Close to the hull of M: once more, since f'_M = 0 and sum(beta') = 0 only nearly.
+        p.t[0] = -1.0
+        for a in range(p.m):
+            p.t[0] -= p.u[a + 1]
+            p.t[a + 1] = -p.col[p.member[a]]
+        times_A(p, p.t, p.w)
+        add_margin(p, p.w, p.col)
+        for a in range(p.m + 1):
+            p.u[a] += p.w[a]
     S = p.col[i]
-    if not S > 1e-12 * p.scale:
+    for a in range(p.m):
+        span += fabs(p.u[a + 1])
+    if not S > 1e-14 * p.scale * span * span:
         return False
     for a in range(p.m):
         p.col[p.member[a]] = p.u[a + 1]
@@ -592,11 +607,24 @@ cdef int cross_empty_margin(Path* p, double end) noexcept nogil:
     return ARRIVED
 
 
+cdef bint banned_stay(Path* p) noexcept nogil:
+    """Whether those who could not enter are where they should be, to rounding."""
+    cdef Py_ssize_t i
+    cdef double excess
+    for i in range(p.n):
+        if p.banned[i]:
+            excess = p.y[i] * p.x[i] - 1.0
+            if (-excess if p.side[i] == OUTSIDE else excess) > f_tol(p):
+                return False
+    return True
+
+
 cdef int follow(
     Path* p, double end, Py_ssize_t* counts, double* good,
 ) noexcept nogil:
-    """C -> end. counts: events, factorisations, pieces up to the last good C."""
-    cdef Py_ssize_t i, since = 0, standing = 0
+    """C -> end. good: last C that looked right, last C where the conditions were
+    checked; counts: events, factorisations, pieces up to the one and to the other."""
+    cdef Py_ssize_t i, since = 0, standing = 0, n_banned = 0
     cdef double step = 0.0, before
     cdef bint at_high = False, moved
     cdef int code = refresh(p)
@@ -608,8 +636,8 @@ cdef int follow(
             counts[0] += 1
             code = cross_empty_margin(p, end)
             if code == ARRIVED:
-                good[0] = p.C
-                counts[2] = p.n_pieces
+                good[0] = good[1] = p.C
+                counts[2] = counts[3] = p.n_pieces
             standing = standing + 1 if p.C <= before else 0
         elif p.n_bounded == 0:
             # Nobody is bounded: the machine does not change any more.
@@ -629,6 +657,8 @@ cdef int follow(
             if not record(p, step, p.x[p.r], p.x[p.r], p.v[p.r], p.v[p.r]):
                 return FULL
             advance(p, step)
+            if n_banned > 0 and not banned_stay(p):
+                return DRIFTED
             if i < 0:
                 p.C = end
                 break
@@ -648,11 +678,16 @@ cdef int follow(
                         p.side[i] = BOUNDED if at_high else OUTSIDE
             elif not enter(p, i):
                 p.banned[i] = 1
+                n_banned += 1
                 continue
-            for i in range(p.n):
-                p.banned[i] = 0
+            if n_banned > 0:
+                for i in range(p.n):
+                    p.banned[i] = 0
+                n_banned = 0
             if since < EVENTS_PER_FACTOR and (
                     is_sound(p) or (correct(p) and is_sound(p))):
+                good[0] = p.C
+                counts[2] = p.n_pieces
                 continue
             if code == ARRIVED:
                 since = 0
@@ -661,6 +696,8 @@ cdef int follow(
                 if code == ARRIVED:
                     good[0] = p.C
                     counts[2] = p.n_pieces
+                    good[1] = p.C
+                    counts[3] = p.n_pieces
     if code == ARRIVED:
         code = refresh(p)
     return code
@@ -684,14 +721,15 @@ def follow_path(
     Py_ssize_t[::1] members,         # work, (n,)
     double[:, ::1] pieces,           # out, (capacity, 6) C, C', low, low', high, high'
 ):
-    """Follow the optimum without r; return (status, good C, events, factors, pieces).
+    """Follow the optimum without r; all arguments are checked by the caller.
 
-    Pieces are good up to the C returned; all arguments are checked by the caller.
+    Return status, events, factorisations, the last C that looked right with the number
+    of pieces up to it, the last C that was checked with its number, and all pieces.
     """
     cdef Path p
     cdef Py_ssize_t i
-    cdef Py_ssize_t[3] counts
-    cdef double good = C
+    cdef Py_ssize_t[4] counts
+    cdef double[2] good
     cdef int code
     p.n = y.shape[0]
     p.r = r
@@ -721,15 +759,13 @@ def follow_path(
     p.n_pieces = 0
     p.capacity = pieces.shape[0]
     p.pieces = &pieces[0, 0]
-    counts[0] = counts[1] = counts[2] = 0
+    counts[0] = counts[1] = counts[2] = counts[3] = 0
+    good[0] = good[1] = C
     with nogil:
         p.probe_sum = p.total = 0.0
         for i in range(p.n):
             p.side[i] = state[i] if c[i] > 0.0 and i != r else PASSIVE
             p.probe_sum += probe[i]
             p.total += c[i]
-        code = follow(&p, end, counts, &good)
-        if code == ARRIVED:
-            good = end
-            counts[2] = p.n_pieces
-    return code, good, counts[0], counts[1], counts[2]
+        code = follow(&p, end, counts, good)
+    return code, counts[0], counts[1], good[0], counts[2], good[1], counts[3], p.n_pieces
