@@ -42,6 +42,11 @@ class Optimum:
         return midpoint(self.b_low, self.b_high)
 
     @property
+    def quality(self) -> float:
+        """How far from optimal, 0 is best: the worse of residual and gap."""
+        return max(self.kkt, abs(self.gap))
+
+    @property
     def f(self) -> np.ndarray:
         """Decision values on the training points, at the midpoint."""
         return self.g + self.b
@@ -127,8 +132,8 @@ def svc_clarabel(K, y, C, fit_intercept=True):
 
     With K = L L^T the dual reads ``min 1/2 ||v||^2 - sum alpha`` with v = L^T beta,
     which is well posed for a singular K too. The interior point ends at the centre of
-    the optimal face; among it and its polished versions the one with the smallest KKT
-    residual is returned. Look at ``gap`` and ``kkt`` before trusting anything else.
+    the optimal face; among it and its polished versions the best one is returned. Look
+    at ``gap`` and ``kkt`` before trusting anything else.
     """
     K, y, C = (np.asarray(a, dtype=np.float64) for a in (K, y, C))
     if fit_intercept and abs(y.sum()) == len(y):  # one class: w = 0, b beyond the label
@@ -138,9 +143,9 @@ def svc_clarabel(K, y, C, fit_intercept=True):
         alpha = _interior_point(K, y, C, fit_intercept, scale)
         for candidate in (alpha, *_polished(K, y, C, alpha, fit_intercept)):
             optimum = _optimum(K, y, C, candidate, fit_intercept)
-            if best is None or optimum.kkt < best.kkt:
+            if best is None or optimum.quality < best.quality:
                 best = optimum
-        if best.kkt < 1e-11:
+        if best.quality < 1e-11:
             break
         scale = max(alpha.max(), 1e-6 * scale)  # again, in units of the largest alpha
     return best
@@ -219,21 +224,23 @@ def _active_set(K, y, C, alpha, at_zero, at_C, fit_intercept, rounds):
 
 def _solve_free(K, y, alpha, free, fit_intercept):
     """beta and b with h = 1 on the free points, the free beta changed the least."""
-    beta = y * alpha
+    beta, b = y * alpha, 0.0
     if not free.any():
         return beta, None
     m = int(free.sum())
     system = K[np.ix_(free, free)]
-    residual = (y - K @ beta)[free]
     if fit_intercept:
-        system = np.block(
-            [[system, np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]]
-        )
-        residual = np.append(residual, -beta.sum())
-    step = np.linalg.lstsq(system, residual, rcond=1e-14)[0]
-    beta = beta.copy()
-    beta[free] += step[:m]
-    return beta, (step[m] if fit_intercept else 0.0)
+        ones = np.ones((m, 1))
+        system = np.block([[system, ones], [ones.T, np.zeros((1, 1))]])
+    inverse = np.linalg.pinv(system, rcond=1e-14)
+    for _ in range(3):  # the later rounds refine: each residual is computed afresh
+        residual = (y - K @ beta - b)[free]
+        if fit_intercept:
+            residual = np.append(residual, -beta.sum())
+        step = inverse @ residual
+        beta[free] += step[:m]
+        b += step[m] if fit_intercept else 0.0
+    return beta, b
 
 
 def svc_libsvm(K, y, C, fit_intercept=True, tol=1e-10, max_iter=5_000_000):
