@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import chain
 
 import clarabel
 import numpy as np
@@ -141,10 +142,12 @@ def svc_clarabel(K, y, C, fit_intercept=True):
     best, scale = None, C.max()
     for _ in range(3):
         alpha = _interior_point(K, y, C, fit_intercept, scale)
-        for candidate in (alpha, *_polished(K, y, C, alpha, fit_intercept)):
+        for candidate in chain([alpha], _polished(K, y, C, alpha, fit_intercept)):
             optimum = _optimum(K, y, C, candidate, fit_intercept)
             if best is None or optimum.quality < best.quality:
                 best = optimum
+            if best.kkt < 1e-14 and best.quality < 1e-12:  # gap: rounding of a sum
+                return best
         if best.quality < 1e-11:
             break
         scale = max(alpha.max(), 1e-6 * scale)  # again, in units of the largest alpha

@@ -107,12 +107,9 @@ def _zero_kernel_row(fit_intercept=True):
 def _duplicates(labels, C=1.0, kernel="rbf"):
     """Six places, each visited by len(labels) points with these signs relative to y."""
     X, y = _spread(6, 2, 5)
-    copies = len(labels)
-    return _case(
-        gram(np.repeat(X, copies, axis=0), kernel),
-        np.repeat(y, copies) * np.tile(labels, 6),
-        C,
-    )
+    place = np.repeat(np.arange(6), len(labels))
+    K = gram(X, kernel)[np.ix_(place, place)]  # copies are equal to the last bit
+    return _case(K, y[place] * np.tile(labels, 6), C)
 
 
 def _line(C, fit_intercept=True):

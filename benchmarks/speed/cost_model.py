@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The cost model of docs/method/walk against the clock, leave-one-out without the fit.
 
-The tableau is flops at the speed of a matrix product, the walks are bytes at the speed
-of x += y on vectors of length n; both speeds are measured in the same run. Run:
+The tableau is flops at the speed of a triangular solve (factors) and of a product
+(columns), and bytes at the speed of copying rows of a large matrix. The walks are
+bytes: their own vectors at the speed of x += y, shared columns at that of copying
+rows. The four speeds are measured in the same run. Run:
 ``python benchmarks/speed/cost_model.py [--quick]``
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
+from unittest import mock
 
 import numpy as np
 from measure import (
@@ -16,120 +22,171 @@ from measure import (
     HARD_C,
     Benchmark,
     Row,
+    Simulation,
     easy_grid,
     make_simulation,
     one_thread,
 )
+from scipy.linalg import blas
 
-from leaveout.loo import find_method
-from leaveout.loo._tableau import build_tableau
-from leaveout.solve import Solution, solve_svc
-
-_, loo_walk = find_method("walk")
-
-
-def tableau_flops(n: int, m: int, n_columns: int) -> float:
-    """Cholesky and inverse (m^3), two triangular solves, columns outside M."""
-    if m == 0:
-        return 0.0
-    outside = max(0, n_columns - m)
-    return m**3 + 2.0 * n * m**2 + 2.0 * n * (m + 2) * outside
+from leaveout.loo import _walk
+from leaveout.loo._tableau import Tableau
+from leaveout.solve import solve_svc
 
 
-def walk_bytes(n: int, m: int, n_walks: int, n_pivots: int) -> float:
-    """Bytes read and written by all walks, with the mean number of pivots in each.
+@dataclass(frozen=True)
+class Speeds:
+    """Flops a second of product and triangular solve; bytes a second near and far."""
 
-    Reset and first column 32 n; a segment 56 n (a pass of the ratio test, the step); a
-    pivot 72 n (second pass, column, direction) and 24 n for each pivot before it; the
-    check 168 n; with an empty margin 120 n more (jump of b, two scans at the end).
-    """
-    if n_walks == 0:
-        return 0.0
-    p = n_pivots / n_walks
-    per_walk = 32 + 56 * (p + 1) + 72 * p + 12 * p * max(0.0, p - 1) + 168
-    return n_walks * n * (per_walk + (120 if m == 0 else 0))
+    product: float
+    solve: float
+    near: float
+    far: float
 
 
-def product_rate(n: int, m: int) -> float:
-    """Flops per second of (n, m) times (m, n), the shape of the tableau's columns."""
-    A, B = np.random.default_rng(0).standard_normal((2, m, n))
-    out = np.empty((n, n))
+def measure_speeds(n: int) -> Speeds:
+    """Measure what the model is built of."""
+    rng = np.random.default_rng(0)
+    m = max(32, n // 4)
+    A, B = rng.standard_normal((2, m, n))
+    product = np.empty((n, n))
+    upper, right = np.asfortranarray(np.eye(m)), A.copy()
+    vectors, row = np.zeros((12, n)), np.full(n, 1e-9)
+    shared, order = np.zeros((8_000_000 // n, n)), rng.permutation(8_000_000 // n)
+
+    def copy_rows() -> None:
+        for i in order[:400]:
+            row[:] = shared[i]
+
+    def solve() -> None:
+        blas.dtrsm(1.0, upper, right.T, side=1, overwrite_b=1)
+
+    return Speeds(
+        2.0 * n * n * m / _median(lambda: np.matmul(A.T, B, out=product), 5),
+        1.0 * n * m * m / _median(solve, 5),
+        24.0 * vectors.size / _median(lambda: np.add(vectors, row, out=vectors), 200),
+        8.0 * n * 400 / _median(copy_rows, 5),
+    )
+
+
+def _median(function: Callable[[], Any], repeats: int) -> float:
+    """Median time of a call."""
     times = []
-    for _ in range(5):
+    for _ in range(repeats):
         started = perf_counter()
-        np.matmul(A.T, B, out=out)
+        function()
         times.append(perf_counter() - started)
-    return 2.0 * n * n * m / float(np.median(times))
+    return float(np.median(times))
 
 
-def stream_rate(n: int) -> float:
-    """Bytes per second of x += y on a dozen vectors of length n, as the walks do it."""
-    X = np.zeros((12, n))
-    row = np.full(n, 1e-9)
-    times = []
-    for _ in range(200):
-        started = perf_counter()
-        np.add(X, row, out=X)
-        times.append(perf_counter() - started)
-    return 24.0 * X.size / float(np.median(times))
+class Observed:
+    """What happens inside one call: seconds in tableau and walks, pivots, columns."""
 
+    def __init__(self, data: Simulation, C: float) -> None:
+        problem = data.problem(C)
+        solution = solve_svc(problem)
+        self.n, self.m = data.y.size, int(solution.free.sum())
+        self.tableau = self.walks = 0.0
+        self.pivots: list[np.ndarray] = []
+        self.n_outside = 0  # columns of S made by products
+        _walk.loo_walk(problem, solution=solution)
+        run_walks, build, write = (
+            _walk.run_walks,
+            _walk.build_tableau,
+            Tableau.write_columns,
+        )
 
-def time_tableau(bench: Benchmark, problem, solution: Solution) -> float:
-    """Seconds for the factors and the columns of all support vectors."""
-    if not solution.free.any():
-        return 0.0
-    rows = np.flatnonzero(solution.beta)
-    out = np.empty((rows.size, problem.n_samples))
+        def timed_walks(*args: Any) -> None:
+            started = perf_counter()
+            run_walks(*args)
+            self.walks += perf_counter() - started
+            self.pivots.append(args[-2].copy())
 
-    def run() -> None:
-        build_tableau(problem, solution).write_columns(rows, out)
+        def timed_build(*args: Any) -> Tableau:
+            started = perf_counter()
+            tableau = build(*args)
+            self.tableau += perf_counter() - started
+            return tableau
 
-    return bench.seconds({"tableau": run}, 3)["tableau"]
+        def timed_write(tableau: Tableau, indices: np.ndarray, out: np.ndarray) -> None:
+            started = perf_counter()
+            write(tableau, indices, out)
+            self.tableau += perf_counter() - started
+            self.n_outside += int((~solution.free[indices]).sum())
+
+        with (
+            mock.patch.object(_walk, "run_walks", timed_walks),
+            mock.patch.object(_walk, "build_tableau", timed_build),
+            mock.patch.object(Tableau, "write_columns", timed_write),
+        ):
+            started = perf_counter()
+            loo = _walk.loo_walk(problem, solution=solution)
+            self.total = perf_counter() - started
+        self.counts = {k: int(loo.counts[k]) for k in ("walks", "pivots", "columns")}
+
+    def predict(self, speeds: Speeds) -> tuple[float, float]:
+        """Seconds of tableau and walks by the formulas of docs/method/walk."""
+        n, m = self.n, self.m
+        tableau = (m**3 + 2.0 * n * m**2) / speeds.solve
+        tableau += 2.0 * n * (m + 2) * self.n_outside / speeds.product
+        tableau += 8.0 * n * (12 * m + 8 * self.n_outside) / speeds.far
+        p = np.concatenate([np.zeros(0), *self.pivots])
+        # reset and sign, segments, pivots, pivots over pivots, check
+        near = 40 + 56 * (p + 1) + 32 * p + 12 * p * np.maximum(0, p - 1) + 40
+        # whoever starts on the margin takes one pivot to leave it
+        near += (40 + 24 * p) * min(1.0, m / max(1, self.counts["walks"]))
+        far = 8 * (p + 1)
+        if m == 0:
+            near, far = near + 40, far + 8
+        elif m <= _walk.ON_DEMAND:
+            near += 8 * (m + 2) * (p + 1)
+        seconds = near.sum() / speeds.near + far.sum() / speeds.far
+        return tableau if m else 0.0, n * float(seconds)
 
 
 def main() -> None:
     bench = Benchmark("speed_cost_model", __doc__, sizes=(400, 800, 1600))
     for n in bench.sizes:
         data = make_simulation(n, bench.args.seed)
-        flops, stream = product_rate(n, max(32, n // 4)), stream_rate(n)
-        bench.note(f"n={n}: {flops / 1e9:.3g} Gflop/s, {stream / 1e9:.3g} GB/s")
-        for name, Cs in (("easy", easy_grid(n)[FIFTH]), ("hard", HARD_C[FIFTH])):
-            here = []
-            for C in Cs:
-                problem = data.problem(C)
-                solution = solve_svc(problem)
-                m = int(solution.free.sum())
-                counts = loo_walk(problem, solution=solution).counts
-                walks, pivots, columns = (
-                    int(counts[key]) for key in ("walks", "pivots", "columns")
-                )
-                seconds = bench.seconds(
-                    {"loo": lambda: loo_walk(problem, solution=solution)},  # noqa: B023
-                    3,
-                )["loo"]
-                tableau = time_tableau(bench, problem, solution) if columns else 0.0
-                cell = {
-                    "n": n,
-                    "grid": name,
-                    "C": float(C),
-                    "free": m,
-                    "walks": walks,
-                    "pivots": pivots,
-                    "columns": columns,
-                    "tableau_predicted": tableau_flops(n, m, columns) / flops,
-                    "tableau": tableau,
-                    "walks_predicted": walk_bytes(n, m, walks, pivots) / stream,
-                    "walks_measured": seconds - tableau,
-                }
-                here.append(cell)
+        speeds = measure_speeds(n)
+        bench.note(
+            f"n={n}: product {speeds.product / 1e9:.3g} Gflop/s, "
+            f"triangular solve {speeds.solve / 1e9:.3g} Gflop/s, "
+            f"near {speeds.near / 1e9:.3g} GB/s, far {speeds.far / 1e9:.3g} GB/s"
+        )
+        for grid, Cs in (("easy", easy_grid(n)[FIFTH]), ("hard", HARD_C[FIFTH])):
+            here = [one_cell(bench, data, grid, float(C), speeds) for C in Cs]
             bench.cells += here
-            for part, measured in (("tableau", "tableau"), ("walks", "walks_measured")):
-                predicted = float(np.mean([c[f"{part}_predicted"] for c in here]))
-                found = float(np.mean([c[measured] for c in here]))
-                workload = f"{name} n={n}, {part} (predicted | measured)"
-                ratio = found / predicted if predicted else np.nan
-                bench.add(Row(workload, predicted, found, ratio))
+            for part in ("tableau", "walks"):
+                model, clock = (
+                    float(np.mean([cell[f"{part}_{kind}"] for cell in here]))
+                    for kind in ("model", "clock")
+                )
+                workload = f"{grid} n={n}, {part} (model | clock)"
+                bench.add(Row(workload, model, clock, clock / model if model else 0.0))
     bench.close()
+
+
+def one_cell(
+    bench: Benchmark, data: Simulation, grid: str, C: float, speeds: Speeds
+) -> dict[str, Any]:
+    """Model and clock at one C; the run with the median total time."""
+    runs = [Observed(data, C) for _ in range(bench.repeats(5))]
+    run = sorted(runs, key=lambda run: run.total)[len(runs) // 2]
+    tableau, walks = run.predict(speeds)
+    return {
+        "n": run.n,
+        "grid": grid,
+        "C": C,
+        "free": run.m,
+        **run.counts,
+        "pivots_run": int(sum(p.sum() for p in run.pivots)),
+        "tableau_model": tableau,
+        "tableau_clock": run.tableau,
+        "walks_model": walks,
+        "walks_clock": run.walks,
+        "total_clock": run.total,
+    }
 
 
 if __name__ == "__main__":

@@ -65,15 +65,16 @@ def libsvm(C: float) -> SVC:
 
 
 def make_simulation(n: int, seed: int) -> Simulation:
-    """Twenty features, RBF kernel with kernlab's default width.
-
-    sigma is the mean of 1/q over the 0.1 and 0.9 quantiles q of the squared distances,
-    k = exp(-sigma d^2).
-    """
+    """Twenty features, RBF kernel with kernlab's default width."""
     X, labels = make_mixture(n, 20, random_state=seed)
-    sigma = float(np.mean(1.0 / np.quantile(pdist(X, "sqeuclidean"), [0.1, 0.9])))
+    sigma = kernlab_width(X)
     K = gram_matrix(X, kernel="rbf", gamma=sigma)
     return Simulation(X, sigma, K, 2.0 * labels - 1.0)
+
+
+def kernlab_width(X: np.ndarray) -> float:
+    """Mean of 1/q over the 0.1 and 0.9 quantiles q of the squared distances."""
+    return float(np.mean(1.0 / np.quantile(pdist(X, "sqeuclidean"), [0.1, 0.9])))
 
 
 def easy_grid(n: int) -> np.ndarray:
@@ -98,9 +99,18 @@ class Benchmark:
     """Arguments, rows and cells of one benchmark; prints and stores them."""
 
     def __init__(
-        self, name: str, doc: str | None, *, sizes: Iterable[int] = ()
+        self,
+        name: str,
+        doc: str | None,
+        *,
+        sizes: Iterable[int] = (),
+        with_data: bool = False,
     ) -> None:
         parser = argparse.ArgumentParser(description=doc)
+        if with_data:
+            parser.add_argument(
+                "--data", type=Path, required=True, help="folder with the data files"
+            )
         parser.add_argument(
             "--quick", action="store_true", help="a part of it, not stored"
         )
@@ -113,6 +123,7 @@ class Benchmark:
             "--sizes", type=int, nargs="+", default=None, help="numbers of samples"
         )
         self.args = parser.parse_args()
+        self.data: Path = self.args.__dict__.pop("data", Path())
         self.name = name
         self.clock = process_time if self.args.cpu else perf_counter
         everything = list(sizes)

@@ -5,14 +5,21 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 ``report``; ``estimators`` is its scikit-learn face, ``cli`` its terminal face.
 """
 
-from leaveout.estimators import SVC, leave_one_out
+from leaveout.estimators import (
+    SVC,
+    leave_one_out,
+    leave_pair_out_auc,
+    loo_curve,
+    loo_path,
+)
 from leaveout.exceptions import (
     CertificateWarning,
     LeaveoutError,
     LeaveoutWarning,
+    PreprocessingWarning,
     SingletonClassWarning,
 )
-from leaveout.loo import LooResult
+from leaveout.loo import LooCurve, LooPath, LooResult, PairAUC
 
 __version__ = "0.1.0"
 
@@ -21,7 +28,14 @@ __all__ = [
     "CertificateWarning",
     "LeaveoutError",
     "LeaveoutWarning",
+    "LooCurve",
+    "LooPath",
     "LooResult",
+    "PairAUC",
+    "PreprocessingWarning",
     "SingletonClassWarning",
     "leave_one_out",
+    "leave_pair_out_auc",
+    "loo_curve",
+    "loo_path",
 ]

@@ -16,3 +16,7 @@ class CertificateWarning(LeaveoutWarning):
 
 class SingletonClassWarning(LeaveoutWarning):
     """A class has one member: leaving it out leaves no such class."""
+
+
+class PreprocessingWarning(LeaveoutWarning):
+    """Steps of a Pipeline were fitted once on all rows, also those left out later."""

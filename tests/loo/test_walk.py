@@ -12,7 +12,8 @@ from agreement import (
     margin_interval,
 )
 from oracles import loo_intervals
-from problems import DEGENERATE, KERNELS, random_case
+from problems import DEGENERATE, KERNELS, Case, gram, random_case
+from sklearn.preprocessing import scale
 
 import leaveout as lo
 from leaveout.kernel import Problem
@@ -131,9 +132,25 @@ def test_settled_by_names_what_happened():
 def test_copies_are_walked_once():
     loo = loo_walk(Problem(*DEGENERATE["duplicates_equal_labels"]))
     assert loo.counts["shared"] > 0
-    np.testing.assert_array_equal(loo.values[::2], loo.values[1::2])
+    np.testing.assert_allclose(loo.values[::2], loo.values[1::2], rtol=1e-12)
     unequal = loo_walk(Problem(*DEGENERATE["duplicates_unequal_boxes"]))
     assert unequal.counts["shared"] == 0
+
+
+@pytest.mark.parametrize("seed", [7, 29, 36])
+def test_points_in_the_hull_of_the_margin_do_not_enter_it(seed):
+    """Whole numbers, linear kernel: with M of full rank the others have rate 0."""
+    rng = np.random.default_rng(seed)
+    X = scale(rng.integers(0, 3, size=(80, 6)).astype(float))
+    y = np.where(X[:, 0] + rng.normal(size=80) > 0.8, 1.0, -1.0)
+    case = Case(gram(X, "linear"), y, np.full(80, 500.0), True)
+    assert_exact(case, loo_intervals(*case))
+
+
+def test_nearly_dependent_point_enters_and_leaves_at_once():
+    """A pivot of 2e-12, taken back by the next: nothing of it must remain."""
+    case = random_case(np.random.default_rng([2, 257]), max_n=60)
+    assert_exact(case, loo_intervals(*case))
 
 
 def test_inputs_are_untouched(rng):

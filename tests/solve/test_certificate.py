@@ -34,7 +34,7 @@ def check_case(case, rng, where):
     for r in range(problem.n_samples):
         interval = loo_interval_from_solution(problem, solution, r)
         assert_contains(problem, r, interval, truth, f"{where}, solution, row {r}")
-        start = seed_without(problem, solution, r)
+        start = seed_without(problem, solution, np.array([r]))
         if problem.fit_intercept and abs(start.sum()) > 1e-9 * np.abs(start).sum():
             continue  # r is alone in its class: nothing feasible but zero
         interval = loo_interval_from_point(problem, start, r)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the estimator a user has to our SVC, or to advice on what to use instead."""
+"""From the estimator a user has to our SVC and what it is to be fitted on."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import sklearn.svm
 from sklearn.base import clone
 
+from leaveout.estimators._frozen import transform_once
+from leaveout.estimators._one_vs_rest import make_one_vs_rest_task
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Task, make_task
+from leaveout.estimators._unwrap import Model, unwrap
 
 SHARED_PARAMETERS = (
     "C",
@@ -22,27 +24,6 @@ SHARED_PARAMETERS = (
     "break_ties",
 )
 
-# By class name, so that nothing is imported for the sake of a message.
-ADVICE = {
-    "LinearSVC": "it squares the hinge loss and regularises the bias. "
-    "Use SVC(kernel='linear', C=...).",
-    "NuSVC": "its nu means another C whenever a sample is left out. Use SVC(C=...).",
-    "LinearSVR": "it is a regressor. Use an SVC on class labels.",
-    "SVR": "it is a regressor. Use an SVC on class labels.",
-    "NuSVR": "it is a regressor. Use an SVC on class labels.",
-    "OneClassSVM": "it knows one class only. Use an SVC, with the outliers labelled.",
-    "SGDClassifier": "it stops short of the optimum. Use SVC(kernel='linear', C=...).",
-    "Pipeline": "it transforms X first. Do that yourself, "
-    "X = pipeline[:-1].fit_transform(X), and pass the SVC, pipeline[-1].",
-    "BaseSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
-    "OneVsRestClassifier": "it is a meta-estimator. Pass the SVC itself, which treats "
-    "more than two classes one-vs-one.",
-}
-OTHERWISE = (
-    "it is not a support vector classifier. Use "
-    "sklearn.model_selection.cross_val_predict(estimator, X, y, cv=LeaveOneOut())."
-)
-
 
 def adapt_svc(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None
@@ -51,12 +32,15 @@ def adapt_svc(
 
     Parameters
     ----------
-    estimator : sklearn.svm.SVC or leaveout.SVC
-        It need not be fitted and is not changed. Of scikit-learn's SVC, ``tol``,
-        ``max_iter``, ``cache_size``, ``shrinking``, ``probability``, ``verbose`` and
-        ``random_state`` are ignored: they steer LIBSVM, not the optimum.
+    estimator : SVC, or Pipeline that ends in one
+        scikit-learn's SVC or ours. It need not be fitted and is not changed. Of
+        scikit-learn's SVC, ``tol``, ``max_iter``, ``cache_size``, ``shrinking``,
+        ``probability``, ``verbose`` and ``random_state`` are ignored: they steer
+        LIBSVM, not the optimum. The steps of a Pipeline are fitted once on all rows,
+        as clones, without its ``memory``; a warning says so.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
+        Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
+        whatever its first step takes.
     y : array-like of shape (n_samples,)
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -85,24 +69,31 @@ def adapt_svc(
     >>> task.C, task.codes
     (array([3., 3., 3.]), array([0, 0, 1]))
     """
-    svc = as_leaveout_svc(estimator)
-    return svc, make_task(svc, X, y, sample_weight)
+    model = unwrap(estimator)
+    if model.one_vs_rest:
+        raise TypeError(
+            "OneVsRestClassifier goes into leave_one_out only. Pass the SVC itself, "
+            "which treats more than two classes one-vs-one."
+        )
+    return adapt_model(model, X, y, sample_weight, stacklevel=4)
+
+
+def adapt_model(
+    model: Model, X: Any, y: Any, sample_weight: Any = None, *, stacklevel: int
+) -> tuple[SVC, Task]:
+    """Do what :func:`adapt_svc` does, for one-vs-rest too: ask ``task.machines``.
+
+    Warnings name the line ``stacklevel`` above.
+    """
+    svc = as_leaveout_svc(model.svc)
+    if model.steps:
+        X = transform_once(model.steps, X, y, stacklevel=stacklevel + 1)
+    make = make_one_vs_rest_task if model.one_vs_rest else make_task
+    return svc, make(svc, X, y, sample_weight)
 
 
 def as_leaveout_svc(estimator: Any) -> SVC:
     """Return an unfitted leaveout.SVC with the parameters of the estimator."""
     if isinstance(estimator, SVC):
         return clone(estimator)
-    if isinstance(estimator, sklearn.svm.SVC):
-        return SVC(**{name: getattr(estimator, name) for name in SHARED_PARAMETERS})
-    if isinstance(estimator, type):
-        raise TypeError(
-            f"estimator must be an object, not the class {estimator.__name__}. "
-            f"Pass {estimator.__name__}()."
-        )
-    names = [base.__name__ for base in type(estimator).__mro__]
-    reason = next((ADVICE[name] for name in names if name in ADVICE), OTHERWISE)
-    raise TypeError(
-        "estimator must be an sklearn.svm.SVC or a leaveout.SVC; "
-        f"{type(estimator).__name__} will not do: {reason}"
-    )
+    return SVC(**{name: getattr(estimator, name) for name in SHARED_PARAMETERS})

@@ -115,6 +115,21 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
     return _with_short_indices(checked)
 
 
+def check_preprocessing(preprocessing: Any) -> str:
+    """Return "frozen" or "refit", refuse all else."""
+    if preprocessing not in ("frozen", "refit"):
+        raise ValueError(
+            "preprocessing must be 'frozen' (steps fitted once on all rows) or 'refit' "
+            f"(fitted anew without each sample); got {preprocessing!r}."
+        )
+    return preprocessing
+
+
+def count_rows(X: Any) -> int:
+    """Return the number of rows of an array, a table or a list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     """Return y as an array of class labels, one per row of X."""
     if y is None:
@@ -167,6 +182,26 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
             "Give the rows to learn from a weight > 0."
         )
     return weights
+
+
+def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
+    """Return the group of each row as a number from 0, each leaving rows behind."""
+    n_samples = C.shape[0]
+    groups = column_or_1d(check_array(groups, ensure_2d=False, dtype=None))
+    if groups.shape[0] != n_samples:
+        raise ValueError(
+            f"groups has {groups.shape[0]} entries, X has {n_samples} rows; one is "
+            "needed for each row."
+        )
+    names, codes = np.unique(groups, return_inverse=True)
+    weight = np.bincount(codes, C > 0)
+    whole = np.flatnonzero(weight == weight.sum())
+    if whole.size:
+        raise ValueError(
+            f"groups: leaving out group {names[whole[0]]!r} leaves no sample to train "
+            "on. There must be two groups or more."
+        )
+    return codes.astype(np.intp)
 
 
 def _to_numbers(sample_weight: Any) -> FloatArray:

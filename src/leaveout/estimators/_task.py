@@ -30,19 +30,51 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Task:
-    """What an SVC is to be fitted on, free of everything the estimator decides.
+class Target:
+    """Who belongs to which class, and with what weight.
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, p), or (n, n) if precomputed
-        Checked samples.
     labels : ndarray of shape (n,)
         Checked y.
     classes : ndarray of shape (n_classes,)
         Sorted labels of the rows with a weight > 0; two or more.
     codes : ndarray of shape (n,)
         Index into ``classes`` per row; -1 if no row of its class has a weight > 0.
+    weights : ndarray of shape (n,)
+        Sample weights; 0 = row absent.
+    """
+
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    codes: IntArray
+    weights: FloatArray
+
+    def take(self, rows: IntArray) -> Target:
+        """Return some of the rows; the classes stay, even those that lose all."""
+        return Target(
+            self.labels[rows], self.classes, self.codes[rows], self.weights[rows]
+        )
+
+    def singletons(self) -> list[tuple[int, int]]:
+        """Return (class, row) of each row that is alone in its class."""
+        members = [
+            np.flatnonzero((self.codes == code) & (self.weights > 0))
+            for code in range(len(self.classes))
+        ]
+        return [(c, int(rows[0])) for c, rows in enumerate(members) if rows.size == 1]
+
+
+@dataclass(frozen=True)
+class Task(Target):
+    """What an SVC is to be fitted on, free of everything the estimator decides.
+
+    Parameters
+    ----------
+    labels, classes, codes, weights
+        As in :class:`Target`.
+    X : ndarray or CSR matrix of shape (n, p), or (n, n) if precomputed
+        Checked samples.
     class_weight : ndarray of shape (n_classes,)
         Factor of C per class.
     K : ndarray of shape (n, n)
@@ -56,9 +88,6 @@ class Task:
     """
 
     X: Any
-    labels: NDArray[Any]
-    classes: NDArray[Any]
-    codes: IntArray
     class_weight: FloatArray
     K: FloatArray
     C: FloatArray
@@ -67,8 +96,13 @@ class Task:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Classes (i, j) of each machine."""
+        """Classes (i, j) of each machine, one-vs-one."""
         return class_pairs(len(self.classes))
+
+    @property
+    def machines(self) -> list[tuple[Task, int, int]]:
+        """The task and the two classes of each machine."""
+        return [(self, i, j) for i, j in self.pairs]
 
     def rows(self, i: int, j: int) -> IntArray:
         """Return the rows of classes i and j that are present."""
@@ -83,6 +117,16 @@ class Task:
         K = self.K if everything else self.K[np.ix_(rows, rows)]
         return Problem(K, y, self.C[rows], self.fit_intercept)
 
+    def whole_problem(self, i: int, j: int) -> Problem:
+        """Return the machine between classes i and j over all rows, the others absent.
+
+        The boxes of the other rows are closed: they have values, but no part in it.
+        """
+        positive = positive_class(i, j, len(self.classes))
+        y = np.where(self.codes == positive, 1.0, -1.0)
+        inside = (self.codes == i) | (self.codes == j)
+        return Problem(self.K, y, np.where(inside, self.C, 0.0), self.fit_intercept)
+
 
 def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
     """Check the parameters of svc and its data, and compute the Gram matrix once.
@@ -92,18 +136,48 @@ def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
     """
     check_parameters(svc)
     X = check_features(svc, X, reset=True)
-    n_samples = X.shape[0]
+    return build_task(svc, X, make_target(y, X.shape[0], sample_weight))
+
+
+def build_task(svc: SVC, X: Any, target: Target) -> Task:
+    """Compute boxes and Gram matrix of what is checked already."""
+    class_weight = resolve_class_weight(svc.class_weight, target)
+    # class_weight[-1] stands in for the rows with code -1, whose weight is 0.
+    C = float(svc.C) * class_weight[target.codes] * target.weights
+    K, gamma = _gram(svc, X)
+    return Task(
+        labels=target.labels,
+        classes=target.classes,
+        codes=target.codes,
+        weights=target.weights,
+        X=X,
+        class_weight=class_weight,
+        K=K,
+        C=C,
+        fit_intercept=bool(svc.fit_intercept),
+        gamma=gamma,
+    )
+
+
+def make_target(y: Any, n_samples: int, sample_weight: Any = None) -> Target:
+    """Check labels and weights of n_samples rows; ValueError if there is one class."""
     labels = check_labels(y, n_samples)
     weights = check_sample_weight(sample_weight, n_samples)
-    classes, codes = _encode(labels, weights)
-    class_weight = compute_class_weight(
-        svc.class_weight, classes=classes, y=labels[codes >= 0]
-    ).astype(np.float64)
-    # class_weight[-1] stands in for the rows with code -1, whose weight is 0.
-    C = float(svc.C) * class_weight[codes] * weights
-    K, gamma = _gram(svc, X)
-    intercept = bool(svc.fit_intercept)
-    return Task(X, labels, classes, codes, class_weight, K, C, intercept, gamma)
+    return Target(labels, *_encode(labels, weights), weights)
+
+
+def resolve_class_weight(class_weight: Any, target: Target) -> FloatArray:
+    """Return the factor of C per class; "balanced" counts only classes with rows."""
+    present = np.arange(len(target.classes))
+    if class_weight == "balanced":
+        present = np.unique(target.codes[target.codes >= 0])
+    factors = np.ones(len(target.classes))
+    factors[present] = compute_class_weight(
+        class_weight,
+        classes=target.classes[present],
+        y=target.labels[target.codes >= 0],
+    )
+    return factors
 
 
 def check_parameters(svc: SVC) -> None:
@@ -121,9 +195,10 @@ def _encode(labels: NDArray[Any], weights: FloatArray) -> tuple[NDArray[Any], In
     found, codes = np.unique(labels, return_inverse=True)
     kept = np.bincount(codes, weights, minlength=len(found)) > 0
     if kept.sum() < 2:
+        label = found[kept].tolist()[0]
         rows = "rows" if weights.all() else "rows with sample_weight > 0"
         raise ValueError(
-            f"y has one class, {found[kept][0]!r}, in all {np.count_nonzero(weights)} "
+            f"y has one class, {label!r}, in all {np.count_nonzero(weights)} "
             f"{rows}. An SVM separates two or more classes: add samples of another."
         )
     renumbered = np.where(kept, np.cumsum(kept) - 1, -1)

@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
+from leaveout.loo._curve import LooCurve, trace_loo_curve
+from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._pairs import PairAUC, loo_pairs
+from leaveout.loo._path import LooPath, solve_path
 from leaveout.loo._refit import loo_refit
 from leaveout.loo._registry import METHODS, LooMethod, find_method
-from leaveout.loo._result import SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
+from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
 from leaveout.loo._walk import loo_walk
 
 __all__ = [
     "METHODS",
+    "REFIT",
     "SETTLED_BY",
     "UNTOUCHED",
+    "LooCurve",
     "LooMethod",
+    "LooPath",
     "LooResult",
     "MachineLoo",
+    "PairAUC",
     "find_method",
+    "loo_groups",
+    "loo_pairs",
     "loo_refit",
     "loo_walk",
+    "solve_path",
+    "trace_loo_curve",
 ]

@@ -29,6 +29,21 @@ SETTLED_BY = (
 ) = range(len(SETTLED_BY))  # fmt: skip
 
 
+def middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Middle of each interval, as LIBSVM chooses b; the finite end of a half-line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> middle(np.array([0.0, -np.inf]), np.array([1.0, -1.0]))
+    array([ 0.5, -1. ])
+    """
+    with np.errstate(invalid="ignore"):
+        centre = 0.5 * (lower + upper)
+    ends = np.where(np.isinf(lower), upper, lower)
+    return np.where(np.isinf(lower) | np.isinf(upper), ends, centre)
+
+
 @dataclass(frozen=True)
 class MachineLoo:
     """Leave-one-out values of one binary machine, in the sign of its own labels.

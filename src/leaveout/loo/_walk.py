@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Method "walk": every leave-one-out value from one factorisation and n short walks.
 
-Leaving r out is the end of a path: lower alpha_r from its optimal value to zero while
-all others stay optimal. The path is piecewise linear, with few events
+Leaving samples out is the end of a path: lower their alpha from the optimal values to
+zero while all others stay optimal. The path is piecewise linear, with few events
 (docs/method/walk).
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._duplicates import first_copies
+from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._refit import refit_without
 from leaveout.loo._result import (
     FIRST_SEGMENT,
@@ -27,6 +28,7 @@ from leaveout.loo._result import (
     WALK,
     ZERO_ALPHA,
     MachineLoo,
+    middle,
 )
 from leaveout.loo._tableau import Tableau, build_tableau
 from leaveout.loo._walk_fast import Status, run_walks, work_shape
@@ -41,28 +43,6 @@ CAPACITIES = (32, 512)
 ON_DEMAND = 16
 # Walks that are run first, to learn which other columns are needed.
 PILOT = 32
-
-
-@dataclass
-class _Walks:
-    """What the walks of one machine share, and the answers as they come in."""
-
-    problem: Problem
-    solution: Solution
-    labels_only: bool
-    n_threads: int
-    values: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    certified: BoolArray
-    settled_by: np.ndarray
-    counts: dict[str, float]
-
-    @cached_property
-    def probe(self) -> tuple[FloatArray, FloatArray]:
-        """Random signs z, and K @ z."""
-        signs = _signs(self.problem.n_samples)
-        return signs, self.problem.K @ signs
 
 
 def loo_walk(
@@ -94,63 +74,80 @@ def loo_walk(
     if solution is None:
         solution = solve_svc(problem)
     fitted = perf_counter()
-    n = problem.n_samples
-    state = _Walks(
-        problem, solution, labels_only, n_threads,
-        values=solution.decision_values.copy(),
-        lower=solution.decision_values.copy(),
-        upper=solution.decision_values.copy(),
-        certified=np.full(n, solution.converged),
-        settled_by=np.full(n, ZERO_ALPHA, dtype=np.int8),
-        counts=dict.fromkeys(
-            ("pivots", "walks", "columns", "shared", "refits"), 0.0
-        ),
-    )  # fmt: skip
-    rows = _settle_without_walking(state)
+    answer = _Answer.of_full_solution(solution)
+    rows = _settle_without_walking(problem, solution, answer, labels_only)
     copies = first_copies(problem.K, problem.y, problem.C, rows)
     leaders = np.unique(copies)
-    failed = _walk_all(state, leaders)
-    _mend_all(state, failed)
-    state.counts["shared"] = rows.size - leaders.size
-    for array in (state.values, state.lower, state.upper):
-        array[rows] = array[copies]
-    state.certified[rows] = state.certified[copies]
-    state.settled_by[rows] = state.settled_by[copies]
-    now = perf_counter()
-    state.counts["fit_seconds"] = fitted - started
-    state.counts["seconds"] = now - started
+    walker = Walker(problem, solution, labels_only=labels_only, n_threads=n_threads)
+    ends = walker.leave_out(Groups.singles(leaders))
+    answer.store(leaders, ends.values, ends.down, ends.up)
+    answer.certified[leaders] = ends.certified
+    answer.settled_by[leaders] = ends.settled_by
+    answer.copy(rows, copies)
+    walker.counts["shared"] = float(rows.size - leaders.size)
+    walker.counts["fit_seconds"] = fitted - started
+    walker.counts["seconds"] = perf_counter() - started
     return MachineLoo(
-        state.values, state.lower, state.upper, state.certified,
-        state.settled_by, state.counts,
+        middle(answer.lower, answer.upper), answer.lower, answer.upper,
+        answer.certified, answer.settled_by, walker.counts,
     )  # fmt: skip
 
 
-def _settle_without_walking(state: _Walks) -> IntArray:
+@dataclass
+class _Answer:
+    """Intervals of f as they come in."""
+
+    lower: FloatArray
+    upper: FloatArray
+    certified: BoolArray
+    settled_by: np.ndarray
+
+    @classmethod
+    def of_full_solution(cls, solution: Solution) -> _Answer:
+        """Start from what holds for alpha = 0 beside a free support vector."""
+        f = solution.decision_values
+        return cls(
+            f.copy(),
+            f.copy(),
+            np.full(f.shape[0], solution.converged),
+            np.full(f.shape[0], ZERO_ALPHA, dtype=np.int8),
+        )
+
+    def store(
+        self, rows: IntArray, f: FloatArray, down: FloatArray, up: FloatArray
+    ) -> None:
+        """Write f and how far the intercept may go."""
+        self.lower[rows], self.upper[rows] = f + down, f + up
+
+    def copy(self, rows: IntArray, leaders: IntArray) -> None:
+        """Give rows the answers of their leaders."""
+        for array in (self.lower, self.upper, self.certified, self.settled_by):
+            array[rows] = array[leaders]
+
+
+def _settle_without_walking(
+    problem: Problem, solution: Solution, answer: _Answer, labels_only: bool
+) -> IntArray:
     """Answer what needs no walk; return the samples that do."""
-    problem, solution = state.problem, state.solution
     y, f = problem.y, solution.decision_values
     open_ = solution.beta != 0.0
     if problem.fit_intercept and not _has_room(problem, solution):
         # Without a free support vector b is an interval, and grows as r leaves.
         idle = np.flatnonzero(~open_)
-        down, up = intercept_range_without(problem, solution, idle)
-        _store(state, idle, f[idle], down, up)
-    if state.labels_only:
+        answer.store(idle, f[idle], *intercept_range_without(problem, solution, idle))
+    if labels_only:
         settled = open_ & (y * f < -1e-10)
-        state.settled_by[settled] = NEGATIVE_MARGIN
+        answer.settled_by[settled] = NEGATIVE_MARGIN
         open_ &= ~settled
     if problem.fit_intercept:
         for sign in (-1.0, 1.0):
-            members = np.flatnonzero(y == sign)
+            members = np.flatnonzero((y == sign) & (problem.C > 0.0))
             if members.size == 1:
                 # One class is left: w = 0 and b is beyond its label.
-                state.settled_by[members] = SINGLETON
+                answer.settled_by[members] = SINGLETON
+                answer.lower[members] = -np.inf if sign > 0 else 1.0
+                answer.upper[members] = -1.0 if sign > 0 else np.inf
                 open_[members] = False
-                _store(
-                    state, members, np.array([-sign]),
-                    np.array([-np.inf if sign > 0 else 0.0]),
-                    np.array([0.0 if sign > 0 else np.inf]),
-                )  # fmt: skip
     return np.flatnonzero(open_)
 
 
@@ -160,65 +157,151 @@ def _has_room(problem: Problem, solution: Solution) -> bool:
     return bool(np.any(np.minimum(alpha, C - alpha) > 1e-9 * C))
 
 
-def _store(
-    state: _Walks, rows: IntArray, f: FloatArray, down: FloatArray, up: FloatArray
-) -> None:
-    """Write f and its interval; the value is the middle, or the finite end."""
-    low, high = f + down, f + up
-    state.lower[rows], state.upper[rows] = low, high
-    with np.errstate(invalid="ignore"):
-        middle = 0.5 * (low + high)
-    state.values[rows] = np.where(
-        np.isinf(low), high, np.where(np.isinf(high), low, middle)
-    )
+class Walker:
+    """Leaves groups of samples out of one machine, each group by one walk.
 
-
-def _walk_all(state: _Walks, rows: IntArray) -> list[int]:
-    """Run the walks in rounds; return the samples whose walk failed.
-
-    A walk that needs a tableau column nobody has made yet is run again in the next
-    round, when the missing columns of all walks are made together by one product.
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    solution : Solution
+        Its optimum.
+    labels_only : bool, default=False
+        Stop a walk of a single sample when its label is known.
+    n_threads : int, default=1
+        Threads over groups.
     """
-    failed: list[int] = []
-    if rows.size == 0:
+
+    def __init__(
+        self,
+        problem: Problem,
+        solution: Solution,
+        *,
+        labels_only: bool = False,
+        n_threads: int = 1,
+    ) -> None:
+        self.problem = problem
+        self.solution = solution
+        self.labels_only = labels_only
+        self.n_threads = n_threads
+        self.counts: dict[str, float] = dict.fromkeys(
+            ("pivots", "walks", "columns", "shared", "refits"), 0.0
+        )
+
+    @cached_property
+    def columns(self) -> _Columns:
+        """The columns of the tableau made so far."""
+        return _Columns(self.problem, self.solution)
+
+    @cached_property
+    def probe(self) -> tuple[FloatArray, FloatArray]:
+        """Random signs z, and K @ z."""
+        signs = _signs(self.problem.n_samples)
+        return signs, self.problem.K @ signs
+
+    def leave_out(self, groups: Groups) -> Ends:
+        """Leave each of the groups out; failed walks are solved anew, and counted."""
+        n = len(groups)
+        ends = Ends(
+            np.empty(groups.members.size), np.zeros(n), np.zeros(n),
+            np.full(n, self.solution.converged), np.full(n, WALK, dtype=np.int8),
+        )  # fmt: skip
+        for k in self._walk_all(groups, ends):
+            self._refit(groups, k, ends)
+        return ends
+
+    def _walk_all(self, groups: Groups, ends: Ends) -> list[int]:
+        """Run the walks in rounds; return the groups whose walk failed.
+
+        A walk that needs a tableau column nobody has made yet is run again in the next
+        round, when the missing columns of all walks are made by one product.
+        """
+        open_ = np.arange(len(groups))
+        if open_.size == 0:
+            return []
+        try:
+            columns = self.columns
+        except np.linalg.LinAlgError:
+            return open_.tolist()
+        failed: list[int] = []
+        later = open_[:0]
+        if not columns.on_demand:
+            columns.add(np.unique(groups.members))
+            pilot = np.arange(open_.size) % max(1, open_.size // PILOT) == 0
+            open_, later = open_[pilot], open_[~pilot]
+        capacities = iter(CAPACITIES)
+        capacity = next(capacities)
+        while open_.size:
+            out = self._run_round(groups.take(open_), capacity)
+            done = (out.status == Status.DONE) | (out.status == Status.STOPPED)
+            self._collect(groups, open_, out, done, ends)
+            broken = (out.status == Status.FAILED) | (out.status == Status.STUCK)
+            failed.extend(open_[broken].tolist())
+            waiting = out.status == Status.NEEDS_COLUMN
+            columns.add(np.unique(out.missing[waiting]))
+            long = out.status == Status.TOO_LONG
+            if long.any() and not waiting.any():
+                larger = next(capacities, None)
+                if larger is None:
+                    failed.extend(open_[long].tolist())
+                    long[:] = False
+                else:
+                    capacity = larger
+            open_ = np.concatenate([open_[waiting | long], later])
+            later = later[:0]
+        self.counts["columns"] = columns.n_columns
         return failed
-    problem = state.problem
-    try:
-        columns = _Columns(problem, state.solution)
-    except np.linalg.LinAlgError:
-        return rows.tolist()
-    later = rows[:0]
-    if not columns.on_demand:
-        columns.add(rows)
-        pilot = np.zeros(rows.size, dtype=bool)
-        pilot[:: max(1, rows.size // PILOT)] = True
-        rows, later = rows[pilot], rows[~pilot]
-    capacity_left = list(CAPACITIES)
-    capacity = capacity_left.pop(0)
-    while rows.size:
-        out = _run_round(state, columns, rows, capacity)
-        status = out.status
-        done = (status == Status.DONE) | (status == Status.STOPPED)
-        ended = rows[done]
-        _store(state, ended, out.value[done], out.down[done], out.up[done])
+
+    def _run_round(self, groups: Groups, capacity: int) -> _Round:
+        """Run the walks of some groups over the threads."""
+        problem, solution, columns = self.problem, self.solution, self.columns
+        n, K = problem.n_samples, problem.K
+        scale = float(K.diagonal().mean()) or 1.0
+        value = np.empty(groups.members.size)
+        down, up = np.empty((2, len(groups)))
+        status = np.empty(len(groups), dtype=np.int8)
+        pivots, missing = np.empty((2, len(groups)), dtype=np.intp)
+
+        def run(part: slice) -> None:
+            first, last = groups.begin[part.start], groups.begin[part.stop]
+            run_walks(
+                K, problem.y, problem.C,
+                solution.beta, solution.decision_values, solution.state,
+                problem.fit_intercept, columns.rows, columns.where, *columns.factors,
+                *self.probe, scale, 1e-13 * scale,
+                groups.members[first:last],
+                groups.begin[part.start : part.stop + 1] - first,
+                self.labels_only, 8 * capacity, np.empty(work_shape(n, capacity)),
+                np.empty(capacity + 2 * n, dtype=np.intp), value[first:last],
+                down[part], up[part], status[part], pivots[part], missing[part],
+            )  # fmt: skip
+
+        map_chunks(run, len(groups), self.n_threads)
+        return _Round(value, down, up, status, pivots, missing)
+
+    def _collect(
+        self, groups: Groups, which: IntArray, out: _Round, done: BoolArray, ends: Ends
+    ) -> None:
+        """Take over the answers of the walks that are done."""
+        here = groups.take(which).entries(np.flatnonzero(done))
+        ends.values[groups.entries(which[done])] = out.value[here]
+        ends.down[which[done]] = out.down[done]
+        ends.up[which[done]] = out.up[done]
         first = out.pivots[done] == 0
-        state.settled_by[ended] = np.where(first, FIRST_SEGMENT, WALK)
-        state.counts["pivots"] += int(out.pivots[done].sum())
-        state.counts["walks"] += int(done.sum())
-        broken = (status == Status.FAILED) | (status == Status.STUCK)
-        failed.extend(rows[broken].tolist())
-        waiting = status == Status.NEEDS_COLUMN
-        columns.add(np.unique(out.missing[waiting]))
-        long = status == Status.TOO_LONG
-        if long.any() and not waiting.any():
-            if not capacity_left:
-                failed.extend(rows[long].tolist())
-                break
-            capacity = capacity_left.pop(0)
-        rows = np.concatenate([rows[waiting | long], later])
-        later = later[:0]
-    state.counts["columns"] = columns.n_columns
-    return failed
+        ends.settled_by[which[done]] = np.where(first, FIRST_SEGMENT, WALK)
+        self.counts["pivots"] += int(out.pivots[done].sum())
+        self.counts["walks"] += int(done.sum())
+
+    def _refit(self, groups: Groups, k: int, ends: Ends) -> None:
+        """Solve the problem without a group whose walk did not pass its check."""
+        rows = groups[k]
+        left_out = refit_without(self.problem, self.solution, rows)
+        ends.values[groups.entries(np.array([k]))] = left_out.decision_values[rows]
+        low, high = left_out.intercept_interval
+        ends.down[k], ends.up[k] = low - left_out.intercept, high - left_out.intercept
+        ends.settled_by[k] = REFIT
+        ends.certified[k] = left_out.converged
+        self.counts["refits"] += 1
 
 
 class _Round(NamedTuple):
@@ -242,8 +325,8 @@ class _Columns:
         self.n_columns = 0
         self.members = np.flatnonzero(solution.free)
         self.tableau: Tableau | None = None
-        self.on_demand = 0 < solution.free.sum() <= ON_DEMAND
-        if solution.free.any():
+        self.on_demand = 0 < self.members.size <= ON_DEMAND
+        if self.members.size:
             self.tableau = build_tableau(problem, solution)
         elif not problem.fit_intercept:
             # Nobody on the margin, no bias: the tableau is the kernel itself.
@@ -269,47 +352,7 @@ class _Columns:
         self.n_columns = stop
 
 
-def _run_round(
-    state: _Walks, columns: _Columns, rows: IntArray, capacity: int
-) -> _Round:
-    """Run the walks of some samples over the threads."""
-    problem, solution = state.problem, state.solution
-    n, K = problem.n_samples, problem.K
-    probe, K_probe = state.probe
-    scale = float(K.diagonal().mean()) or 1.0
-    value, down, up = np.empty((3, rows.size))
-    status = np.empty(rows.size, dtype=np.int8)
-    pivots, missing = np.empty((2, rows.size), dtype=np.intp)
-
-    def run(part: slice) -> None:
-        run_walks(
-            K, problem.y, problem.C,
-            solution.beta, solution.decision_values, solution.state,
-            problem.fit_intercept, columns.rows, columns.where, *columns.factors,
-            probe, K_probe, scale, 1e-13 * scale,
-            rows[part], state.labels_only, 8 * capacity,
-            np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, dtype=np.intp),
-            value[part], down[part], up[part], status[part], pivots[part],
-            missing[part],
-        )  # fmt: skip
-
-    map_chunks(run, rows.size, state.n_threads)
-    return _Round(value, down, up, status, pivots, missing)
-
-
 @cache
 def _signs(n: int) -> FloatArray:
     """Random signs for the check at the end of a walk; the same ones every time."""
     return np.random.default_rng(n).choice([-1.0, 1.0], size=n)
-
-
-def _mend_all(state: _Walks, failed: list[int]) -> None:
-    """Solve the left-out problems whose walk did not pass its check."""
-    for r in failed:
-        left_out = refit_without(state.problem, state.solution, r)
-        f, b = left_out.decision_values[[r]], left_out.intercept
-        low, high = left_out.intercept_interval
-        _store(state, np.array([r]), f, np.array([low - b]), np.array([high - b]))
-        state.settled_by[r] = REFIT
-        state.certified[r] = left_out.converged
-        state.counts["refits"] += 1

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walks: lower one alpha_r to zero while everybody else stays optimal.
+"""Walks: lower the alpha of one sample, or of a group, to zero; all others stay optimal.
 
 Each sample i has one basic quantity x_i and a range [low_i, high_i] it must stay in:
 
     i on the margin (in M):   x_i = beta_i,  range = its box,          and f_i = y_i
     i outside or bounded:     x_i = f_i,     range = its side of y_i,  and beta_i fixed
+    i left out:               x_i = f_i,     no range,                 and beta_i fading
 
-Column j of the tableau holds dx / d(nonbasic quantity of j). While no x reaches the end
-of its range, x is affine in t = alpha_r with the rates -y_r * column r. When x_p reaches
-an end, p changes sides: one principal pivot on p (docs/method/walk).
+Column j of the tableau holds dx / d(nonbasic quantity of j). The fading beta_i are
+t times weights w_i, t from max |beta_i| to 0. While no x reaches the end of its range, x
+is affine in t with the rates c = sum_i w_i column_i. When x_p reaches an end, p changes
+sides: one principal pivot on p (docs/method/walk).
 
 The tableau of the full solution is shared and read-only. A walk keeps the columns it has
 pivoted on and applies them to the next column it needs (product form):
@@ -20,7 +22,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemv
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemv, dscal
 
 cdef extern from *:
     """
@@ -71,9 +73,13 @@ cdef double SLACK = 1e-12
 # alpha_r below this share of C_r is zero: decided before the rule for an empty margin,
 # else rounding there turns an ambiguous point into an error (docs/method/walk).
 cdef double ARRIVED = 1e-10
+# A point whose squared distance to the affine hull of M is below this share of a typical
+# K_ii lies in it: products over many pivots leave rounding of that size.
+cdef double DEPENDENT = 1e-12
+cdef int IN_HULL = -1
 
 # Rows of work before the pivot columns.
-cdef Py_ssize_t N_WORK_ROWS = 11
+cdef Py_ssize_t N_WORK_ROWS = 14
 
 
 def work_shape(Py_ssize_t n, Py_ssize_t capacity):
@@ -93,8 +99,10 @@ cpdef enum Status:
 cdef struct Walk:
     Py_ssize_t n
     Py_ssize_t padded       # n rounded up to whole blocks
-    Py_ssize_t r
     Py_ssize_t m            # size of M
+    const Py_ssize_t* left  # (n_left,) the samples left out
+    Py_ssize_t n_left
+    double* share           # (n_left,) beta_i / t of each
     Py_ssize_t base         # -1: shared tableau; else M was {base} at the first pivot
     Py_ssize_t n_pivots     # pivots since the start or since base
     Py_ssize_t capacity
@@ -112,13 +120,14 @@ cdef struct Walk:
     Py_ssize_t n_members
     Py_ssize_t n_factors    # 0: columns that were not given are asked for
     double* small           # work, (n_factors,)
+    double* change          # work, (2 n,)
     Py_ssize_t* flagged     # work, (n / BLOCK,)
     Py_ssize_t* touched     # samples that changed sides, to be put back
     Py_ssize_t n_touched
     double* x
     double* low
     double* high
-    double* c               # column r of the current tableau
+    double* c               # rates of x in t
     double* on              # 1 on the margin, else 0
     double* fixed           # beta of those not on the margin, y of those on it
     double* X               # (capacity, padded) pivot columns
@@ -143,8 +152,14 @@ cdef struct Start:
 cdef inline void set_range(
     double y, double C, bint on_margin, double beta, double* low, double* high,
 ) noexcept nogil:
-    """Range of x_i by the side i is on; beta is 0 or y C if not on the margin."""
-    if on_margin:
+    """Range of x_i by the side i is on; beta is 0 or y C if not on the margin.
+
+    A sample with C = 0 is absent: its f is followed, it has no range.
+    """
+    if C == 0.0:
+        low[0] = -FAR
+        high[0] = FAR
+    elif on_margin:
         low[0] = 0.0 if y > 0 else -C
         high[0] = C if y > 0 else 0.0
     elif (beta == 0.0) == (y > 0):
@@ -260,20 +275,49 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
     return True
 
 
-cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
-    """Pivot on p, whose x has reached an end of its range."""
+cdef void undo_pivot(Walk* w) noexcept nogil:
+    """Take the last pivot back: a second one on the same index is its inverse."""
+    cdef double* X = w.X + (w.n_pivots - 1) * w.padded
+    cdef Py_ssize_t p = w.pivot[w.n_pivots - 1]
+    cdef double share = -w.c[p]
+    cdef int n = <int>w.n, one = 1
+    # c += X * share
+    daxpy(&n, &share, X, &one, w.c, &one)
+    w.c[p] = share * X[p]
+    w.n_pivots -= 1
+
+
+cdef int pivot_on(Walk* w, Py_ssize_t p) noexcept nogil:
+    """Bring the direction over a pivot on p."""
     cdef double* X
+    if w.n_pivots > 0 and w.pivot[w.n_pivots - 1] == p:
+        undo_pivot(w)
+        return DONE
     if w.n_pivots >= w.capacity:
         return TOO_LONG
     X = w.X + w.n_pivots * w.padded
     if not load_column(w, p, X):
         return NEEDS_COLUMN
     # The pivot is a squared distance (entering) or its inverse (leaving): positive.
+    if w.on[p] < 0.5 and X[p] <= DEPENDENT * w.scale:
+        return IN_HULL
     if X[p] <= 0.0:
         return FAILED
     w.pivot[w.n_pivots] = p
     w.n_pivots += 1
     apply_pivot(w, w.c, w.n_pivots - 1)
+    return DONE
+
+
+cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
+    """Let p, whose x has reached an end of its range, enter or leave the margin."""
+    cdef int status = pivot_on(w, p)
+    if status == IN_HULL:
+        # p lies in the affine hull of M, where f is known: its rate was rounding.
+        w.c[p] = 0.0
+        return DONE
+    if status != DONE:
+        return status
     if w.on[p] > 0.5:
         leave_margin(w, p, at_high)
     else:
@@ -340,16 +384,44 @@ cdef Py_ssize_t next_event(
     return best
 
 
+cdef int aim(Walk* w) noexcept nogil:
+    """c := sum over the left out of share * column, in the current tableau."""
+    cdef Py_ssize_t k
+    cdef int n = <int>w.n, one = 1
+    cdef double* col
+    if w.n_left == 1:
+        if not load_column(w, w.left[0], w.c):
+            return NEEDS_COLUMN
+        # c *= share, which is 1 or -1 (or 0)
+        dscal(&n, w.share, w.c, &one)
+        return DONE
+    if w.n_pivots >= w.capacity:
+        return TOO_LONG
+    col = w.X + w.n_pivots * w.padded
+    for k in range(w.n):
+        w.c[k] = 0.0
+    for k in range(w.n_left):
+        if w.share[k] != 0.0:
+            if not load_column(w, w.left[k], col):
+                return NEEDS_COLUMN
+            daxpy(&n, &w.share[k], col, &one, w.c, &one)
+    return DONE
+
+
 cdef int restore_bias(Walk* w) noexcept nogil:
     """Empty margin: move b until somebody meets the margin, and start anew from there.
 
-    While alpha_r > 0 must still go to zero, the bias jumps towards -y_r.
+    What fades must be made up by the others, so the bias jumps against its sign. If
+    nothing fades in sum, b is an interval instead: see meet.
     """
-    cdef Py_ssize_t i, j = -1
-    cdef double sign = -w.y[w.r], room, least = FAR
+    cdef Py_ssize_t i, k, j = -1
+    cdef double sign, room, least = FAR, fading = 0.0
+    for k in range(w.n_left):
+        fading += w.share[k]
+    if fabs(fading) <= 1e-12:
+        return meet(w)
+    sign = -1.0 if fading > 0.0 else 1.0
     for i in range(w.n):
-        if i == w.r:
-            continue
         room = room_ahead(w, i, sign)
         if room < least:
             least = room
@@ -360,34 +432,115 @@ cdef int restore_bias(Walk* w) noexcept nogil:
         least = 0.0
     for i in range(w.n):
         w.x[i] += sign * least
+    start_from(w, j)
+    return aim(w)
+
+
+cdef void start_from(Walk* w, Py_ssize_t j) noexcept nogil:
+    """M := {j}: a tableau of its own replaces the shared one and all pivots."""
     enter_margin(w, j)
     w.base = j
     w.n_pivots = 0
-    load_column(w, w.r, w.c)
-    return DONE
 
 
-cdef int lower_alpha(
-    Walk* w, bint labels_only, Py_ssize_t max_pivots, Py_ssize_t* pivots,
+cdef void bias_ends(
+    Walk* w, double t, double* low, double* high, Py_ssize_t* i_low, Py_ssize_t* i_high,
 ) noexcept nogil:
-    """The walk itself, t = alpha_r -> 0."""
-    cdef double sign = -w.y[w.r], arrived = ARRIVED * w.C[w.r], step = 0.0
+    """How far b may go down and up if all x move on to t, nobody being on the margin."""
+    cdef Py_ssize_t i
+    cdef double x
+    low[0] = -FAR
+    high[0] = FAR
+    i_low[0] = i_high[0] = -1
+    for i in range(w.n):
+        x = w.x[i] - (w.t - t) * w.c[i]
+        if w.low[i] > -0.5 * FAR and w.low[i] - x > low[0]:
+            low[0] = w.low[i] - x
+            i_low[0] = i
+        if w.high[i] < 0.5 * FAR and w.high[i] - x < high[0]:
+            high[0] = w.high[i] - x
+            i_high[0] = i
+
+
+cdef int meet(Walk* w) noexcept nogil:
+    """Empty margin, and what fades sums to zero: b is an interval, follow its ends.
+
+    low(t) is a maximum and high(t) a minimum of affine functions, so low - high is convex
+    in t. It is negative now; if it is so at t = 0 too, that is the end. Otherwise Newton's
+    method from there finds, in finitely many steps, where the two ends meet: both points
+    enter the margin.
+    """
+    cdef double low, high, t = 0.0, slope, gap, mid
+    cdef Py_ssize_t i, j, k, step
+    cdef int status
+    w.base = -1
+    w.n_pivots = 0
+    # Without a margin and with sum 0 the bias plays no part: columns are those of K.
+    for k in range(w.n):
+        w.c[k] = 0.0
+    for k in range(w.n_left):
+        add_kernel_row(w, w.left[k], w.share[k])
+    for step in range(1000):
+        bias_ends(w, t, &low, &high, &i, &j)
+        gap = low - high
+        if gap <= SLACK:
+            break
+        # d(low - high)/dt at the two points that hold the ends
+        slope = w.c[j] - w.c[i]
+        if slope >= 0.0:
+            return STUCK
+        t += gap / -slope
+        if t >= w.t:
+            t = w.t
+            bias_ends(w, t, &low, &high, &i, &j)
+            break
+    mid = 0.5 * (low + high) if low > -0.5 * FAR and high < 0.5 * FAR else 0.0
+    for k in range(w.n):
+        w.x[k] += mid - (w.t - t) * w.c[k]
+    w.t = t
+    if t == 0.0:
+        return DONE
+    start_from(w, i)
+    if w.capacity < 1:
+        return TOO_LONG
+    if not load_column(w, j, w.X):
+        return NEEDS_COLUMN
+    if w.X[j] <= 0.0:
+        return STUCK
+    w.pivot[0] = j
+    w.n_pivots = 1
+    enter_margin(w, j)
+    return aim(w)
+
+
+cdef inline void add_kernel_row(Walk* w, Py_ssize_t i, double share) noexcept nogil:
+    """c += share * K[i]."""
+    cdef int n = <int>w.n, one = 1
+    daxpy(&n, &share, <double*>(w.K + i * w.n), &one, w.c, &one)
+
+
+cdef int fade(
+    Walk* w, bint labels_only, Py_ssize_t max_pivots, double arrived, Py_ssize_t* pivots,
+) noexcept nogil:
+    """The walk itself, t -> 0."""
+    cdef double step = 0.0, move
     cdef int n = <int>w.n, one = 1, status
-    cdef Py_ssize_t p, standing = 0
+    cdef Py_ssize_t p, standing = 0, r = w.left[0]
     cdef bint at_high = False
-    cdef double move
     while w.t > arrived:
         if w.intercept and w.m == 0:
             status = restore_bias(w)
             if status != DONE:
                 return status
             pivots[0] += 1
-        if labels_only and w.y[w.r] * w.x[w.r] < -1e-10:
+            if w.t <= arrived:
+                break
+        if labels_only and w.y[r] * w.x[r] < -1e-10:
             return STOPPED
-        p = next_event(w, sign, w.t, &step, &at_high, standing > 30)
+        p = next_event(w, -1.0, w.t, &step, &at_high, standing > 30)
         if p < 0:
             step = w.t
-        move = sign * step
+        move = -step
         daxpy(&n, &move, w.c, &one, w.x, &one)
         w.t -= step
         if p < 0:
@@ -439,8 +592,8 @@ cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
     down[0] = -INFINITY
     up[0] = INFINITY
     for i in range(w.n):
-        if i == w.r:
-            continue
+        if w.low[i] < -0.5 * FAR and w.high[i] > 0.5 * FAR:
+            continue  # left out
         distance = 0.0 if w.on[i] > 0.5 else w.y[i] - w.x[i]
         alpha = fabs(w.x[i] if w.on[i] > 0.5 else w.fixed[i])
         can_rise = w.C[i] - alpha > 1e-9 * w.C[i]
@@ -454,48 +607,50 @@ cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
         down[0] = up[0] = 0.5 * (down[0] + up[0])
 
 
-cdef int check_end(Walk* w, Start* start, Py_ssize_t anchor, double* value) noexcept nogil:
-    """Verify the end against K and the full solution; write f_r computed from beta alone.
+cdef int check_end(Walk* w, Start* full, Py_ssize_t anchor, double* values) noexcept nogil:
+    """Verify the end against K and the full solution; write f of the left out from beta.
 
-    Only points that were on the margin or changed sides have another beta, so f_r takes
-    O(|M|). The tracked f must be K beta + b for all samples at once: both sides are
+    Only points that were on the margin or changed sides have another beta, so each f
+    takes O(|M|). The tracked f must be K beta + b for all samples at once: both sides are
     compared along a random direction (Freivalds 1979). Then the ranges are checked.
     """
     cdef int n = <int>w.n, one = 1
-    cdef Py_ssize_t k, j
-    cdef double change, total = 0.0, size = 0.0, at_r = 0.0, at_anchor = 0.0
-    cdef double along = 0.0, tracked, b_change = 0.0, f_r, tol = start.tol
-    cdef const double* row_r = w.K + w.r * w.n
-    cdef const double* row_a = w.K + (anchor if anchor >= 0 else w.r) * w.n
+    cdef Py_ssize_t k, j, r, a = anchor if anchor >= 0 else w.left[0]
+    cdef double change, total = 0.0, size = 0.0, at_anchor = 0.0, along = 0.0, tracked
+    cdef double b_change = 0.0, tol = full.tol
+    cdef const double* row = w.K + a * w.n
     # probe @ f; x holds f but for the points on the margin, where f = y
-    tracked = ddot(&n, <double*>start.probe, &one, w.x, &one)
+    tracked = ddot(&n, <double*>full.probe, &one, w.x, &one)
     for k in range(w.n_members + w.n_touched):
         j = w.members[k] if k < w.n_members else w.touched[k - w.n_members]
-        if k >= w.n_members and start.state[j] == 1:
+        w.change[k] = 0.0
+        if k >= w.n_members and full.state[j] == 1:
             continue  # was among the members
         if w.on[j] > 0.5:
-            tracked += start.probe[j] * (w.y[j] - w.x[j])
+            tracked += full.probe[j] * (w.y[j] - w.x[j])
             if w.x[j] < w.low[j] - 1e-9 * w.C[j] or w.x[j] > w.high[j] + 1e-9 * w.C[j]:
                 return FAILED
-        change = (0.0 if j == w.r else w.x[j] if w.on[j] > 0.5 else w.fixed[j]) - start.beta[j]
+        change = (w.x[j] if w.on[j] > 0.5 else w.fixed[j]) - full.beta[j]
+        w.change[k] = change
         total += change
         size += fabs(change)
-        at_r += change * row_r[j]
-        at_anchor += change * row_a[j]
-        along += change * start.K_probe[j]
+        at_anchor += change * row[j]
+        along += change * full.K_probe[j]
     if w.intercept:
         if fabs(total) > 1e-9 * size:
             return FAILED
-        if anchor < 0:
-            b_change = w.x[w.r] - start.f[w.r] - at_r
-        else:
-            b_change = w.y[anchor] - start.f[anchor] - at_anchor
-    f_r = start.f[w.r] + at_r + b_change
-    value[0] = f_r
-    along += b_change * start.probe_sum
-    if not (fabs(f_r - w.x[w.r]) <= tol
-            and fabs(tracked - start.probe_f - along) <= tol * n):
+        b_change = (w.y[a] if anchor >= 0 else w.x[a]) - full.f[a] - at_anchor
+    along += b_change * full.probe_sum
+    if not fabs(tracked - full.probe_f - along) <= tol * n:
         return FAILED
+    for r in range(w.n_left):
+        values[r] = full.f[w.left[r]] + b_change
+        row = w.K + w.left[r] * w.n
+        for k in range(w.n_members + w.n_touched):
+            j = w.members[k] if k < w.n_members else w.touched[k - w.n_members]
+            values[r] += w.change[k] * row[j]
+        if not fabs(values[r] - w.x[w.left[r]]) <= tol:
+            return FAILED
     if count_outside(w.n, w.x, w.low, w.high, tol) > 0:
         # Members have had their own tolerance above.
         for k in range(w.n):
@@ -523,24 +678,25 @@ def run_walks(
     const double[::1] K_probe,           # in, (n,) K @ probe
     double scale,
     double noise,
-    const Py_ssize_t[::1] rows,          # in, samples to leave out
+    const Py_ssize_t[::1] left,          # in, (n_left,) samples to leave out, by group
+    const Py_ssize_t[::1] begin,         # in, (n_groups + 1,) where a group begins in left
     bint labels_only,
     Py_ssize_t max_pivots,
     double[:, ::1] work,                 # work, work_shape(n, capacity)
     Py_ssize_t[::1] work_pivot,          # work, (capacity + 2 n,)
-    double[::1] value,                   # out, (n_rows,) f_r at the end
-    double[::1] down,                    # out, (n_rows,) b may go down by this (<= 0)
-    double[::1] up,                      # out, (n_rows,) b may go up by this (>= 0)
-    signed char[::1] status,             # out, (n_rows,)
-    Py_ssize_t[::1] pivots,              # out, (n_rows,)
-    Py_ssize_t[::1] missing,             # out, (n_rows,) column asked for
+    double[::1] value,                   # out, (n_left,) f at the end
+    double[::1] down,                    # out, (n_groups,) b may go down by this (<= 0)
+    double[::1] up,                      # out, (n_groups,) b may go up by this (>= 0)
+    signed char[::1] status,             # out, (n_groups,)
+    Py_ssize_t[::1] pivots,              # out, (n_groups,)
+    Py_ssize_t[::1] missing,             # out, (n_groups,) column asked for
 ):
-    """Run the walks of some samples; all arguments are checked by the caller."""
+    """Run the walks of some groups; all arguments are checked by the caller."""
     cdef Walk w
     cdef Py_ssize_t n = y.shape[0], width = work.shape[1], n_free = 0
-    cdef Py_ssize_t a, i, k, r, anchor, first_anchor
+    cdef Py_ssize_t a, i, k, anchor, first_anchor
     cdef int code
-    cdef double share, size = 0.0
+    cdef double share, size = 0.0, arrived = 0.0
     cdef Start full
     cdef double[::1] small = np.empty(V.shape[0] + 1)
     cdef size_t row = width * sizeof(double)
@@ -558,6 +714,8 @@ def run_walks(
     w.on = &work[3, 0]
     w.fixed = &work[4, 0]
     w.c = &work[5, 0]
+    w.share = &work[11, 0]
+    w.change = &work[12, 0]  # two rows
     w.X = &work[N_WORK_ROWS, 0]
     w.pivot = &work_pivot[0]
     w.touched = &work_pivot[w.capacity]
@@ -599,27 +757,27 @@ def run_walks(
         w.n_touched = 0
         first_anchor = find_anchor(&w, -1, &share)
         full.tol = 1e-9 + 1e-12 * scale * size
-        for a in range(rows.shape[0]):
-            r = rows[a]
-            w.r = r
+        for a in range(begin.shape[0] - 1):
+            w.left = &left[begin[a]]
+            w.n_left = begin[a + 1] - begin[a]
             w.m = n_free
             w.base = -1
             w.n_pivots = 0
             w.missing = -1
             w.n_touched = 0
-            w.t = fabs(beta[r])
             memcpy(w.x, &work[6, 0], row)
             pivots[a] = 0
-            code = start(&w)
-            if code == DONE:
-                code = lower_alpha(&w, labels_only, max_pivots, &pivots[a])
-            value[a] = w.x[r]
             down[a] = up[a] = 0.0
+            code = leave(&w, &full, &arrived)
+            if code == DONE:
+                code = fade(&w, labels_only, max_pivots, arrived, &pivots[a])
+            for k in range(w.n_left):
+                value[begin[a] + k] = w.x[w.left[k]]
             if code == DONE:
                 anchor = find_anchor(&w, first_anchor, &share)
                 if intercept and share <= 1e-9:
                     bias_range(&w, &down[a], &up[a])
-                code = check_end(&w, &full, anchor, &value[a])
+                code = check_end(&w, &full, anchor, &value[begin[a]])
             status[a] = code
             missing[a] = w.missing
             for i in range(w.n_touched):
@@ -630,27 +788,32 @@ def run_walks(
                 w.fixed[k] = work[10, k]
 
 
-cdef int start(Walk* w) noexcept nogil:
-    """Take r out of the sets; column r becomes the direction."""
-    cdef Py_ssize_t r = w.r
-    cdef int code = DONE
-    if w.on[r] > 0.5:
-        w.on[r] = 0.0
-        w.m -= 1
-        # As a nonbasic point r has x_r = f_r = y_r and alpha_r = t.
-        w.x[r] = w.y[r]
-        if not (w.intercept and w.m == 0):
-            if not load_column(w, r, w.X):
-                code = NEEDS_COLUMN
-            elif w.X[r] <= 0.0:
-                code = FAILED
+cdef int leave(Walk* w, Start* full, double* arrived) noexcept nogil:
+    """Take the left out from the sets, and aim: their beta are t * share from now on."""
+    cdef Py_ssize_t k, i
+    cdef int status
+    w.t = 0.0
+    arrived[0] = 0.0
+    for k in range(w.n_left):
+        w.t = max(w.t, fabs(full.beta[w.left[k]]))
+        arrived[0] = max(arrived[0], ARRIVED * w.C[w.left[k]])
+    for k in range(w.n_left):
+        i = w.left[k]
+        w.share[k] = full.beta[i] / w.t if w.t > 0.0 else 0.0
+        if w.on[i] > 0.5:
+            if w.intercept and w.m == 1:
+                w.m = 0
             else:
-                w.pivot[0] = r
-                w.n_pivots = 1
-                load_column(w, r, w.c)
-    elif not (w.intercept and w.m == 0) and not load_column(w, r, w.c):
-        code = NEEDS_COLUMN
-    touch(w, r)
-    w.low[r] = -FAR
-    w.high[r] = FAR
-    return code
+                status = change_side(w, i, False)
+                if status != DONE:
+                    return status
+        # A fading point: f_i is followed, beta_i ends at 0, no range.
+        touch(w, i)
+        w.x[i] = full.f[i]
+        w.on[i] = 0.0
+        w.fixed[i] = 0.0
+        w.low[i] = -FAR
+        w.high[i] = FAR
+    if w.intercept and w.m == 0:
+        return DONE
+    return aim(w)

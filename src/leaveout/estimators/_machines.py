@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leave samples or groups out of every machine of a classifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.estimators._pairs import positive_class
+from leaveout.estimators._task import Task
+from leaveout.kernel import Problem
+from leaveout.loo import (
+    SETTLED_BY,
+    UNTOUCHED,
+    LooMethod,
+    MachineLoo,
+    loo_groups,
+)
+from leaveout.solve import Solution
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How samples are left out.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    method : LooMethod
+        The method for single samples.
+    n_threads : int
+        Threads over samples or groups.
+    labels_only : bool, default=False
+        Stop when a label is known (single samples).
+    groups : ndarray of shape (n,), optional
+        Group of each sample, 0 to n_groups - 1.
+    rebalance : bool, default=False
+        Whether class weights follow the counts of the fold.
+    """
+
+    name: str
+    method: LooMethod
+    n_threads: int
+    labels_only: bool = False
+    groups: IntArray | None = None
+    rebalance: bool = False
+
+    def problem(self, task: Task, i: int, j: int) -> Problem:
+        """Return the machine between classes i and j, on the rows this plan needs."""
+        if self.groups is None and not self.rebalance:
+            return task.problem(i, j)
+        return task.whole_problem(i, j)
+
+    def leave_out(
+        self, task: Task, i: int, j: int, problem: Problem, solution: Solution
+    ) -> MachineLoo:
+        """Leave everybody out of the machine between classes i and j."""
+        if self.groups is None and not self.rebalance:
+            return self._leave_samples_out(task, task.rows(i, j), problem, solution)
+        codes = self.groups
+        if codes is None:
+            codes = np.arange(problem.n_samples)
+        factors = None
+        if self.rebalance:
+            positive = positive_class(i, j, len(task.classes))
+            order = [j if positive == i else i, positive]
+            factors = fold_factors(task, codes)[:, order]
+        return loo_groups(
+            problem,
+            codes,
+            solution=solution,
+            method=self.name,
+            factors=factors,
+            n_threads=self.n_threads,
+        )
+
+    def _leave_samples_out(
+        self, task: Task, rows: IntArray, problem: Problem, solution: Solution
+    ) -> MachineLoo:
+        """Leave every sample out of a machine on some of the rows.
+
+        It does not know the samples of other classes, nor those with weight 0: they
+        get its value as it is.
+        """
+        part = self.method(
+            problem,
+            solution=solution,
+            labels_only=self.labels_only,
+            n_threads=self.n_threads,
+        )
+        n = task.codes.shape[0]
+        if rows.size == n:
+            return part
+        values = task.K[:, rows] @ solution.beta + solution.intercept
+        low, high = np.subtract(solution.intercept_interval, solution.intercept)
+        lower, upper = values + low, values + high
+        certified = np.full(n, solution.converged)
+        settled_by = np.full(n, UNTOUCHED, dtype=np.int8)
+        for whole, own in (
+            (values, part.values),
+            (lower, part.lower),
+            (upper, part.upper),
+            (certified, part.certified),
+            (settled_by, part.settled_by),
+        ):
+            whole[rows] = own
+        return MachineLoo(values, lower, upper, certified, settled_by, part.counts)
+
+
+def fold_factors(task: Task, groups: IntArray) -> FloatArray:
+    """Return what balanced class weights are multiplied by while a group is out.
+
+    Parameters
+    ----------
+    task : Task
+        With the weights n / (n_classes * count) of all rows.
+    groups : ndarray of shape (n,)
+        Group of each sample.
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_classes)
+        Weights by the counts without the group, over the weights of all rows; 1 for a
+        class that is gone.
+    """
+    n_groups, n_classes = int(groups.max()) + 1, len(task.classes)
+    known = task.codes >= 0
+    counts = np.zeros((n_groups, n_classes))
+    np.add.at(counts, (groups[known], task.codes[known]), 1.0)
+    left = counts.sum(axis=0) - counts
+    n_present = (left > 0).sum(axis=1)
+    shares = n_present[:, None] * np.maximum(left, 1.0)
+    weights = left.sum(axis=1)[:, None] / shares
+    return np.where(left > 0, weights / task.class_weight, 1.0)
+
+
+def all_certified(machines: list[MachineLoo]) -> BoolArray:
+    """Whether every machine of a sample was verified, (n,)."""
+    return np.all([machine.certified for machine in machines], axis=0)
+
+
+def total_counts(machines: list[MachineLoo]) -> dict[str, float]:
+    """Sum the counts of the machines."""
+    totals: dict[str, float] = {}
+    for machine in machines:
+        for name, count in machine.counts.items():
+            totals[name] = totals.get(name, 0.0) + count
+    return totals
+
+
+def hardest(machines: list[MachineLoo]) -> np.ndarray:
+    """Name, for each sample, the costliest way it was settled over the machines."""
+    codes = np.column_stack([m.settled_by for m in machines])
+    cost = np.arange(1, len(SETTLED_BY) + 1)
+    cost[UNTOUCHED] = 0
+    worst = np.argmax(cost[codes], axis=1)
+    return np.array(SETTLED_BY)[codes[np.arange(codes.shape[0]), worst]]
