@@ -85,40 +85,53 @@ def build_tableau(problem: Problem, solution: Solution) -> Tableau:
     members = np.flatnonzero(solution.free)
     m = members.size
     c = (float(K.diagonal().mean()) or 1.0) if problem.fit_intercept else 0.0
-    V = np.ones((m + 2, n))
-    np.add(K[members], c, out=V[:m])
+    V = np.empty((m + 2, n))
+    np.take(K, members, axis=0, out=V[:m])
+    V[:m] += c
+    V[m], V[m + 1] = 0.0, 1.0
     # LAPACK reads a C-ordered array as its transpose: L' there is our L.
-    upper, failed = lapack.dpotrf(V[:m][:, members].T, lower=0, overwrite_a=1)
+    upper, failed = lapack.dpotrf(V[:m, members].T, lower=0, overwrite_a=1)
     if failed:
         raise LinAlgError("the bordered kernel on the margin is singular")
-    Bm = np.empty((m, n))
+    # OpenBLAS multiplies by a triangle two to four times as fast as it solves with one.
+    inverse, _ = lapack.dtrtri(upper, lower=0, overwrite_c=1)
     # Y' := (K_M. + c)' L^-T,  Bm' := Y' L^-1, in place
-    _solve_in_place(upper, V[:m], transposed=False)
-    Bm[:] = V[:m]
-    _solve_in_place(upper, Bm, transposed=True)
-    A = _inverse(upper)
-    V[m] = 0.0
+    _multiply_in_place(inverse, V[:m], transposed=False)
+    Bm = V[:m].copy()
+    _multiply_in_place(inverse, Bm, transposed=True)
+    A = _gram_of_triangle(inverse)
     if problem.fit_intercept:
         w = A.sum(axis=0)
-        norm = float(np.sqrt(w.sum()))
+        w /= np.sqrt(w.sum())
         # 1'P (K_M. + c) = 1'(P (K_M. + c)), the column sums of Bm so far
-        V[m] = (1.0 - Bm.sum(axis=0)) / norm
-        A -= np.multiply.outer(w / norm, w / norm)
-        Bm += np.multiply.outer(w / norm, V[m])
+        V[m] = (1.0 - Bm.sum(axis=0)) / w.sum()
+        _add_outer(A, w, -w)
+        _add_outer(Bm, w, V[m])
     weights = np.concatenate([np.full(m, -1.0), [1.0, c]])
     return Tableau(K, members, V, weights, Bm, A)
 
 
-def _solve_in_place(upper: FloatArray, rows: FloatArray, *, transposed: bool) -> None:
-    """Replace the C-ordered rows by L^-1 rows, or by L^-T rows; L = upper'."""
-    solved = blas.dtrsm(
-        1.0, upper, rows.T, side=1, lower=0, trans_a=int(transposed), overwrite_b=1
+def _multiply_in_place(
+    inverse: FloatArray, rows: FloatArray, *, transposed: bool
+) -> None:
+    """Replace the C-ordered rows by L^-1 rows, or by L^-T rows; inverse = L^-T."""
+    product = blas.dtrmm(
+        1.0, inverse, rows.T, side=1, lower=0, trans_a=int(transposed), overwrite_b=1
     )
-    if solved.base is not rows and not np.shares_memory(solved, rows):
-        rows[:] = solved.T
+    if not np.shares_memory(product, rows):
+        rows[:] = product.T
 
 
-def _inverse(upper: FloatArray) -> FloatArray:
-    """(L L')^-1 as a full symmetric matrix."""
-    inverse, _ = lapack.dpotri(upper, lower=0)
-    return np.triu(inverse) + np.triu(inverse, 1).T
+def _gram_of_triangle(inverse: FloatArray) -> FloatArray:
+    """(L L')^-1 = L^-T L^-1 as a full symmetric matrix; inverse = L^-T, upper."""
+    product, _ = lapack.dlauum(inverse, lower=0, overwrite_c=1)
+    full = np.triu(product, 1)
+    full += product.T
+    return full
+
+
+def _add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
+    """Add ``left right'`` to a C-ordered matrix, in place."""
+    total = blas.dger(1.0, right, left, a=matrix.T, overwrite_a=1)
+    if not np.shares_memory(total, matrix):
+        matrix[:] = total.T
