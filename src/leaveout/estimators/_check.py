@@ -143,7 +143,10 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"X has {n_samples} rows but y has {y.shape[0]} labels. "
             "Pass one label per row of X."
         )
-    missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
+    if y.dtype.kind in "biuSU":
+        missing = np.empty(0, dtype=np.intp)
+    else:
+        missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
     if missing.size:
         raise ValueError(
             f"y has {missing.size} missing label(s) (NaN, inf or None), the first in "

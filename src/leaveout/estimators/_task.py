@@ -176,6 +176,8 @@ def make_target(y: Any, n_samples: int, sample_weight: Any = None) -> Target:
 
 def resolve_class_weight(class_weight: Any, target: Target) -> FloatArray:
     """Return the factor of C per class; "balanced" counts only classes with rows."""
+    if class_weight is None:
+        return np.ones(len(target.classes))
     present = np.arange(len(target.classes))
     if class_weight == "balanced":
         present = np.unique(target.codes[target.codes >= 0])

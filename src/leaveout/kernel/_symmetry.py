@@ -79,11 +79,16 @@ def first_equal_rows(X: Any) -> IntArray:
     >>> first_equal_rows(np.array([[1.0], [2.0], [1.0]]))
     array([0, 1, 0])
     """
-    keys = _sparse_row_keys(X) if sparse.issparse(X) else _dense_row_keys(X)
+    if sparse.issparse(X):
+        rows, keys = np.arange(X.shape[0]), _sparse_row_keys(X)
+    else:
+        rows = _candidates(X)
+        keys = _dense_row_keys(X[rows])
+    first = np.arange(X.shape[0])
     seen: dict[bytes, int] = {}
-    return np.fromiter(
-        (seen.setdefault(key, i) for i, key in enumerate(keys)), dtype=np.intp
-    )
+    for i, key in zip(rows.tolist(), keys, strict=True):
+        first[i] = seen.setdefault(key, i)
+    return first
 
 
 def first_near_rows(K: FloatArray) -> IntArray:
@@ -130,6 +135,17 @@ def share_equal_rows(K: FloatArray, first: IntArray) -> None:
         K[i] = K[first[i]]
     for rows in row_blocks(K.shape[0] if repeated.size else 0):
         K[rows, repeated] = K[rows, first[repeated]]
+
+
+def _candidates(X: FloatArray) -> IntArray:
+    """Rows whose first and last entries are not unique: no other can have an equal."""
+    rows = np.arange(X.shape[0])
+    for column in (0, X.shape[1] - 1):
+        _, inverse, counts = np.unique(
+            X[rows, column], return_inverse=True, return_counts=True
+        )
+        rows = rows[counts[inverse] > 1]
+    return rows
 
 
 def _dense_row_keys(X: FloatArray) -> Iterator[bytes]:

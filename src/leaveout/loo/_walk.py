@@ -32,7 +32,7 @@ from leaveout.loo._result import (
 )
 from leaveout.loo._tableau import Tableau, build_tableau
 from leaveout.loo._walk_fast import Status, run_walks, work_shape
-from leaveout.run import map_chunks
+from leaveout.run import blas_threads, map_chunks
 from leaveout.solve import Solution, intercept_range_without, solve_svc
 
 # Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
@@ -276,7 +276,12 @@ class Walker:
                 down[part], up[part], status[part], pivots[part], missing[part],
             )  # fmt: skip
 
-        map_chunks(run, len(groups), self.n_threads)
+        if self.n_threads > 1:
+            # The walks are the parallel loop: none inside BLAS.
+            with blas_threads(1):
+                map_chunks(run, len(groups), self.n_threads)
+        else:
+            map_chunks(run, len(groups), 1)
         return _Round(value, down, up, status, pivots, missing)
 
     def _collect(
