@@ -143,8 +143,8 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"X has {n_samples} rows but y has {y.shape[0]} labels. "
             "Pass one label per row of X."
         )
-    if y.dtype.kind in "biuSU":
-        missing = np.empty(0, dtype=np.intp)
+    if y.dtype.kind in "biuf":
+        missing = np.flatnonzero(~np.isfinite(y))
     else:
         missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
     if missing.size:

@@ -225,7 +225,7 @@ class Walker:
             return open_.tolist()
         failed: list[int] = []
         later = open_[:0]
-        if not columns.on_demand:
+        if columns.tableau is not None and not columns.on_demand:
             columns.add(np.unique(groups.members))
             pilot = np.arange(open_.size) % max(1, open_.size // PILOT) == 0
             open_, later = open_[pilot], open_[~pilot]
