@@ -11,6 +11,8 @@ from leaveout.estimators import (
     leave_pair_out_auc,
     loo_curve,
     loo_path,
+    loo_permutation_test,
+    suspects,
 )
 from leaveout.exceptions import (
     CertificateWarning,
@@ -19,7 +21,7 @@ from leaveout.exceptions import (
     PreprocessingWarning,
     SingletonClassWarning,
 )
-from leaveout.loo import LooCurve, LooPath, LooResult, PairAUC
+from leaveout.loo import LooCurve, LooPath, LooResult, PairAUC, PermutationTest, Suspects
 
 __version__ = "0.1.0"
 
@@ -32,10 +34,14 @@ __all__ = [
     "LooPath",
     "LooResult",
     "PairAUC",
+    "PermutationTest",
     "PreprocessingWarning",
     "SingletonClassWarning",
+    "Suspects",
     "leave_one_out",
     "leave_pair_out_auc",
     "loo_curve",
     "loo_path",
+    "loo_permutation_test",
+    "suspects",
 ]

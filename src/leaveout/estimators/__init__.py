@@ -9,6 +9,8 @@ from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
 from leaveout.estimators._pair_out import leave_pair_out_auc
+from leaveout.estimators._permutation import loo_permutation_test
+from leaveout.estimators._suspects import suspects
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Task, make_task
 from leaveout.estimators._unwrap import find_svc
@@ -22,5 +24,7 @@ __all__ = [
     "leave_pair_out_auc",
     "loo_curve",
     "loo_path",
+    "loo_permutation_test",
     "make_task",
+    "suspects",
 ]
