@@ -7,6 +7,8 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 
 from leaveout.estimators import (
     SVC,
+    LooSearchCV,
+    honest_loo,
     leave_one_out,
     leave_pair_out_auc,
     loo_curve,
@@ -16,28 +18,43 @@ from leaveout.estimators import (
 )
 from leaveout.exceptions import (
     CertificateWarning,
+    CheckpointError,
     LeaveoutError,
     LeaveoutWarning,
+    PooledScoreWarning,
     PreprocessingWarning,
     SingletonClassWarning,
 )
-from leaveout.loo import LooCurve, LooPath, LooResult, PairAUC, PermutationTest, Suspects
+from leaveout.loo import (
+    LooCurve,
+    LooPath,
+    LooResult,
+    PairAUC,
+    PermutationTest,
+    Suspects,
+)
+from leaveout.select import HonestLoo
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SVC",
     "CertificateWarning",
+    "CheckpointError",
+    "HonestLoo",
     "LeaveoutError",
     "LeaveoutWarning",
     "LooCurve",
     "LooPath",
     "LooResult",
+    "LooSearchCV",
     "PairAUC",
     "PermutationTest",
+    "PooledScoreWarning",
     "PreprocessingWarning",
     "SingletonClassWarning",
     "Suspects",
+    "honest_loo",
     "leave_one_out",
     "leave_pair_out_auc",
     "loo_curve",

@@ -63,7 +63,10 @@ def make_one_vs_rest_task(
 
 
 def build_one_vs_rest_task(
-    svc: SVC, X: Any, target: Target, gram: tuple[FloatArray, float | None] | None = None
+    svc: SVC,
+    X: Any,
+    target: Target,
+    gram: tuple[FloatArray, float | None] | None = None,
 ) -> OneVsRestTask:
     """Do what ``build_task`` does, for one machine per class."""
     whole = build_task(clone(svc).set_params(class_weight=None), X, target, gram)

@@ -148,7 +148,10 @@ def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
 
 
 def build_task(
-    svc: SVC, X: Any, target: Target, gram: tuple[FloatArray, float | None] | None = None
+    svc: SVC,
+    X: Any,
+    target: Target,
+    gram: tuple[FloatArray, float | None] | None = None,
 ) -> Task:
     """Compute boxes and Gram matrix of what is checked already.
 

@@ -10,6 +10,7 @@ from leaveout.loo._permutation import (
     permute_groups,
     permute_within,
 )
+from leaveout.loo._record import pack_results, unpack_results
 from leaveout.loo._refit import loo_refit
 from leaveout.loo._registry import METHODS, LooMethod, find_method
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
@@ -36,8 +37,10 @@ __all__ = [
     "loo_pairs",
     "loo_refit",
     "loo_walk",
+    "pack_results",
     "permute_groups",
     "permute_within",
     "solve_path",
     "trace_loo_curve",
+    "unpack_results",
 ]

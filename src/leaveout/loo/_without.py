@@ -80,7 +80,9 @@ class Without:
         walked = moving & self._can_walk[rows]
         refitted = moving & ~walked
         if walked.any():
-            found[walked] = _settle(self._walker.leave_out(Groups.singles(rows[walked])))
+            found[walked] = _settle(
+                self._walker.leave_out(Groups.singles(rows[walked]))
+            )
         if refitted.any():
             ends = refit_groups(
                 problem,
@@ -108,7 +110,6 @@ class Without:
         return Walker(
             self.problem, self.solution, n_threads=self.n_threads, everywhere=True
         )
-
 
 
 def _settle(ends: Ends) -> FloatArray:
