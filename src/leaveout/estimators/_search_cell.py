@@ -100,9 +100,7 @@ def unpack_outcome(
         (getattr(exceptions, name, UserWarning), text)
         for name, text in facts["warnings"]
     )
-    return CellOutcome(
-        number, tuple(unpack_results(arrays, facts["results"], y)), warned
-    )
+    return CellOutcome(number, tuple(unpack_results(arrays, facts["results"], y)), warned)
 
 
 def leave_cell_out(number: int, cell: Cell, run: CellRun) -> CellOutcome:
