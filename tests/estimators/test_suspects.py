@@ -168,7 +168,7 @@ def test_top_beyond_the_end_and_wrong_top():
     assert len(lo.suspects(SVC(gamma=0.2), X, y, top=100)) == 20
     with pytest.raises(ValueError, match="top must be 1 or more; got 0"):
         lo.suspects(SVC(gamma=0.2), X, y, top=0)
-    with pytest.raises(TypeError, match="top must be a whole number; got 2.5"):
+    with pytest.raises(TypeError, match=r"top must be a whole number; got 2\.5"):
         lo.suspects(SVC(gamma=0.2), X, y, top=2.5)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,9 +103,10 @@ def honest_loo(
     """
     started = perf_counter()
     case = _prepare(search, X, y, sample_weight, groups)
-    full = case.fit(np.arange(case.labels.size))
+    full, warned = case.fit(np.arange(case.labels.size))
     naive_error = _left_out_error(full)
     outcomes = _run_folds(case, count_threads(n_jobs), verbose, checkpoint)
+    _repeat_warnings(warned, outcomes)
     predictions = np.empty_like(case.labels)
     for number, outcome in outcomes.items():
         predictions[case.folds == number] = case.classes[outcome.codes]
@@ -119,6 +120,9 @@ def honest_loo(
     )
 
 
+Warned: TypeAlias = tuple[tuple[type[Warning], str], ...]
+
+
 class _Outcome(NamedTuple):
     """What a fold gives.
 
@@ -129,7 +133,7 @@ class _Outcome(NamedTuple):
     number: int
     codes: IntArray
     choice: int | dict[str, float]
-    warned: tuple[tuple[type[Warning], str], ...] = ()
+    warned: Warned = ()
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,8 @@ class _Case:
     groups: IntArray | None
     folds: IntArray
 
-    def fit(self, rows: IntArray) -> Any:
-        """Tune and fit on some rows."""
+    def fit(self, rows: IntArray) -> tuple[Any, Warned]:
+        """Tune and fit on some rows; also return the warnings, each once."""
         X = take_rows(self.X, rows)
         if self._pairwise:
             X = X[:, rows]
@@ -154,7 +158,12 @@ class _Case:
             how["sample_weight"] = self.weights[rows]
         if self.groups is not None:
             how["groups"] = self.groups[rows]
-        return clone(self.search).fit(X, self.labels[rows], **how)
+        with warnings.catch_warnings(record=True) as caught, blas_threads(1):
+            warnings.simplefilter("always")
+            fitted = clone(self.search).fit(X, self.labels[rows], **how)
+        return fitted, tuple(
+            dict.fromkeys((w.category, str(w.message)) for w in caught)
+        )
 
     def run(self, number: int) -> _Outcome:
         """Leave one sample or group out of everything."""
@@ -164,13 +173,10 @@ class _Case:
         if found.size == 1:
             # Nothing to choose: whatever the parameters, all are of that class.
             return _Outcome(number, np.full(rows.size, self._code(found)[0]), {})
-        with warnings.catch_warnings(record=True) as caught, blas_threads(1):
-            warnings.simplefilter("always")
-            fitted = self.fit(kept)
+        fitted, warned = self.fit(kept)
         x = take_rows(self.X, rows)
         labels = fitted.predict(x[:, kept] if self._pairwise else x)
-        warned = dict.fromkeys((w.category, str(w.message)) for w in caught)
-        return _Outcome(number, self._code(labels), _choice(fitted), tuple(warned))
+        return _Outcome(number, self._code(labels), _choice(fitted), warned)
 
     def params_of(self, choice: int | dict[str, float]) -> Mapping[str, Any]:
         """Return the parameters of a choice."""
@@ -234,7 +240,6 @@ def _run_folds(
             if kept is not None:
                 facts = {"choice": outcome.choice}
                 kept.put(outcome.number, {"codes": outcome.codes}, facts)
-    _repeat_warnings(found)
     return found
 
 
@@ -298,15 +303,19 @@ def _left_out_error(fitted: Any) -> float:
     )
 
 
-def _repeat_warnings(outcomes: Mapping[int, _Outcome]) -> None:
-    """Give one warning of each kind: the folds differ in little but row numbers."""
+def _repeat_warnings(full: Warned, outcomes: Mapping[int, _Outcome]) -> None:
+    """Give the warnings of the full fit, and one of each other kind of the folds."""
+    for category, text in full:
+        warnings.warn(text, category, stacklevel=3)
+    known = {category for category, _ in full}
     texts: dict[type[Warning], list[str]] = {}
     for outcome in outcomes.values():
-        for category, text in outcome.warned:
+        for category, text in dict(outcome.warned).items():
             texts.setdefault(category, []).append(text)
-    for category, found in texts.items():
+    for category in texts.keys() - known:
+        found = texts[category]
         warnings.warn(
             f"In {len(found)} of {len(outcomes)} folds: {found[0]}",
             category,
-            stacklevel=4,
+            stacklevel=3,
         )

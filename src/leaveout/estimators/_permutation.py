@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``loo_permutation_test``: is the leave-one-out error better than chance?"""
+"""``loo_permutation_test``: leave-one-out errors under permuted labels."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _draw(
             return "whole groups", permute_groups(n_permutations, groups, rng)
         raise ValueError(
             "Every group has one label, so those of whole groups are to be permuted; "
-            f"but the group of row {np.flatnonzero(~present)[0]} has no sample_weight > 0. "
+            f"but that of row {np.flatnonzero(~present)[0]} has no sample_weight > 0. "
             "Drop the rows of such groups."
         )
     blocks = groups

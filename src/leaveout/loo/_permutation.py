@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is an error better than chance? Permutations of the labels, and the p-value."""
+"""Permutations of the labels, the errors they give, and the p-value."""
 
 from __future__ import annotations
 
