@@ -19,8 +19,8 @@ methods take them. The methods rank the samples, the most suspicious first:
 at k is the same). ``recall_at_2k``: share found among the first 2k. ``auc`` and
 ``average_precision``: of the whole ranking. ``flagged``: how many samples the method
 calls wrong outright, with the precision and recall of that set. ``seconds``: CPU time,
-one thread. Each row is one set, seed and method. With --data, every ``.npz`` file of DIR
-that holds X and y is a set.
+one thread. Each row is one set, seed and method. With --data, every ``.npz`` file of
+DIR that holds X and y is a set.
 """
 
 from __future__ import annotations
