@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -53,26 +53,27 @@ def run_cells(
     if len(cells) == 1:
         run, n_workers = replace(run, n_threads=n_workers), 1
     found: dict[int, CellOutcome] = {}
-    with _open(checkpoint, cells, run) as kept, interruption_told(kept, len(cells)):
+    with _open(checkpoint, cells, run) as kept:
         for number in range(len(cells)):
             stored = None if kept is None else kept.get(number)
             if stored is not None:
                 found[number] = unpack_outcome(number, stored, labels)
-        tasks = [(k, cell, run) for k, cell in enumerate(cells) if k not in found]
         if verbose and found:
             sys.stderr.write(
                 f"Resumed: {len(found)} of {len(cells)} cells are there.\n"
             )
-        outcomes = map_parallel(
-            leave_cell_out,
-            tasks,
-            n_jobs=min(n_workers, max(1, len(tasks))),
-            ordered=False,
-        )
-        for outcome in _tell(outcomes, len(tasks), cells, verbose):
-            if kept is not None and not outcome.failed:
-                kept.put(outcome.number, *outcome.pack())
-            found[outcome.number] = outcome
+        tasks = [(k, cell, run) for k, cell in enumerate(cells) if k not in found]
+        n_workers = min(n_workers, max(1, len(tasks)))
+        with (
+            closing(
+                map_parallel(leave_cell_out, tasks, n_jobs=n_workers, ordered=False)
+            ) as outcomes,
+            interruption_told(kept, len(cells)),
+        ):
+            for outcome in _tell(outcomes, len(tasks), cells, verbose):
+                if kept is not None and not outcome.failed:
+                    kept.put(outcome.number, *outcome.pack())
+                found[outcome.number] = outcome
     _repeat_warnings(found.values())
     results: dict[int, LooResult | Failure] = {}
     for number, cell in enumerate(cells):
@@ -81,7 +82,7 @@ def run_cells(
 
 
 def report_failures(
-    results: Sequence[LooResult | Failure], error_score: Any, stacklevel: int = 4
+    results: Sequence[LooResult | Failure], error_score: Any, stacklevel: int = 3
 ) -> None:
     """Warn of candidates that failed; raise if all did."""
     failures = [result for result in results if isinstance(result, Failure)]
