@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 import sklearn.svm
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import (
     load_breast_cancer,
@@ -22,6 +24,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.metrics import f1_score, get_scorer, make_scorer, matthews_corrcoef
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, LeaveOneOut
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -324,6 +327,10 @@ def test_wrong_arguments_are_named(data):
         LooSearchCV(sklearn.svm.LinearSVC(), {"C": [1]}).fit(*data)
     with pytest.raises(TypeError, match="LooSearchCV will not do: it is a search"):
         LooSearchCV(LooSearchCV(SVC(), GRID), {"refit": [True]}).fit(*data)
+    with pytest.raises(ValueError, match="param_grid is empty"):
+        LooSearchCV(SVC(), []).fit(*data)
+    with pytest.raises(ValueError, match="sample_weight has shape"):
+        LooSearchCV(SVC(), GRID).fit(*data, sample_weight=np.ones(3))
     with pytest.raises(ValueError, match="Invalid parameter 'c'"):
         LooSearchCV(SVC(), {"c": [1]}).fit(*data)
     with pytest.raises(NotFittedError):
@@ -483,6 +490,17 @@ def test_large_data_reach_other_processes_read_only(rng):
     ).all()
 
 
+def test_sparse_features_and_precomputed_kernels(data):
+    X, y = data
+    dense = LooSearchCV(SVC(), GRID).fit(X, y)
+    thin = LooSearchCV(SVC(), GRID, n_jobs=2).fit(sparse.csr_array(X), y)
+    gram = LooSearchCV(SVC(kernel="precomputed"), {"C": GRID["C"]})
+    gram.fit(rbf_kernel(X, gamma=0.1), y)
+    scores = dense.cv_results_["mean_test_score"]
+    assert thin.cv_results_["mean_test_score"] == pytest.approx(scores)
+    assert gram.cv_results_["mean_test_score"] == pytest.approx(scores[::2])
+
+
 def test_progress_goes_to_stderr(data, capsys):
     LooSearchCV(SVC(), GRID, verbose=1).fit(*data)
     captured = capsys.readouterr()
@@ -578,10 +596,11 @@ def test_ctrl_c_leaves_a_line_and_the_cells(tmp_path, n_jobs):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     for _ in range(3):
         assert running.stdout.readline() == "kept\n"
-    running.send_signal(signal.SIGINT)
+    os.killpg(running.pid, signal.SIGINT)  # a terminal tells the workers too
     _, err = running.communicate()
     assert running.returncode == -signal.SIGINT
     line = f"Interrupted: 3 of 8 cells are kept in {path}; run again to go on."

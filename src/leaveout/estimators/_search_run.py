@@ -130,7 +130,8 @@ def _tell(
 ) -> Iterator[CellOutcome]:
     """Pass the outcomes on, with one line of progress, or one line for each."""
     if verbose < 2:
-        yield from show_progress(outcomes, total, "Cells", verbose=verbose > 0)
+        shown = verbose > 0 and total > 0
+        yield from show_progress(outcomes, total, "Cells", verbose=shown)
         return
     for done, outcome in enumerate(outcomes, start=1):
         known = [r for r in outcome.results if isinstance(r, LooResult)]

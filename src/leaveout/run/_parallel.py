@@ -45,7 +45,7 @@ def map_parallel(
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as)
     results = parallel(delayed(function)(*task) for task in tasks)
     try:
-        for result in results:  # not "yield from", which would close it first
+        for result in results:  # noqa: UP028, "yield from" would close it first
             yield result
     finally:
         # joblib warns of what was computed and not used, which is no news.
