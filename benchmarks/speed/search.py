@@ -55,7 +55,8 @@ def main() -> None:
         )
         gap = slow.cv_results_["mean_test_score"] - fast.cv_results_["mean_test_score"]
         cell = {
-            "data": name, "n": y.size, "p": X.shape[1], "candidates": N_CANDIDATES, **times,
+            "data": name, "n": y.size, "p": X.shape[1], "candidates": N_CANDIDATES,
+            **times,
             "same best": slow.best_params_ == fast.best_params_,
             "largest difference of scores in samples": np.abs(gap).max() * y.size,
         }  # fmt: skip

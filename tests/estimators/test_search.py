@@ -25,7 +25,13 @@ from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.metrics import f1_score, get_scorer, make_scorer, matthews_corrcoef
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, LeaveOneOut
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    cross_validate,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, scale
@@ -286,6 +292,11 @@ def test_a_scorer_that_fails_now_and_then(data):
         search = LooSearchCV(SVC(), GRID, scoring=moody, error_score=0.1).fit(*data)
     plain = LooSearchCV(SVC(), GRID).fit(*data).cv_results_["mean_test_score"]
     assert (search.cv_results_["mean_test_score"] == 0.1).sum() == (plain < 0.8).sum()
+    several = LooSearchCV(SVC(), GRID, scoring=lambda *a: {"a": moody(*a), "b": 1.0})
+    with pytest.warns(UserWarning, match="set to nan"):
+        several.set_params(refit="b").fit(*data)
+    failed = np.isnan(several.cv_results_["mean_test_a"])
+    assert (failed == (plain < 0.8)).all()
     with pytest.raises(RuntimeError, match="too bad"):
         LooSearchCV(SVC(), GRID, scoring=moody, error_score="raise").fit(*data)
 
@@ -606,6 +617,25 @@ def test_ctrl_c_leaves_a_line_and_the_cells(tmp_path, n_jobs):
     line = f"Interrupted: 3 of 8 cells are kept in {path}; run again to go on."
     assert err.splitlines()[0] == line
     assert err.splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_a_second_fit_forgets_the_first(data):
+    search = LooSearchCV(SVC(), GRID).fit(*data)
+    search.set_params(refit=False, scoring=["f1", "accuracy"]).fit(*data)
+    assert not hasattr(search, "best_estimator_")
+    assert not hasattr(search, "best_params_")
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_are_the_search_s_own_metadata(data):
+    X, y = data
+    groups = np.arange(50) // 5
+    search = (
+        LooSearchCV(SVC(), GRID).set_fit_request(groups=True).fit(X, y, groups=groups)
+    )
+    assert search.n_splits_ == 10
+    outer = cross_validate(search, X, y, params={"groups": groups}, cv=GroupKFold(2))
+    assert np.isfinite(outer["test_score"]).all()
 
 
 def test_the_user_s_objects_are_not_changed(data):
