@@ -77,12 +77,11 @@ def test_the_same_code_gives_what_the_slow_search_gives(name):
     slow = GridSearchCV(clone(TIGHT), GRID, cv=LeaveOneOut()).fit(X, y)
     fast = LooSearchCV(clone(TIGHT), GRID).fit(X, y)
     assert fast.cv_results_["n_ambiguous"].sum() == 0
-    assert fast.cv_results_["mean_test_score"] == pytest.approx(
-        slow.cv_results_["mean_test_score"], abs=1e-12
-    )
+    scores = fast.cv_results_["mean_test_score"]
+    assert (scores == slow.cv_results_["mean_test_score"]).all()
     assert fast.best_params_ == slow.best_params_
     assert fast.best_index_ == slow.best_index_
-    assert fast.best_score_ == pytest.approx(slow.best_score_, abs=1e-12)
+    assert fast.best_score_ == slow.best_score_
     assert fast.n_splits_ == slow.n_splits_
     for key in ("rank_test_score", "params"):
         assert list(fast.cv_results_[key]) == list(slow.cv_results_[key])
@@ -271,6 +270,12 @@ def test_scores_of_decision_values_are_warned_of(data):
 def test_probabilities_are_not_to_be_had(data, scoring):
     with pytest.raises(ValueError, match="needs predict_proba, and leaving one out"):
         LooSearchCV(SVC(), GRID, scoring=scoring, refit=False).fit(*data)
+
+
+def test_another_error_of_a_scorer_is_not_taken_for_missing_probabilities():
+    X, y = DATA["iris"]()  # "roc_auc" is for two classes
+    with pytest.raises(ValueError, match="multi_class must be in"):
+        LooSearchCV(SVC(), GRID, scoring="roc_auc", error_score="raise").fit(X, y)
 
 
 def test_a_scorer_may_not_choose_rows(data):
