@@ -135,7 +135,7 @@ def draw(rows: list[dict[str, float]]) -> None:
     ax.axhline(0.5, color="0.3", lw=1, ls="--", label="truth: 0.5", zorder=0)
     ax.set_xticks(range(len(sizes)), [f"{n:g} samples" for n in sizes])
     ax.set_ylabel("error")
-    ax.set_ylim(0, 1)
+    ax.set_ylim(0, 1.05)
     ax.set_title("Pure noise, 30 candidates; bars are means", fontsize=10)
     ax.legend(fontsize=8, loc="lower right")
     PLOT.parent.mkdir(parents=True, exist_ok=True)
