@@ -7,6 +7,7 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 
 from leaveout.estimators import (
     SVC,
+    LooSearchCV,
     leave_one_out,
     leave_pair_out_auc,
     loo_curve,
@@ -14,8 +15,10 @@ from leaveout.estimators import (
 )
 from leaveout.exceptions import (
     CertificateWarning,
+    CheckpointError,
     LeaveoutError,
     LeaveoutWarning,
+    PooledScoreWarning,
     PreprocessingWarning,
     SingletonClassWarning,
 )
@@ -26,12 +29,15 @@ __version__ = "0.1.0"
 __all__ = [
     "SVC",
     "CertificateWarning",
+    "CheckpointError",
     "LeaveoutError",
     "LeaveoutWarning",
     "LooCurve",
     "LooPath",
     "LooResult",
+    "LooSearchCV",
     "PairAUC",
+    "PooledScoreWarning",
     "PreprocessingWarning",
     "SingletonClassWarning",
     "leave_one_out",

@@ -20,3 +20,11 @@ class SingletonClassWarning(LeaveoutWarning):
 
 class PreprocessingWarning(LeaveoutWarning):
     """Steps of a Pipeline were fitted once on all rows, also those left out later."""
+
+
+class PooledScoreWarning(LeaveoutWarning):
+    """A score compares decision values of classifiers that differ in a sample."""
+
+
+class CheckpointError(LeaveoutError, ValueError):
+    """A checkpoint file belongs to another run, or cannot be used."""

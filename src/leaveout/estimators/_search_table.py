@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``cv_results_``: one entry per candidate, under GridSearchCV's names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaveout._typing import BoolArray, FloatArray
+from leaveout.estimators._scoring import Scoring
+from leaveout.estimators._search_cell import Failure
+from leaveout.loo import LooResult
+from leaveout.select import rank_candidates, tabulate_params
+
+
+def tabulate(
+    candidates: Sequence[dict[str, Any]],
+    results: Sequence[LooResult | Failure],
+    scoring: Scoring,
+    X: Any,
+    y: NDArray[Any],
+    n_splits: int,
+) -> tuple[dict[str, Any], list[str]]:
+    """Score every candidate; return ``cv_results_`` and the names of the scores."""
+    scores: list[dict[str, float]] = []
+    errors: list[dict[str, float]] = []
+    seconds = []
+    for result in results:
+        started = perf_counter()
+        own: dict[str, float] = {}
+        spread: dict[str, float] = {}
+        if isinstance(result, LooResult):
+            own, spread = scoring.score(result, X, y)
+        scores.append(own)
+        errors.append(spread)
+        seconds.append(perf_counter() - started if own else np.nan)
+    fullest: dict[str, float] = max(scores, key=len)  # a failed function names one
+    names = list(fullest)
+    unknown = np.full(len(results), np.nan)
+    table: dict[str, Any] = {
+        "mean_fit_time": _fit_seconds(results) / n_splits,
+        "std_fit_time": unknown.copy(),
+        "mean_score_time": np.array(seconds) / n_splits,
+        "std_score_time": unknown.copy(),
+        **tabulate_params(candidates),
+        "params": list(candidates),
+    }
+    for name in names:
+        default = np.nan if scoring.error_score == "raise" else scoring.error_score
+        means = np.array([own.get(name, default) for own in scores], dtype=np.float64)
+        table[f"mean_test_{name}"] = means
+        table[f"std_test_{name}"] = np.array([own.get(name, np.nan) for own in errors])
+        table[f"rank_test_{name}"] = rank_candidates(means, avoid=to_avoid(results))
+    table["n_ambiguous"] = _count_ambiguous(results)
+    return table, names
+
+
+def to_avoid(results: Sequence[LooResult | Failure]) -> BoolArray:
+    """Mask of the candidates that are not to be taken while there are others.
+
+    A candidate that failed may have a good ``error_score``.
+    """
+    return np.array([isinstance(result, Failure) for result in results])
+
+
+def _fit_seconds(results: Sequence[LooResult | Failure]) -> FloatArray:
+    return np.array(
+        [
+            result.counts["seconds"] if isinstance(result, LooResult) else np.nan
+            for result in results
+        ]
+    )
+
+
+def _count_ambiguous(results: Sequence[LooResult | Failure]) -> Any:
+    counts = [r.n_ambiguous if isinstance(r, LooResult) else 0 for r in results]
+    failed = [isinstance(result, Failure) for result in results]
+    return np.ma.MaskedArray(counts, mask=failed, dtype=np.intp)
