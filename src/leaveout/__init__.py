@@ -7,15 +7,20 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 
 from leaveout.estimators import (
     SVC,
+    ModelCard,
     leave_one_out,
     leave_pair_out_auc,
+    load_model,
     loo_curve,
     loo_path,
+    read_model_card,
+    save_model,
 )
 from leaveout.exceptions import (
     CertificateWarning,
     LeaveoutError,
     LeaveoutWarning,
+    ModelFileError,
     PreprocessingWarning,
     SingletonClassWarning,
 )
@@ -31,11 +36,16 @@ __all__ = [
     "LooCurve",
     "LooPath",
     "LooResult",
+    "ModelCard",
+    "ModelFileError",
     "PairAUC",
     "PreprocessingWarning",
     "SingletonClassWarning",
     "leave_one_out",
     "leave_pair_out_auc",
+    "load_model",
     "loo_curve",
     "loo_path",
+    "read_model_card",
+    "save_model",
 ]

@@ -6,6 +6,10 @@ class LeaveoutError(Exception):
     """Base class of the errors that only leaveout raises."""
 
 
+class ModelFileError(LeaveoutError, ValueError):
+    """A model file is damaged, or holds what a model file may not."""
+
+
 class LeaveoutWarning(UserWarning):
     """Base class of the warnings that only leaveout gives."""
 

@@ -8,6 +8,9 @@ from leaveout.estimators._adapt import adapt_svc
 from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
+from leaveout.estimators._model_card import ModelCard, make_card
+from leaveout.estimators._model_file import load_model, read_model_card, save_model
+from leaveout.estimators._model_trust import check_schema
 from leaveout.estimators._pair_out import leave_pair_out_auc
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Task, make_task
@@ -15,12 +18,18 @@ from leaveout.estimators._unwrap import find_svc
 
 __all__ = [
     "SVC",
+    "ModelCard",
     "Task",
     "adapt_svc",
+    "check_schema",
     "find_svc",
     "leave_one_out",
     "leave_pair_out_auc",
+    "load_model",
     "loo_curve",
     "loo_path",
+    "make_card",
     "make_task",
+    "read_model_card",
+    "save_model",
 ]
