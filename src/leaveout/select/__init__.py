@@ -8,11 +8,15 @@ from leaveout.select._grid import (
     median_heuristic,
     needs_gamma,
 )
+from leaveout.select._platt import Sigmoid, couple_pairs, fit_sigmoid
 
 __all__ = [
     "GridErrors",
+    "Sigmoid",
+    "couple_pairs",
     "default_Cs",
     "default_gammas",
+    "fit_sigmoid",
     "median_heuristic",
     "needs_gamma",
 ]
