@@ -20,3 +20,11 @@ class SingletonClassWarning(LeaveoutWarning):
 
 class PreprocessingWarning(LeaveoutWarning):
     """Steps of a Pipeline were fitted once on all rows, also those left out later."""
+
+
+class AntiLearningWarning(LeaveoutWarning):
+    """C is so small that left-out labels follow the balance of the classes."""
+
+
+class CalibrationWarning(LeaveoutWarning):
+    """Decision values give no probability: the shares of the classes stand in."""

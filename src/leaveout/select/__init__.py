@@ -5,6 +5,7 @@ from leaveout.select._grid import (
     GridErrors,
     default_Cs,
     default_gammas,
+    kernel_scale,
     median_heuristic,
     needs_gamma,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "default_Cs",
     "default_gammas",
     "fit_sigmoid",
+    "kernel_scale",
     "median_heuristic",
     "needs_gamma",
 ]
