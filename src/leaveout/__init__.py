@@ -7,15 +7,21 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 
 from leaveout.estimators import (
     SVC,
+    SVCCV,
+    LooSearchCV,
     leave_one_out,
     leave_pair_out_auc,
     loo_curve,
     loo_path,
 )
 from leaveout.exceptions import (
+    AntiLearningWarning,
+    CalibrationWarning,
     CertificateWarning,
+    CheckpointError,
     LeaveoutError,
     LeaveoutWarning,
+    PooledScoreWarning,
     PreprocessingWarning,
     SingletonClassWarning,
 )
@@ -25,13 +31,19 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SVC",
+    "SVCCV",
+    "AntiLearningWarning",
+    "CalibrationWarning",
     "CertificateWarning",
+    "CheckpointError",
     "LeaveoutError",
     "LeaveoutWarning",
     "LooCurve",
     "LooPath",
     "LooResult",
+    "LooSearchCV",
     "PairAUC",
+    "PooledScoreWarning",
     "PreprocessingWarning",
     "SingletonClassWarning",
     "leave_one_out",

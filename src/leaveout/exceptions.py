@@ -28,3 +28,11 @@ class AntiLearningWarning(LeaveoutWarning):
 
 class CalibrationWarning(LeaveoutWarning):
     """Decision values give no probability: the shares of the classes stand in."""
+
+
+class PooledScoreWarning(LeaveoutWarning):
+    """A score compares decision values of classifiers that differ in a sample."""
+
+
+class CheckpointError(LeaveoutError, ValueError):
+    """A checkpoint file belongs to another run, or cannot be used."""

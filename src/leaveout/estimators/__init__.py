@@ -9,12 +9,16 @@ from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
 from leaveout.estimators._pair_out import leave_pair_out_auc
+from leaveout.estimators._search import LooSearchCV
 from leaveout.estimators._svc import SVC
+from leaveout.estimators._svccv import SVCCV
 from leaveout.estimators._task import Task, make_task
 from leaveout.estimators._unwrap import find_svc
 
 __all__ = [
     "SVC",
+    "SVCCV",
+    "LooSearchCV",
     "Task",
     "adapt_svc",
     "find_svc",

@@ -6,6 +6,7 @@ from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
+from leaveout.loo._record import pack_results, unpack_results
 from leaveout.loo._refit import loo_refit
 from leaveout.loo._registry import METHODS, LooMethod, find_method
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
@@ -28,6 +29,8 @@ __all__ = [
     "loo_pairs",
     "loo_refit",
     "loo_walk",
+    "pack_results",
     "solve_path",
     "trace_loo_curve",
+    "unpack_results",
 ]
