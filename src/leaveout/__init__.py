@@ -7,6 +7,8 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 
 from leaveout.estimators import (
     SVC,
+    SVCCV,
+    LooSearchCV,
     ModelCard,
     leave_one_out,
     leave_pair_out_auc,
@@ -17,10 +19,14 @@ from leaveout.estimators import (
     save_model,
 )
 from leaveout.exceptions import (
+    AntiLearningWarning,
+    CalibrationWarning,
     CertificateWarning,
+    CheckpointError,
     LeaveoutError,
     LeaveoutWarning,
     ModelFileError,
+    PooledScoreWarning,
     PreprocessingWarning,
     SingletonClassWarning,
 )
@@ -30,15 +36,21 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SVC",
+    "SVCCV",
+    "AntiLearningWarning",
+    "CalibrationWarning",
     "CertificateWarning",
+    "CheckpointError",
     "LeaveoutError",
     "LeaveoutWarning",
     "LooCurve",
     "LooPath",
     "LooResult",
+    "LooSearchCV",
     "ModelCard",
     "ModelFileError",
     "PairAUC",
+    "PooledScoreWarning",
     "PreprocessingWarning",
     "SingletonClassWarning",
     "leave_one_out",

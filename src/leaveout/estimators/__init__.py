@@ -12,12 +12,16 @@ from leaveout.estimators._model_card import ModelCard, make_card
 from leaveout.estimators._model_file import load_model, read_model_card, save_model
 from leaveout.estimators._model_trust import check_schema
 from leaveout.estimators._pair_out import leave_pair_out_auc
+from leaveout.estimators._search import LooSearchCV
 from leaveout.estimators._svc import SVC
+from leaveout.estimators._svccv import SVCCV
 from leaveout.estimators._task import Task, make_task
 from leaveout.estimators._unwrap import find_svc
 
 __all__ = [
     "SVC",
+    "SVCCV",
+    "LooSearchCV",
     "ModelCard",
     "Task",
     "adapt_svc",

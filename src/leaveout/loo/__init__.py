@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
+from leaveout.loo._record import pack_results, unpack_results
 from leaveout.loo._refit import loo_refit
 from leaveout.loo._registry import METHODS, LooMethod, find_method
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
@@ -22,10 +24,13 @@ __all__ = [
     "MachineLoo",
     "PairAUC",
     "find_method",
+    "is_anti_learning",
     "loo_groups",
     "loo_pairs",
     "loo_refit",
     "loo_walk",
+    "pack_results",
     "solve_path",
     "trace_loo_curve",
+    "unpack_results",
 ]
