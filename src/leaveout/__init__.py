@@ -10,13 +10,16 @@ from leaveout.estimators import (
     SVCCV,
     LooSearchCV,
     ModelCard,
+    honest_loo,
     leave_one_out,
     leave_pair_out_auc,
     load_model,
     loo_curve,
     loo_path,
+    loo_permutation_test,
     read_model_card,
     save_model,
+    suspects,
 )
 from leaveout.exceptions import (
     AntiLearningWarning,
@@ -30,7 +33,15 @@ from leaveout.exceptions import (
     PreprocessingWarning,
     SingletonClassWarning,
 )
-from leaveout.loo import LooCurve, LooPath, LooResult, PairAUC
+from leaveout.loo import (
+    LooCurve,
+    LooPath,
+    LooResult,
+    PairAUC,
+    PermutationTest,
+    Suspects,
+)
+from leaveout.select import HonestLoo
 
 __version__ = "0.1.0"
 
@@ -41,6 +52,7 @@ __all__ = [
     "CalibrationWarning",
     "CertificateWarning",
     "CheckpointError",
+    "HonestLoo",
     "LeaveoutError",
     "LeaveoutWarning",
     "LooCurve",
@@ -50,14 +62,19 @@ __all__ = [
     "ModelCard",
     "ModelFileError",
     "PairAUC",
+    "PermutationTest",
     "PooledScoreWarning",
     "PreprocessingWarning",
     "SingletonClassWarning",
+    "Suspects",
+    "honest_loo",
     "leave_one_out",
     "leave_pair_out_auc",
     "load_model",
     "loo_curve",
     "loo_path",
+    "loo_permutation_test",
     "read_model_card",
     "save_model",
+    "suspects",
 ]

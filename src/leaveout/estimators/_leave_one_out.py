@@ -35,7 +35,6 @@ from leaveout.exceptions import CertificateWarning, SingletonClassWarning
 from leaveout.kernel import is_psd, may_be_indefinite
 from leaveout.loo import LooMethod, LooResult, MachineLoo, find_method
 from leaveout.run import blas_threads, count_threads
-from leaveout.solve import solve_svc
 
 
 def leave_one_out(
@@ -131,11 +130,7 @@ def leave_one_out(
         )
         name, codes = plan.name, plan.groups
         with blas_threads(plan.n_threads):
-            machines = []
-            for part, i, j in task.machines:
-                problem = plan.problem(part, i, j)
-                solution = solve_svc(problem)
-                machines.append(plan.leave_out(part, i, j, problem, solution))
+            machines = plan.leave_out_all(task)
     weights = None
     if score_sample_weight is not None:
         weights = check_sample_weight(score_sample_weight, task.codes.shape[0])

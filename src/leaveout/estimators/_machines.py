@@ -20,7 +20,7 @@ from leaveout.loo import (
     MachineLoo,
     loo_groups,
 )
-from leaveout.solve import Solution
+from leaveout.solve import Solution, solve_svc
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,14 @@ class Plan:
         if self.groups is None and not self.rebalance:
             return task.problem(i, j)
         return task.whole_problem(i, j)
+
+    def leave_out_all(self, task: Task) -> list[MachineLoo]:
+        """Fit each machine of a task and leave everybody out of it."""
+        machines = []
+        for part, i, j in task.machines:
+            problem = self.problem(part, i, j)
+            machines.append(self.leave_out(part, i, j, problem, solve_svc(problem)))
+        return machines
 
     def leave_out(
         self, task: Task, i: int, j: int, problem: Problem, solution: Solution

@@ -17,6 +17,7 @@ from leaveout.select._grid import (
     median_heuristic,
     needs_gamma,
 )
+from leaveout.select._honest import HonestLoo
 from leaveout.select._platt import Sigmoid, couple_pairs, fit_sigmoid
 from leaveout.select._standard_error import (
     alike_blocks,
@@ -27,6 +28,7 @@ from leaveout.select._standard_error import (
 __all__ = [
     "Cell",
     "GridErrors",
+    "HonestLoo",
     "Sigmoid",
     "alike_blocks",
     "couple_pairs",
