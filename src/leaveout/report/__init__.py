@@ -1,6 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Report: results as text. Imports data to select, and run."""
+"""Report: results as text and JSON. Imports data to select, and run."""
 
-from leaveout.report._text import format_choice, format_dataset, format_grid
+from leaveout.report._json import describe_dataset, describe_result, describe_select
+from leaveout.report._select_report import SelectReport
+from leaveout.report._text import (
+    format_choice,
+    format_dataset,
+    format_grid,
+    format_model,
+    format_seconds,
+    format_select,
+)
 
-__all__ = ["format_choice", "format_dataset", "format_grid"]
+__all__ = [
+    "SelectReport",
+    "describe_dataset",
+    "describe_result",
+    "describe_select",
+    "format_choice",
+    "format_dataset",
+    "format_grid",
+    "format_model",
+    "format_seconds",
+    "format_select",
+]
