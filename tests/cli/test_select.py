@@ -100,7 +100,7 @@ def test_linear_kernel_has_no_gamma(run, table):
     assert list(report["grid"]) == ["C"]
     assert "gamma" not in report["best"]
     text = run("select", table, "--target", "colour", "--kernel", "linear").stdout
-    assert "       C   error" in text
+    assert "       C     error" in text
 
 
 def test_grid_from_the_command_line(run, table):

@@ -2,7 +2,7 @@
 import json
 
 import numpy as np
-from report.examples import DATASET, make_report
+from select_reports import DATASET, make_report
 
 from leaveout.loo import LooCurve
 from leaveout.report import describe_select

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report.examples import DATASET, make_report
+from select_reports import DATASET, make_report
 
 from leaveout.loo import LooCurve
 from leaveout.report import (
@@ -42,9 +42,9 @@ def test_grid_aligns_and_marks_the_best():
 
 def test_grid_without_gamma():
     assert format_grid(make_report(with_gamma=False)).splitlines()[1:4] == [
-        "       C    error",
-        "    0.01   25.00!",
-        "    1000   12.50*",
+        "       C     error",
+        "    0.01    25.00!",
+        "    1000    12.50*",
     ]
 
 

@@ -79,7 +79,7 @@ def format_grid(report: SelectReport) -> str:
     lines = ["Leave-one-out error in percent"]
     for start in range(0, len(heads), N_COLUMNS_SHOWN):
         part = slice(start, start + N_COLUMNS_SHOWN)
-        width = max(len(label) for label in labels[part])
+        width = max(len("100.00*"), *(len(label) for label in labels[part]))
         lines.append("       C   " + "   ".join(x.rjust(width) for x in labels[part]))
         for C in Cs:
             cells = [_cell(report, place[C, head]).rjust(width) for head in heads[part]]
