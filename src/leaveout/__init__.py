@@ -20,6 +20,7 @@ from leaveout.exceptions import (
     SingletonClassWarning,
 )
 from leaveout.loo import LooCurve, LooPath, LooResult, PairAUC
+from leaveout.report import LooCurveDisplay, LooGridDisplay, LooMarginDisplay
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,9 @@ __all__ = [
     "LeaveoutError",
     "LeaveoutWarning",
     "LooCurve",
+    "LooCurveDisplay",
+    "LooGridDisplay",
+    "LooMarginDisplay",
     "LooPath",
     "LooResult",
     "PairAUC",

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer
 
 from leaveout._typing import FloatArray
 
@@ -56,6 +55,9 @@ def load_example() -> Dataset:
     >>> dataset.X.shape, sorted(set(dataset.y.tolist()))
     ((569, 30), ['benign', 'malignant'])
     """
+    # Here, not above: sklearn.datasets takes as long to import as the rest of leaveout.
+    from sklearn.datasets import load_breast_cancer
+
     bunch = load_breast_cancer()
     return Dataset(
         name="breast cancer (Wisconsin)",
