@@ -241,7 +241,7 @@ class LooGridDisplay:
         size = (min(2.4 + 0.62 * n_Cs, 12.0), min(1.7 + 0.5 * n_gammas, 9.0))
         self.ax_ = ax = open_axes(ax, size)
         self.figure_ = ax.get_figure()
-        top = np.nanmax(self.errors)
+        top = float(np.nanmax(self.errors))
         if self.majority_error is not None:
             top = min(top, self.majority_error)
         self.image_ = ax.imshow(
@@ -250,7 +250,7 @@ class LooGridDisplay:
             aspect="auto",
             cmap=cmap,
             vmin=float(np.nanmin(self.errors)),
-            vmax=float(top),
+            vmax=top,
         )
         if show_text is None:
             show_text = n_Cs <= MAX_COLUMNS_WITH_TEXT
@@ -445,10 +445,10 @@ def _axis_of(cv_results: Mapping[str, Any], name: str) -> tuple[Any, list[int]]:
     if not keys:
         return None, [0] * len(cv_results["mean_test_score"])
     # Candidates without this parameter, a linear kernel's gamma for one, are masked.
-    column = np.ma.asarray(cv_results[keys[0]]).astype(object).filled("none").tolist()
+    column = np.ma.filled(np.ma.asarray(cv_results[keys[0]]).astype(object), "none")
     # Numbers in order, then words such as "scale".
-    values = sorted(set(column), key=lambda v: (isinstance(v, str), v))
-    return values, [values.index(value) for value in column]
+    values = sorted(set(column.tolist()), key=lambda v: (isinstance(v, str), v))
+    return values, [values.index(value) for value in column.tolist()]
 
 
 def _set_ticks(set_ticks: Any, values: Any) -> None:
