@@ -40,6 +40,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "min_reported_time": 5,
     "write_computation_times": False,
+    "capture_repr": (),
     "reset_modules": ("matplotlib",),
 }
 

@@ -18,24 +18,22 @@ X, y = make_banana(150, random_state=3)
 svc = lo.SVC(gamma=0.05)
 
 # %%
-# Eleven values of C. The band is one standard error: most of these C are equally good.
+# Ten values of C. The band is one standard error: most of these C are equally good.
 
-path = lo.loo_path(svc, X, y, Cs=np.logspace(-2, 3, 11))
+path = lo.loo_path(svc, X, y, Cs=np.logspace(-1.5, 3, 10))
 print(path)
 lo.LooCurveDisplay.from_path(path)
 
 # %%
 # Every C. The list has met the steps where its points are, and nothing in between.
 
-curve = lo.loo_curve(svc, X, y, C_min=0.01, C_max=1000)
+curve = lo.loo_curve(svc, X, y, C_min=10**-1.5, C_max=1000)
 print(curve)
 lo.LooCurveDisplay.from_curve(curve, path=path)
 
 # %%
-# At small C the error is above one half: with classes of equal size, leaving a sample
-# out makes its class the minority, and a machine that answers with the majority is then
-# always wrong. The hatched strip marks C at which the label of some sample depends on
-# which of several optimal intercepts is taken.
+# The hatched strip marks C at which the label of some sample depends on which of
+# several optimal intercepts is taken.
 #
 # What to take from it? The least error has its own interval of C:
 

@@ -45,7 +45,7 @@ def aggregate(
     for row in rows:
         groups.setdefault(row[by], []).append(row)
     return [
-        {by: key, "rows": str(len(group))}
+        {by: key, "cases": str(len(group))}
         | {
             column: group[0][column]
             if name == "first"
@@ -77,7 +77,7 @@ def measured(name: str) -> str:
     parts = [f"Measured {config['date']}"]
     if "cpu" in config:
         parts.append(f"on {config['cpu']}, {config.get('cores', '?')} cores")
-    versions = config.get("versions", {})
+    versions = config.get("versions", config)
     if "scikit-learn" in versions:
         parts.append(f"with scikit-learn {versions['scikit-learn']}")
     text = f"{' '.join(parts)}. Source: {source}."

@@ -294,7 +294,7 @@ class LooCurveDisplay:
             hatch="//////",
             linewidth=0.8,
             zorder=2.5,
-            label=f"ambiguous (at most {self.curve.n_ambiguous.max()} samples)",
+            label=f"ambiguous: up to {self.curve.n_ambiguous.max()} at a time",
         )
 
     def _mark_ambiguous_points(self) -> Artist | None:
@@ -311,7 +311,7 @@ class LooCurveDisplay:
             markersize=9,
             markeredgewidth=2.0,
             linestyle="",
-            label=f"ambiguous (at most {self.path.n_ambiguous.max()} samples)",
+            label=f"ambiguous: up to {self.path.n_ambiguous.max()} at a time",
         )
         return marks
 
