@@ -19,7 +19,7 @@ from rich.progress import track
 from sklearn.preprocessing import StandardScaler
 
 from leaveout._typing import FloatArray
-from leaveout.data import Dataset, load_example, read_csv
+from leaveout.data import Dataset, load_example, read_dataset
 from leaveout.estimators import SVC, leave_one_out
 from leaveout.report import format_choice, format_dataset, format_grid
 from leaveout.run import map_parallel
@@ -73,7 +73,7 @@ def _load(data: Path | None, target: str | None) -> Dataset:
     if data is None:
         return load_example()
     try:
-        return read_csv(data, target)
+        return read_dataset(data, target)
     except (OSError, ValueError) as mistake:
         _fail(str(mistake))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._result import REFIT, MachineLoo, middle
 from leaveout.run import map_chunks
@@ -53,9 +54,11 @@ def loo_refit(
         "refits": float(problem.n_samples),
         "seconds": perf_counter() - started,
     }
+    values = middle(lower, upper)
     return MachineLoo(
-        middle(lower, upper), lower, upper, ends.certified, ends.settled_by, counts
-    )
+        values, lower, upper, ends.certified, ends.settled_by, counts,
+        is_anti_learning(problem, solution, values),
+    )  # fmt: skip
 
 
 def refit_groups(
@@ -65,6 +68,7 @@ def refit_groups(
     *,
     factors: FloatArray | None = None,
     n_threads: int = 1,
+    everywhere: bool = False,
 ) -> Ends:
     """Solve the problem without each of the groups.
 
@@ -81,6 +85,8 @@ def refit_groups(
         is out: class weights that follow the counts of the fold.
     n_threads : int, default=1
         Threads over groups.
+    everywhere : bool, default=False
+        Whether f is wanted for all samples, not only for those left out.
 
     Returns
     -------
@@ -91,6 +97,7 @@ def refit_groups(
     ends = Ends(
         np.empty(groups.members.size), np.empty(n), np.empty(n),
         np.empty(n, dtype=bool), np.full(n, REFIT, dtype=np.int8),
+        np.empty((n, problem.n_samples if everywhere else 0)),
     )  # fmt: skip
 
     def run(part: slice) -> None:
@@ -104,6 +111,8 @@ def refit_groups(
             ends.down[k] = low - left_out.intercept
             ends.up[k] = high - left_out.intercept
             ends.certified[k] = left_out.converged
+            if everywhere:
+                ends.everywhere[k] = left_out.decision_values
 
     map_chunks(run, n, n_threads, size=1)
     return ends

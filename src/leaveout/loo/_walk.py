@@ -17,6 +17,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._duplicates import first_copies
 from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._refit import refit_without
@@ -87,9 +88,10 @@ def loo_walk(
     walker.counts["shared"] = float(rows.size - leaders.size)
     walker.counts["fit_seconds"] = fitted - started
     walker.counts["seconds"] = perf_counter() - started
+    values = middle(answer.lower, answer.upper)
     return MachineLoo(
-        middle(answer.lower, answer.upper), answer.lower, answer.upper,
-        answer.certified, answer.settled_by, walker.counts,
+        values, answer.lower, answer.upper, answer.certified, answer.settled_by,
+        walker.counts, is_anti_learning(problem, solution, values),
     )  # fmt: skip
 
 
@@ -170,6 +172,8 @@ class Walker:
         Stop a walk of a single sample when its label is known.
     n_threads : int, default=1
         Threads over groups.
+    everywhere : bool, default=False
+        Whether f is wanted for all samples, not only for those left out.
     """
 
     def __init__(
@@ -179,11 +183,13 @@ class Walker:
         *,
         labels_only: bool = False,
         n_threads: int = 1,
+        everywhere: bool = False,
     ) -> None:
         self.problem = problem
         self.solution = solution
         self.labels_only = labels_only
         self.n_threads = n_threads
+        self.everywhere = everywhere
         self.counts: dict[str, float] = dict.fromkeys(
             ("pivots", "walks", "columns", "shared", "refits"), 0.0
         )
@@ -205,6 +211,7 @@ class Walker:
         ends = Ends(
             np.empty(groups.members.size), np.zeros(n), np.zeros(n),
             np.full(n, self.solution.converged), np.full(n, WALK, dtype=np.int8),
+            np.empty((n, self.problem.n_samples if self.everywhere else 0)),
         )  # fmt: skip
         for k in self._walk_all(groups, ends):
             self._refit(groups, k, ends)
@@ -258,6 +265,7 @@ class Walker:
         n, K = problem.n_samples, problem.K
         scale = float(K.diagonal().mean()) or 1.0
         value = np.empty(groups.members.size)
+        everywhere = np.empty((len(groups) if self.everywhere else 0, n))
         down, up = np.empty((2, len(groups)))
         status = np.empty(len(groups), dtype=np.int8)
         pivots, missing = np.empty((2, len(groups)), dtype=np.intp)
@@ -272,8 +280,9 @@ class Walker:
                 groups.members[first:last],
                 groups.begin[part.start : part.stop + 1] - first,
                 self.labels_only, 8 * capacity, np.empty(work_shape(n, capacity)),
-                np.empty(capacity + 2 * n, dtype=np.intp), value[first:last],
-                down[part], up[part], status[part], pivots[part], missing[part],
+                np.empty(capacity + 2 * n, dtype=np.intp),
+                everywhere[part], value[first:last], down[part], up[part],
+                status[part], pivots[part], missing[part],
             )  # fmt: skip
 
         if self.n_threads > 1:
@@ -282,7 +291,7 @@ class Walker:
                 map_chunks(run, len(groups), self.n_threads)
         else:
             map_chunks(run, len(groups), 1)
-        return _Round(value, down, up, status, pivots, missing)
+        return _Round(value, down, up, status, pivots, missing, everywhere)
 
     def _collect(
         self, groups: Groups, which: IntArray, out: _Round, done: BoolArray, ends: Ends
@@ -292,6 +301,8 @@ class Walker:
         ends.values[groups.entries(which[done])] = out.value[here]
         ends.down[which[done]] = out.down[done]
         ends.up[which[done]] = out.up[done]
+        if self.everywhere:
+            ends.everywhere[which[done]] = out.everywhere[done]
         first = out.pivots[done] == 0
         ends.settled_by[which[done]] = np.where(first, FIRST_SEGMENT, WALK)
         self.counts["pivots"] += int(out.pivots[done].sum())
@@ -306,6 +317,8 @@ class Walker:
         ends.down[k], ends.up[k] = low - left_out.intercept, high - left_out.intercept
         ends.settled_by[k] = REFIT
         ends.certified[k] = left_out.converged
+        if self.everywhere:
+            ends.everywhere[k] = left_out.decision_values
         self.counts["refits"] += 1
 
 
@@ -318,6 +331,7 @@ class _Round(NamedTuple):
     status: np.ndarray
     pivots: IntArray
     missing: IntArray
+    everywhere: FloatArray
 
 
 class _Columns:

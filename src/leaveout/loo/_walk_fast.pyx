@@ -683,6 +683,7 @@ def run_walks(
     Py_ssize_t max_pivots,
     double[:, ::1] work,                 # work, work_shape(n, capacity)
     Py_ssize_t[::1] work_pivot,          # work, (capacity + 2 n,)
+    double[:, ::1] everywhere,           # out, (n_groups, n) f of all at the end; or (0, n)
     double[::1] value,                   # out, (n_left,) f at the end
     double[::1] down,                    # out, (n_groups,) b may go down by this (<= 0)
     double[::1] up,                      # out, (n_groups,) b may go up by this (>= 0)
@@ -777,6 +778,9 @@ def run_walks(
                 if intercept and share <= 1e-9:
                     bias_range(&w, &down[a], &up[a])
                 code = check_end(&w, &full, anchor, &value[begin[a]])
+            if code == DONE and everywhere.shape[0] > 0:
+                for i in range(n):
+                    everywhere[a, i] = y[i] if w.on[i] > 0.5 else w.x[i]
             status[a] = code
             missing[a] = w.missing
             for i in range(w.n_touched):

@@ -10,9 +10,13 @@ from joblib import Parallel, delayed
 
 
 def map_parallel(
-    function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *, n_jobs: int = 1
+    function: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    *,
+    n_jobs: int = 1,
+    ordered: bool = True,
 ) -> Iterator[Any]:
-    """Yield ``function(*task)`` for each task, in order, as soon as it is there.
+    """Yield ``function(*task)`` for each task, as soon as it is there.
 
     Parameters
     ----------
@@ -23,6 +27,8 @@ def map_parallel(
     n_jobs : int, default=1
         Number of tasks at a time; -1 means one per core. The backend is joblib's
         choice, or that of the caller's :func:`joblib.parallel_config`.
+    ordered : bool, default=True
+        Whether each waits for those before it, or comes when it is finished.
 
     Examples
     --------
@@ -30,5 +36,6 @@ def map_parallel(
     >>> list(map_parallel(pow, [(2, 3), (3, 2)]))
     [8, 9]
     """
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    return_as = "generator" if ordered else "generator_unordered"
+    parallel = Parallel(n_jobs=n_jobs, return_as=return_as)
     return parallel(delayed(function)(*task) for task in tasks)
