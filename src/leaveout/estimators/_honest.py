@@ -96,10 +96,11 @@ def honest_loo(
     >>> import numpy as np
     >>> import leaveout as lo
     >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(40, 5)), np.repeat([0, 1], 20)  # noise
+    >>> X, y = rng.normal(size=(40, 5)), rng.integers(0, 2, 40)  # nothing to learn
     >>> search = lo.LooSearchCV(lo.SVC(), {"C": [0.1, 1, 10], "gamma": [0.03, 0.1, 1]})
     >>> result = lo.honest_loo(search, X, y, verbose=0)
     >>> round(result.error, 3), round(result.naive_error, 3)
+    (0.575, 0.425)
     """
     started = perf_counter()
     case = _prepare(search, X, y, sample_weight, groups)
@@ -182,7 +183,7 @@ class _Case:
         """Return the parameters of a choice."""
         if isinstance(choice, dict):
             return choice
-        return ParameterGrid(self.search.param_grid)[choice]
+        return dict(sorted(ParameterGrid(self.search.param_grid)[choice].items()))
 
     @property
     def _pairwise(self) -> bool:
