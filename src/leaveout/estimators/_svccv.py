@@ -149,8 +149,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     >>> clf.predict(X[[0, 60]])
     array([0, 1])
     >>> clf.predict_proba(X[[0, 60]]).round(2)
-    array([[0.97, 0.01, 0.02],
-           [0.01, 0.98, 0.01]])
+    array([[0.97, 0.01, 0.01],
+           [0.02, 0.94, 0.04]])
     """
 
     def __init__(
