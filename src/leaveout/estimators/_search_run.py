@@ -116,7 +116,7 @@ def report_anti_learning(
     if isinstance(best, Failure):
         return
     if best.anti_learning:
-        text = f"The candidate taken has no better one beside it. {best.anti_learning_note}"
+        text = f"No candidate is better than the one taken. {best.anti_learning_note}"
         warnings.warn(text, AntiLearningWarning, stacklevel=stacklevel)
     elif scores is not None:
         above = [
