@@ -214,6 +214,30 @@ class TestGrid:
             best = max(scores[2:][Cs[2:] == C])
             assert display.errors[row, 0] == pytest.approx(1 - best)
 
+    def test_exact_search_knows_more(self):
+        X, y = make_twonorm(40, 3, random_state=1)
+        search = lo.LooSearchCV(SVC(), {"C": [1e-3, 1, 1e3], "gamma": [0.1, 1]})
+        display = lo.LooGridDisplay.from_estimator(search.fit(X, y))
+        assert_array_equal(
+            display.anti_learning, [[True, True], [False, False], [False, False]]
+        )
+        assert len(display.worse_) == 2
+        assert "anti-learning" in labels_of(display.ax_)
+        assert display.image_.get_clim()[1] == display.errors[1:].max() < 1
+        assert_array_equal(display.errors[0], [1, 1])
+
+    def test_failed_candidates_stay_empty(self, data):
+        table = {
+            "param_C": [1, 10],
+            "mean_test_score": np.array([np.nan, 0.9]),
+            "rank_test_score": np.array([2, 1]),
+            "n_ambiguous": np.ma.array([0, 3], mask=[True, False]),
+        }
+        display = lo.LooGridDisplay.from_cv_results(table)
+        assert_allclose(display.errors, [[np.nan], [0.1]])
+        assert [text.get_text() for text in display.text_] == ["10"]
+        assert_array_equal(display.n_ambiguous, [[0], [3]])
+
     def test_without_gamma(self, data):
         search = GridSearchCV(SVC(kernel="linear"), {"C": [0.1, 1]}).fit(*data)
         display = lo.LooGridDisplay.from_estimator(search)

@@ -62,7 +62,7 @@ def as_percent(share: float) -> str:
     ('2.1 %', '25 %')
     """
     percent = 100.0 * share
-    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.2g} %"
 
 
 def percent_formatter() -> FuncFormatter:

@@ -31,10 +31,12 @@ MAX_TICKS = 14
 class LooGridDisplay:
     """Leave-one-out error over C and gamma: the darker, the worse.
 
-    The best cell has a frame. Cells that are worse than always answering with the
-    largest class are hatched: there the machine is anti-learning, which small C bring
-    about (leaving out a sample makes the other class the majority). The darkest colour
-    is kept for that error and anything above. A dot marks cells with ambiguous samples.
+    The best cell has a frame. Cells where the machine is anti-learning are hatched:
+    small C bring that about, since leaving out a sample makes the other class the
+    majority. Where it is not known which these are, cells worse than always answering
+    with the largest class are. The darkest colour is kept for the error of the largest
+    class, or the worst cell that learns, and anything above. A dot marks cells with
+    ambiguous samples.
 
     Create one with ``from_grid``, ``from_cv_results`` or ``from_estimator``.
 
@@ -50,6 +52,8 @@ class LooGridDisplay:
         Row and column of the best cell.
     n_ambiguous : ndarray of shape (n_Cs, n_gammas), optional
         Number of ambiguous samples in each cell.
+    anti_learning : ndarray of bool, shape (n_Cs, n_gammas), optional
+        Cells where the balance of the classes decides, not the features.
     majority_error : float, optional
         Error of always answering with the largest class.
 
@@ -64,7 +68,7 @@ class LooGridDisplay:
     best_ : matplotlib Rectangle
         Frame of the best cell.
     worse_ : list of matplotlib Rectangle
-        Cells that are worse than the largest class.
+        Cells that are anti-learning, or worse than the largest class.
     ambiguous_ : matplotlib Line2D or None
         Dots in cells with ambiguous samples.
     text_ : list of matplotlib Text
@@ -99,6 +103,7 @@ class LooGridDisplay:
         gammas: Sequence[Any] | FloatArray | None,
         best_index: tuple[int, int],
         n_ambiguous: Any = None,
+        anti_learning: BoolArray | None = None,
         majority_error: float | None = None,
     ) -> None:
         self.errors = errors
@@ -106,6 +111,7 @@ class LooGridDisplay:
         self.gammas = gammas
         self.best_index = best_index
         self.n_ambiguous = n_ambiguous
+        self.anti_learning = anti_learning
         self.majority_error = majority_error
 
     @classmethod
@@ -241,9 +247,7 @@ class LooGridDisplay:
         size = (min(2.4 + 0.62 * n_Cs, 12.0), min(1.7 + 0.5 * n_gammas, 9.0))
         self.ax_ = ax = open_axes(ax, size)
         self.figure_ = ax.get_figure()
-        top = float(np.nanmax(self.errors))
-        if self.majority_error is not None:
-            top = min(top, self.majority_error)
+        top = self._end_of_scale()
         self.image_ = ax.imshow(
             self.errors.T,
             origin="lower",
@@ -255,7 +259,7 @@ class LooGridDisplay:
         if show_text is None:
             show_text = n_Cs <= MAX_COLUMNS_WITH_TEXT
         self.text_ = self._write_errors() if show_text else []
-        self.worse_ = self._hatch(self._worse_than_majority())
+        self.worse_ = self._hatch(self._to_hatch())
         self.best_ = self._frame_best()
         self.ambiguous_ = self._dot_ambiguous()
         self._label_axes()
@@ -263,11 +267,20 @@ class LooGridDisplay:
             self._draw_colorbar(bool(np.nanmax(self.errors) > top))
         return self
 
-    def _worse_than_majority(self) -> BoolArray:
-        """Mask of the cells with more errors than the largest class would make."""
+    def _to_hatch(self) -> BoolArray:
+        """Mask of the anti-learning cells, or of those worse than the largest class."""
+        if self.anti_learning is not None:
+            return self.anti_learning
         if self.majority_error is None:
             return np.zeros(self.errors.shape, dtype=bool)
         return self.errors > self.majority_error * (1.0 + 1e-12)
+
+    def _end_of_scale(self) -> float:
+        """Return the error that gets the darkest colour."""
+        learning = self.errors[~self._to_hatch()]
+        learning = learning[~np.isnan(learning)]
+        top = float(learning.max() if learning.size else np.nanmax(self.errors))
+        return top if self.majority_error is None else min(top, self.majority_error)
 
     def _write_errors(self) -> list[Artist]:
         """Write each error in percent, dark on light and light on dark."""
@@ -282,7 +295,7 @@ class LooGridDisplay:
                 self.ax_.text(
                     i,
                     j,
-                    f"{percent:.0f}" if percent >= 10 else f"{percent:.1f}",
+                    f"{percent:.0f}" if percent >= 9.95 else f"{percent:.1f}",
                     ha="center",
                     va="center",
                     fontsize="small",
@@ -371,7 +384,9 @@ class LooGridDisplay:
                     edgecolor=(1.0, 1.0, 1.0, 0.6),
                     hatch="////",
                     linewidth=0,
-                    label="worse than majority",
+                    label="worse than majority"
+                    if self.anti_learning is None
+                    else "anti-learning",
                 )
             )
         if self.ambiguous_ is not None:
@@ -411,22 +426,30 @@ def _pivot(cv_results: Mapping[str, Any]) -> dict[str, Any]:
             "'param_<step>__C' of a Pipeline, in cv_results_."
         )
     gammas, column_of = _axis_of(cv_results, "gamma")
-    errors = np.full((len(Cs), 1 if gammas is None else len(gammas)), np.nan)
-    n_ambiguous = np.zeros(errors.shape, dtype=int)
-    counts = cv_results.get("n_ambiguous")
-    scores = np.asarray(cv_results["mean_test_score"], dtype=float)
+    ranks = np.asarray(cv_results["rank_test_score"])
+    cells: dict[tuple[int, int], int] = {}
     # From the worst to the best: what is written last stays.
-    for k in np.lexsort((-np.arange(scores.size), scores)):
-        cell = row_of[k], column_of[k]
-        errors[cell] = 1.0 - scores[k]
-        n_ambiguous[cell] = 0 if counts is None else counts[k]
-    best = int(np.argmin(cv_results["rank_test_score"]))
+    for k in np.argsort(-ranks[::-1], kind="stable"):
+        candidate = ranks.size - 1 - int(k)
+        cells[row_of[candidate], column_of[candidate]] = candidate
+    shape = len(Cs), 1 if gammas is None else len(gammas)
+
+    def arrange(column: Any, empty: Any) -> np.ndarray:
+        table = np.full(shape, empty)
+        values = np.ma.filled(column, empty)
+        for cell, candidate in cells.items():
+            table[cell] = values[candidate]
+        return table
+
+    best = int(np.argmin(ranks))
+    counts, anti = cv_results.get("n_ambiguous"), cv_results.get("anti_learning")
     return {
-        "errors": errors,
+        "errors": 1.0 - arrange(cv_results["mean_test_score"], np.nan),
         "Cs": Cs,
         "gammas": gammas,
         "best_index": (row_of[best], column_of[best]),
-        "n_ambiguous": None if counts is None else n_ambiguous,
+        "n_ambiguous": None if counts is None else arrange(counts, 0),
+        "anti_learning": None if anti is None else arrange(anti, False),
     }
 
 
