@@ -41,6 +41,7 @@ from leaveout.loo import (
     PermutationTest,
     Suspects,
 )
+from leaveout.report import LooCurveDisplay, LooGridDisplay, LooMarginDisplay
 from leaveout.select import HonestLoo
 
 __version__ = "0.1.0"
@@ -56,6 +57,9 @@ __all__ = [
     "LeaveoutError",
     "LeaveoutWarning",
     "LooCurve",
+    "LooCurveDisplay",
+    "LooGridDisplay",
+    "LooMarginDisplay",
     "LooPath",
     "LooResult",
     "LooSearchCV",

@@ -128,6 +128,11 @@ def test_only_member_of_a_class_is_an_error():
         result = honest(lo.LooSearchCV(SVC(), GRID), X, y)
     assert result.predictions[3] == 0
     assert result.params[3] == {}
+    # So is the only one with a weight.
+    y[4], weights = 1, np.r_[np.ones(4), 0.0, np.ones(9)]
+    with pytest.warns(lo.SingletonClassWarning):
+        result = honest(lo.LooSearchCV(SVC(), GRID), X, y, sample_weight=weights)
+    assert result.predictions[3] == 0
 
 
 def test_does_not_depend_on_jobs_nor_on_those_of_the_search():
@@ -183,8 +188,10 @@ def test_what_is_no_search_is_refused():
         honest(GridSearchCV(SVC(), GRID, cv=2), X, y)
     with pytest.raises(TypeError, match="LooSearchCV or SVCCV; got SVC"):
         honest(SVC(), X, y)
-    with pytest.raises(TypeError, match="LooSearchCV or SVCCV; got 'svc'"):
+    with pytest.raises(TypeError, match="LooSearchCV or SVCCV; got str"):
         honest("svc", X, y)
+    with pytest.raises(TypeError, match="LooSearchCV or SVCCV; got SVC"):
+        honest(lo.SVC(), X, y)
 
 
 def test_warnings_of_the_folds_come_once():

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,9 @@ def load_example() -> Dataset:
     >>> dataset.X.shape, sorted(set(dataset.y.tolist()))
     ((569, 30), ['benign', 'malignant'])
     """
+    # Here, not above: sklearn.datasets takes as long to import as the rest of leaveout.
+    from sklearn.datasets import load_breast_cancer
+
     bunch = load_breast_cancer(as_frame=True)
     return Dataset(
         name="breast cancer (Wisconsin)",

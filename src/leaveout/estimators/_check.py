@@ -228,9 +228,9 @@ def check_ids(ids: Any, X: Any) -> NDArray[Any]:
     """Return one name per row: those given, the index of a data frame, or numbers."""
     n_samples = count_rows(X)
     if ids is None:
-        ids = X.index if hasattr(X, "iloc") else np.arange(n_samples)
+        ids = X.index if hasattr(X, "iloc") else range(n_samples)
+    found = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     # Tuples of a MultiIndex stay whole.
-    found = list(ids)
     names = np.empty(len(found), dtype=object)
     names[:] = found
     if names.shape[0] != n_samples:

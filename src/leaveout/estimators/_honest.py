@@ -96,10 +96,11 @@ def honest_loo(
     >>> import numpy as np
     >>> import leaveout as lo
     >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(40, 5)), np.repeat([0, 1], 20)  # noise
+    >>> X, y = rng.normal(size=(40, 5)), rng.integers(0, 2, 40)  # nothing to learn
     >>> search = lo.LooSearchCV(lo.SVC(), {"C": [0.1, 1, 10], "gamma": [0.03, 0.1, 1]})
     >>> result = lo.honest_loo(search, X, y, verbose=0)
     >>> round(result.error, 3), round(result.naive_error, 3)
+    (0.575, 0.425)
     """
     started = perf_counter()
     case = _prepare(search, X, y, sample_weight, groups)
@@ -169,7 +170,8 @@ class _Case:
         """Leave one sample or group out of everything."""
         left_out = self.folds == number
         kept, rows = np.flatnonzero(~left_out), np.flatnonzero(left_out)
-        found = np.unique(self.labels[kept])
+        present = slice(None) if self.weights is None else self.weights[kept] > 0
+        found = np.unique(self.labels[kept][present])
         if found.size == 1:
             # Nothing to choose: whatever the parameters, all are of that class.
             return _Outcome(number, np.full(rows.size, self._code(found)[0]), {})
@@ -182,7 +184,7 @@ class _Case:
         """Return the parameters of a choice."""
         if isinstance(choice, dict):
             return choice
-        return ParameterGrid(self.search.param_grid)[choice]
+        return dict(sorted(ParameterGrid(self.search.param_grid)[choice].items()))
 
     @property
     def _pairwise(self) -> bool:
@@ -194,11 +196,9 @@ class _Case:
 
 def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Case:
     """Check what was passed; make the search inside a fold silent and sequential."""
-    if not hasattr(search, "fit") or not hasattr(search, "get_params"):
-        raise TypeError(
-            f"search must be a LooSearchCV or SVCCV; got {search!r}. Wrap the "
-            "estimator: LooSearchCV(SVC(), {'C': [...], 'gamma': [...]})."
-        )
+    of_sklearn = type(search).__module__.startswith("sklearn.")
+    if of_sklearn or not hasattr(search, "fit") or not hasattr(search, "get_params"):
+        raise _unfit(search)
     labels = check_labels(y, count_rows(X))
     n = labels.size
     weights = None if sample_weight is None else check_sample_weight(sample_weight, n)
@@ -296,10 +296,15 @@ def _left_out_error(fitted: Any) -> float:
         return float(fitted.best_loo_result_.wrong.mean())
     if hasattr(fitted, "loo_error_"):
         return float(fitted.loo_error_)
-    raise TypeError(
-        f"search must be a LooSearchCV or SVCCV; got {type(fitted).__name__}, which "
-        "does not tune by exact leave-one-out. For others use sklearn.model_selection."
-        "cross_val_predict(search, X, y, cv=LeaveOneOut())."
+    raise _unfit(fitted)
+
+
+def _unfit(search: Any) -> TypeError:
+    """Say what to pass instead of something that does not tune by leave-one-out."""
+    return TypeError(
+        f"search must be a LooSearchCV or SVCCV; got {type(search).__name__}. Wrap an "
+        "SVC: LooSearchCV(SVC(), {'C': [...], 'gamma': [...]}); for other searches use "
+        "sklearn.model_selection.cross_val_predict(search, X, y, cv=LeaveOneOut())."
     )
 
 

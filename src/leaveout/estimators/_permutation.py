@@ -49,8 +49,8 @@ def loo_permutation_test(
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
         scikit-learn's SVC or ours. It need not be fitted and is not changed. Its
-        parameters must not have been chosen on these labels: give the p-value of a
-        tuned machine to new data. A step of a Pipeline that uses y is refused.
+        parameters must not have been chosen by these labels, else p is too small. A
+        step of a Pipeline that uses y is refused.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
         whatever its first step takes.

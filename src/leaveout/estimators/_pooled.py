@@ -19,8 +19,8 @@ PROBABILITIES = ("predict_proba", "predict_log_proba")
 class PooledClassifier(ClassifierMixin, BaseEstimator):
     """What the n classifiers, each trained without a sample, say of their samples.
 
-    Scorers call it with the rows of ``fit``, once for all of them. It notes in ``asked``
-    which methods they use.
+    Scorers call it with the rows of ``fit``, once for all of them. It notes in
+    ``asked`` which methods they use.
 
     Parameters
     ----------

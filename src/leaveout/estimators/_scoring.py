@@ -166,7 +166,9 @@ def make_scoring(estimator: Any, scoring: Any, error_score: Any = "raise") -> Sc
     if scoring is None or isinstance(scoring, str) or callable(scoring):
         is_accuracy = scoring is None or scoring == "accuracy"
         return Scoring({"score": router}, router, False, is_accuracy, error_score)
-    named = scoring if isinstance(scoring, Mapping) else {name: name for name in scoring}
+    named = (
+        scoring if isinstance(scoring, Mapping) else {name: name for name in scoring}
+    )
     scorers = {name: check_scoring(estimator, scoring=s) for name, s in named.items()}
     return Scoring(scorers, router, True, False, error_score)
 

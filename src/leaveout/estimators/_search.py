@@ -414,11 +414,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Take the best candidate, if it is said by what."""
         scores = None
         if callable(self.refit):
-            self.best_index_ = self.refit(self.cv_results_)
-            if not isinstance(self.best_index_, Integral):
-                raise TypeError("best_index_ returned is not an integer")
-            if not 0 <= self.best_index_ < len(candidates):
-                raise IndexError("best_index_ index out of range")
+            self.best_index_ = _check_index(self.refit(self.cv_results_), candidates)
         elif self.multimetric_ and self.refit is False:
             return
         else:
@@ -444,6 +440,21 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.refit_time_ = time.perf_counter() - started
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+
+def _check_index(index: Any, candidates: list[dict[str, Any]]) -> int:
+    """Return what a function passed as refit has returned, if it is a candidate."""
+    if not isinstance(index, Integral):
+        raise TypeError(
+            "refit must return the index of a candidate, a whole number; it returned "
+            f"{index!r}."
+        )
+    if not 0 <= int(index) < len(candidates):
+        raise IndexError(
+            f"refit returned {index}, but the {len(candidates)} candidates have "
+            f"indices 0 to {len(candidates) - 1}."
+        )
+    return int(index)
 
 
 def _routing_enabled() -> bool:

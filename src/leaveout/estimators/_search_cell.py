@@ -93,14 +93,16 @@ class CellOutcome:
 
 
 def unpack_outcome(
-    number: int, arrays: dict[str, Any], facts: dict[str, Any], y: Any
+    number: int, stored: tuple[dict[str, Any], dict[str, Any]], y: Any
 ) -> CellOutcome:
     """Undo :meth:`CellOutcome.pack`."""
+    arrays, facts = stored
     warned = tuple(
         (getattr(exceptions, name, UserWarning), text)
         for name, text in facts["warnings"]
     )
-    return CellOutcome(number, tuple(unpack_results(arrays, facts["results"], y)), warned)
+    results = unpack_results(arrays, facts["results"], y)
+    return CellOutcome(number, tuple(results), warned)
 
 
 def leave_cell_out(number: int, cell: Cell, run: CellRun) -> CellOutcome:

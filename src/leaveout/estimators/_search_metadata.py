@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which weights of ``fit`` reach the SVC inside an estimator, and how it is refitted."""
+"""Which weights of ``fit`` reach the SVC inside an estimator, and its refit."""
 
 from __future__ import annotations
 

@@ -59,12 +59,17 @@ def run_cells(
         for number in range(len(cells)):
             stored = None if kept is None else kept.get(number)
             if stored is not None:
-                found[number] = unpack_outcome(number, *stored, labels)
+                found[number] = unpack_outcome(number, stored, labels)
         tasks = [(k, cell, run) for k, cell in enumerate(cells) if k not in found]
         if verbose and found:
-            sys.stderr.write(f"Resumed: {len(found)} of {len(cells)} cells are there.\n")
+            sys.stderr.write(
+                f"Resumed: {len(found)} of {len(cells)} cells are there.\n"
+            )
         outcomes = map_parallel(
-            leave_cell_out, tasks, n_jobs=min(n_workers, max(1, len(tasks))), ordered=False
+            leave_cell_out,
+            tasks,
+            n_jobs=min(n_workers, max(1, len(tasks))),
+            ordered=False,
         )
         for outcome in _tell(outcomes, len(tasks), cells, verbose):
             if kept is not None and not outcome.failed:
@@ -111,7 +116,7 @@ def report_anti_learning(
     if isinstance(best, Failure):
         return
     if best.anti_learning:
-        text = f"The candidate taken has no better one beside it. {best.anti_learning_note}"
+        text = f"No candidate is better than the one taken. {best.anti_learning_note}"
         warnings.warn(text, AntiLearningWarning, stacklevel=stacklevel)
     elif scores is not None:
         above = [

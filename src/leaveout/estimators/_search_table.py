@@ -31,11 +31,13 @@ def tabulate(
     seconds = []
     for result in results:
         started = perf_counter()
-        done = isinstance(result, LooResult)
-        own, spread = scoring.score(result, X, y) if done else ({}, {})
+        own: dict[str, float] = {}
+        spread: dict[str, float] = {}
+        if isinstance(result, LooResult):
+            own, spread = scoring.score(result, X, y)
         scores.append(own)
         errors.append(spread)
-        seconds.append(perf_counter() - started if done else np.nan)
+        seconds.append(perf_counter() - started if own else np.nan)
     names = list(next(own for own in scores if own))
     known = [result for result in results if isinstance(result, LooResult)]
     unknown = np.full(len(results), np.nan)

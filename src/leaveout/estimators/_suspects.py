@@ -83,7 +83,15 @@ def suspects(
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> y[60] = 0  # a slip of the pen
-    >>> print(lo.suspects(lo.SVC(C=1, gamma=0.1), X[:100], y[:100], top=3))
+    >>> found = lo.suspects(lo.SVC(C=1, gamma=0.1), X[:100], y[:100], top=3)
+    >>> found.rows
+    array([60, 98, 57])
+    >>> print(found)
+    Suspects: 3 of 100 samples listed, 1 labelled differently by the others
+      id  label  others say   margin  influence
+      60      0           1  -1.1087    +0.0260
+      98      1           1   0.5549    +0.0026
+      57      1           1   0.6635    -0.0261
     """
     started = perf_counter()
     model = unwrap(estimator)

@@ -26,6 +26,7 @@ from leaveout.estimators._probability import class_probabilities, fit_pair_sigmo
 from leaveout.estimators._search import LooSearchCV
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import make_target
+from leaveout.kernel import check_gram
 from leaveout.select import (
     Sigmoid,
     default_Cs,
@@ -144,12 +145,12 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = lo.SVCCV().fit(X, y)
     >>> clf.C_, round(clf.loo_error_, 4)
-    (10.0, 0.02)
+    (1.0, 0.0267)
     >>> clf.predict(X[[0, 60]])
     array([0, 1])
     >>> clf.predict_proba(X[[0, 60]]).round(2)
-    array([[0.97, 0.01, 0.02],
-           [0.01, 0.98, 0.01]])
+    array([[0.97, 0.01, 0.01],
+           [0.02, 0.94, 0.04]])
     """
 
     def __init__(
@@ -211,6 +212,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         X = check_features(self, X, reset=True)
         target = make_target(y, X.shape[0], sample_weight)
+        if self.kernel == "precomputed":
+            X = check_gram(X)
         search = LooSearchCV(
             SVC(
                 kernel=self.kernel,
@@ -255,7 +258,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self.best_estimator_.decision_function(self._check(X))
+        X = self._check(X)
+        return self.best_estimator_.decision_function(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels by the chosen classifier.
@@ -269,7 +273,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.best_estimator_.predict(self._check(X))
+        X = self._check(X)
+        return self.best_estimator_.predict(X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
@@ -285,7 +290,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        values = self.best_estimator_._machine_values(self._check(X))
+        X = self._check(X)
+        values = self.best_estimator_._machine_values(X)
         fitted = zip(self.platt_slope_, self.platt_offset_, strict=True)
         return class_probabilities(values, [Sigmoid(*pair) for pair in fitted])
 

@@ -89,9 +89,10 @@ class Suspects:
         flagged = int(np.count_nonzero(self.flagged))
         head = (
             f"Suspects: {len(self)} of {self.n_samples} samples listed, {flagged} "
-            f"labelled differently by the others; leave-one-out error {self.error:.4f}"
+            "labelled differently by the others"
         )
-        cells = [("id", "label", "others say", "margin", "influence")]
+        titles = ("id", "label", "others say", "margin", "influence")
+        cells: list[tuple[str, ...]] = [titles]
         cells += [self._cells(k) for k in range(min(len(self), SHOWN))]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
@@ -105,5 +106,5 @@ class Suspects:
         """One line of the table."""
         star = "*" if self.ambiguous[k] else ""
         texts: list[Any] = [self.ids[k], self.labels[k], f"{self.predictions[k]}{star}"]
-        numbers = [f"{self.margins[k]:.4f}", f"{self.influence[k]:+.2e}"]
+        numbers = [f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"]
         return (*map(str, texts), *numbers)

@@ -40,12 +40,12 @@ class Without:
     >>> from leaveout.kernel import Problem
     >>> from leaveout.loo import Without
     >>> from leaveout.solve import solve_svc
-    >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
+    >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
     >>> problem = Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0))
     >>> without = Without(problem, solve_svc(problem))
     >>> without.values(np.array([0, 2])).round(3)
-    array([[-2. , -1. ,  1. ,  3. ],
-           [-1.5, -1. ,  0. ,  1. ]])
+    array([[-2. , -1. ,  1. ,  4. ],
+           [-1.4, -1. , -0.2,  1. ]])
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class Without:
         resting = np.flatnonzero(inside & ~moving)
         if problem.fit_intercept:
             # w stays; b may have more room.
-            ends = intercept_range_without(problem, solution, rows[resting])
-            found[resting] += middle(*ends)[:, None]
+            room = intercept_range_without(problem, solution, rows[resting])
+            found[resting] += middle(*room)[:, None]
         walked = moving & self._can_walk[rows]
         refitted = moving & ~walked
         if walked.any():

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Report: results as text and JSON. Imports data to select, and run."""
+"""Report: results as text, JSON and figures. Imports data to select, and run."""
 
+from leaveout.report._display_curve import LooCurveDisplay
+from leaveout.report._display_grid import LooGridDisplay
+from leaveout.report._display_margins import LooMarginDisplay
 from leaveout.report._json import describe_dataset, describe_result, describe_select
 from leaveout.report._select_report import SelectReport
 from leaveout.report._text import (
@@ -13,6 +16,9 @@ from leaveout.report._text import (
 )
 
 __all__ = [
+    "LooCurveDisplay",
+    "LooGridDisplay",
+    "LooMarginDisplay",
     "SelectReport",
     "describe_dataset",
     "describe_result",

@@ -141,7 +141,9 @@ class Checkpoint:
                 "Give another name."
             )
         found = dict(self._database.execute("SELECT name, value FROM meta"))
-        differing = [name for name in {**found, **meta} if found.get(name) != meta.get(name)]
+        differing = [
+            name for name in {**found, **meta} if found.get(name) != meta.get(name)
+        ]
         if differing:
             raise CheckpointError(
                 f"checkpoint={str(self.path)!r} has {len(self)} finished cells of "

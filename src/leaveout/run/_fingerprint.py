@@ -101,7 +101,7 @@ def _list_parts(items: list[Any]) -> Iterator[bytes]:
 
 
 def _table_parts(table: Any) -> Iterator[bytes]:
-    """A column, or a table column by column, of pandas, polars or pyarrow."""
+    """Yield a column, or a table by columns, of pandas, polars or pyarrow."""
     if not hasattr(table, "columns"):
         yield from _parts(table.to_numpy())
         return
@@ -113,7 +113,7 @@ def _table_parts(table: Any) -> Iterator[bytes]:
 
 
 def _callable_parts(thing: Any) -> Iterator[bytes]:
-    """A function by its code and what it closes over; others by their attributes."""
+    """Yield a function's code and closure, or what else a thing is made of."""
     if isinstance(thing, functools.partial):
         yield from _parts(["partial", thing.func, thing.args, thing.keywords])
     elif isinstance(thing, types.FunctionType):
@@ -127,7 +127,11 @@ def _callable_parts(thing: Any) -> Iterator[bytes]:
     elif hasattr(thing, "__dict__"):
         yield from _parts([type(thing), vars(thing)])
     else:
-        raise TypeError(f"{thing!r} has no content that can be compared.")
+        raise TypeError(
+            f"{thing!r} cannot be compared with that of a later run: its content is "
+            "not visible. Use a plain value in its place, such as an int for a "
+            "random_state."
+        )
 
 
 def _code_parts(code: types.CodeType) -> Iterator[bytes]:

@@ -91,7 +91,7 @@ def rank_candidates(scores: FloatArray, avoid: BoolArray | None = None) -> IntAr
     >>> import numpy as np
     >>> from leaveout.select import rank_candidates
     >>> rank_candidates(np.array([0.8, 0.9, np.nan, 0.9]))
-    array([2, 1, 4, 1])
+    array([3, 1, 4, 1])
     >>> rank_candidates(np.array([0.8, 0.9, 0.7]), avoid=np.array([False, True, False]))
     array([1, 3, 2])
     """
