@@ -28,18 +28,20 @@ def test_numbers_standardised_and_text_one_hot():
     a = dataset.X["a"].to_numpy()
     expected = np.column_stack(
         [
-            (a - a.mean()) / a.std(),
             [0, 1, 0, 1],
             [1, 0, 0, 1],
             [0, 1, 0, 0],
             [0, 0, 1, 0],
+            (a - a.mean()) / a.std(),
         ]
     )
     assert np.allclose(found, expected)
     plain = make_preparation(dataset, standardize=False).fit_transform(dataset.X)
-    assert np.allclose(plain, np.column_stack([a, expected[:, 1:]]))
-    assert "standardised and one-hot encoded" in describe_preparation(dataset)
-    assert "Features one-hot encoded" in describe_preparation(
+    assert np.allclose(plain, np.column_stack([expected[:, :-1], a]))
+    assert "Numbers standardised and text one-hot encoded" in describe_preparation(
+        dataset
+    )
+    assert "Text one-hot encoded once" in describe_preparation(
         dataset, standardize=False
     )
 

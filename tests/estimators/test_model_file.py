@@ -52,6 +52,13 @@ MODELS = {
     "scikit-learn's": lambda: (SVC(kernel="poly", gamma=0.1).fit(X, NAMES), X),
     "weights": lambda: (lo.SVC(class_weight={0: 2.0, 1: 1.0, 2: 1.0}).fit(X, Y), X),
     "prepared": lambda: (prepared(lo.SVC(kernel="linear")).fit(FRAME, NAMES), FRAME),
+    "SVCCV": lambda: (prepared(lo.SVCCV(Cs=[1, 10])).fit(FRAME, NAMES), FRAME),
+    "search": lambda: (
+        lo.LooSearchCV(prepared(SVC()), {"svc__C": [1.0, 10.0]})
+        .fit(FRAME, Y)
+        .best_estimator_,
+        FRAME,
+    ),
     "one-vs-rest": lambda: (prepared(OneVsRestClassifier(SVC())).fit(FRAME, Y), FRAME),
     "many steps": lambda: (
         make_pipeline(
@@ -66,6 +73,7 @@ MODELS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
 @pytest.mark.parametrize("kind", MODELS)
 def test_model_comes_back_as_it_was(tmp_path, kind):
     model, features = MODELS[kind]()
@@ -95,6 +103,16 @@ def test_card_says_where_the_model_is_from(tmp_path):
     assert card.created.startswith("20")
 
 
+def test_tuned_classifier_keeps_probabilities_and_error(tmp_path):
+    path = tmp_path / "model.skops"
+    model = lo.SVCCV(Cs=[1, 10], gammas=[0.1]).fit(X, Y)
+    lo.save_model(model, path)
+    again = lo.load_model(path)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.loo_error_ == model.loo_error_ == lo.read_model_card(path).loo_error
+    assert again.loo_result_.n_ambiguous == model.loo_result_.n_ambiguous
+
+
 def test_plain_skops_reads_it_too(tmp_path):
     path = tmp_path / "model.skops"
     lo.save_model(SVC().fit(X, Y), path)
@@ -110,6 +128,11 @@ def test_plain_skops_reads_it_too(tmp_path):
             GridSearchCV(SVC(), {"C": [1.0]}, cv=2).fit(X, Y),
             TypeError,
             "Save its best_estimator_",
+        ),
+        (
+            lo.LooSearchCV(SVC(), {"C": [1.0]}).fit(X, Y),
+            TypeError,
+            "A LooSearchCV holds more than a model. Save its best_estimator_",
         ),
         (
             lo.SVC(kernel=my_kernel).fit(X, Y),
@@ -179,10 +202,6 @@ def trapped(loader, module, name):
         (trapped("NdArrayNode", "os", "system"), "os.system inside"),
         (trapped("OperatorFuncNode", "operator", "methodcaller"), "methodcaller"),
         (trapped("ReduceNode", "sklearn.svm", "SVC"), "sklearn.svm.SVC inside"),
-        (
-            archive({"x": " " * 100_000}, compression=ZIP_DEFLATED),
-            "its members are longer than the file",
-        ),
         (archive({"x": 1}), "is no model file of leaveout, or damaged"),
         (archive("[" * 50), "is no model file of leaveout, or damaged"),
     ],
@@ -204,18 +223,22 @@ def test_module_named_in_a_file_is_not_imported(tmp_path):
     assert "this" not in sys.modules
 
 
+def test_small_file_that_unpacks_to_a_huge_one(tmp_path, monkeypatch):
+    path = tmp_path / "model.skops"
+    path.write_bytes(archive({"x": " " * 1_000_000}, compression=ZIP_DEFLATED))
+    monkeypatch.setattr("leaveout.estimators._model_file.N_BYTES_FREE", 0)
+    with pytest.raises(lo.ModelFileError, match=r"it unpacks to 1,\d+,\d+ bytes"):
+        lo.load_model(path)
+
+
 def test_later_format_is_refused(tmp_path):
     path = tmp_path / "model.skops"
     lo.save_model(lo.SVC().fit(X, Y), path)
-    raw = path.read_bytes().replace(b'"format": 1', b'"format": 9')
     with ZipFile(path) as old, ZipFile(tmp_path / "new.skops", "w") as new:
         for name in old.namelist():
             new.writestr(name, old.read(name).replace(b'"format": 1', b'"format": 9'))
     with pytest.raises(lo.ModelFileError, match=r"in a later format. Upgrade leaveout"):
         lo.load_model(tmp_path / "new.skops")
-    path.write_bytes(raw)  # without a new checksum: damaged
-    with pytest.raises(lo.ModelFileError, match="Bad CRC-32"):
-        lo.load_model(path)
 
 
 def test_missing_file(tmp_path):

@@ -34,7 +34,9 @@ class Features(NamedTuple):
     notes: tuple[str, ...]
 
 
-def check_not_missing(frame: DataFrame, source: str) -> None:
+def check_not_missing(
+    frame: DataFrame, source: str, way_out: str = "Fill them in, or delete these rows."
+) -> None:
     """Refuse empty cells, counted by column.
 
     Examples
@@ -45,7 +47,7 @@ def check_not_missing(frame: DataFrame, source: str) -> None:
     Traceback (most recent call last):
     ...
     ValueError: people.csv has missing values in 1 of 1 columns: 'age' (1), in 1 of 2 \
-rows. Fill them in, delete these rows, or leave out these columns.
+rows. Fill them in, or delete these rows.
     """
     empty = frame.isna()
     counts = empty.sum()
@@ -56,7 +58,7 @@ rows. Fill them in, delete these rows, or leave out these columns.
     raise ValueError(
         f"{source} has missing values in {len(found)} of {frame.shape[1]} columns: "
         f"{list_items(found)}, in {int(empty.any(axis=1).sum())} of {len(frame)} rows. "
-        "Fill them in, delete these rows, or leave out these columns."
+        f"{way_out}"
     )
 
 

@@ -51,6 +51,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["species"])
     ''
     """
+    close = nearest_name(name, known)
+    return "" if close is None else f" Did you mean '{close}'?"
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name nearest to a wrong one, if one is near."""
     plain = {other.strip().casefold(): other for other in known}
     close = get_close_matches(name.strip().casefold(), plain, n=1)
-    return f" Did you mean '{plain[close[0]]}'?" if close else ""
+    return plain[close[0]] if close else None

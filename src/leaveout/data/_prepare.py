@@ -43,11 +43,11 @@ def make_preparation(dataset: Dataset, *, standardize: bool = True) -> Any:
         numbers = StandardScaler(with_mean=not sparse.issparse(dataset.X))
     if not dataset.text_features:
         return numbers if standardize else None
-    text = list(dataset.text_features)
-    others = [name for name in dataset.feature_names if name not in set(text)]
     encoder = OneHotEncoder(drop="if_binary", sparse_output=False)
-    parts = [("numbers", numbers, others)] if others else []
-    return ColumnTransformer([*parts, ("text", encoder, text)])
+    # Numbers are the rest, not named: scikit-learn looks p names up in p^2 steps.
+    return ColumnTransformer(
+        [("text", encoder, list(dataset.text_features))], remainder=numbers
+    )
 
 
 def describe_preparation(dataset: Dataset, *, standardize: bool = True) -> str:
@@ -59,15 +59,18 @@ def describe_preparation(dataset: Dataset, *, standardize: bool = True) -> str:
     >>> describe_preparation(load_example())
     'Features standardised once on all rows, not anew in every fold.'
     """
-    done = []
-    if standardize and len(dataset.text_features) < len(dataset.feature_names):
-        centred = not sparse.issparse(dataset.X)
-        done.append("standardised" if centred else "scaled to variance 1")
-    if dataset.text_features:
-        done.append("one-hot encoded where they are text")
+    scaled = "standardised"
+    if sparse.issparse(dataset.X):
+        scaled = "scaled to variance 1, not centred,"
+    if not dataset.text_features:
+        done = f"Features {scaled}" if standardize else ""
+    elif standardize and len(dataset.text_features) < len(dataset.feature_names):
+        done = f"Numbers {scaled} and text one-hot encoded"
+    else:
+        done = "Text one-hot encoded"
     if not done:
         return "Features as they are, not standardised."
-    return f"Features {' and '.join(done)} once on all rows, not anew in every fold."
+    return f"{done} once on all rows, not anew in every fold."
 
 
 def known_categories(transformer: Any) -> dict[str, list[str]]:

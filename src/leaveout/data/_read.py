@@ -96,7 +96,11 @@ def read_dataset(
     _check_roles(target, id_column, group_column, drop, categorical)
     frame, counters = _drop_row_numbers(frame.drop(columns=list(drop)), special)
     no_id = frame if id_column is None else frame.drop(columns=id_column)
-    check_not_missing(no_id, f"'{path}'")
+    check_not_missing(
+        no_id,
+        f"'{path}'",
+        "Fill them in, delete these rows, or leave out these columns (--drop).",
+    )
     features = make_features(
         frame.drop(columns=list(dict.fromkeys(special))), categorical
     )

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leaveout.data._names import did_you_mean, list_names
+from leaveout.data._names import list_names, nearest_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -123,7 +123,9 @@ def _other_files(path: Path) -> str:
     """Say which files of the folder have a name like the one not found."""
     if not path.parent.is_dir():
         return f" There is no folder '{path.parent}' either."
-    return did_you_mean(path.name, [other.name for other in path.parent.iterdir()])
+    stems = {other.stem: other.name for other in path.parent.iterdir()}
+    close = nearest_name(path.stem, stems)
+    return "" if close is None else f" Did you mean '{stems[close]}'?"
 
 
 def _read_parquet(raw: bytes, path: Path) -> Table:

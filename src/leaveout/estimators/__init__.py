@@ -9,7 +9,7 @@ from leaveout.estimators._honest import honest_loo
 from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
-from leaveout.estimators._model_card import ModelCard, make_card
+from leaveout.estimators._model_card import ModelCard, installed_versions, make_card
 from leaveout.estimators._model_file import load_model, read_model_card, save_model
 from leaveout.estimators._model_trust import check_schema
 from leaveout.estimators._pair_out import leave_pair_out_auc
@@ -31,6 +31,7 @@ __all__ = [
     "check_schema",
     "find_svc",
     "honest_loo",
+    "installed_versions",
     "leave_one_out",
     "leave_pair_out_auc",
     "load_model",

@@ -85,7 +85,7 @@ def make_card(
         classes=model.classes_.tolist(),
         loo_error=None if loo_error is None else float(loo_error),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions=_versions(),
+        versions=installed_versions(),
         details=dict(details or {}),
     )
 
@@ -100,7 +100,8 @@ def _describe(model: Any) -> str:
     return type(model).__name__
 
 
-def _versions() -> dict[str, str]:
+def installed_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that matter."""
     found = {"python": platform.python_version()}
     for package in ("leaveout", "scikit-learn", "numpy", "skops"):
         try:

@@ -13,18 +13,22 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from sklearn.base import is_classifier
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout.estimators._model_card import FORMAT, ModelCard, make_card
 from leaveout.estimators._model_trust import TRUSTED, check_schema
+from leaveout.estimators._search import LooSearchCV
 from leaveout.exceptions import ModelFileError
 from leaveout.run import write_atomically
 
 CARD = "leaveout.json"
 SCHEMA = "schema.json"
+# Lists of names shrink to a hundredth, arrays hardly; beyond this it is a trap.
+N_BYTES_FREE, MAX_RATIO = 2**28, 50
 
 
 def save_model(
@@ -76,12 +80,12 @@ def save_model(
     card = make_card(
         model, loo_error=loo_error, feature_names=feature_names, details=details
     )
-    raw = _import_skops().dumps(model)
+    raw = _import_skops().dumps(model, compression=ZIP_DEFLATED, compresslevel=1)
     with ZipFile(BytesIO(raw)) as archive:
         schema = json.loads(archive.read(SCHEMA))
     check_schema(schema, "This model cannot be kept in a model file")
     buffer = BytesIO(raw)
-    with ZipFile(buffer, "a") as archive:
+    with ZipFile(buffer, "a", ZIP_DEFLATED) as archive:
         archive.writestr(CARD, card.to_json())
     write_atomically(path, buffer.getvalue())
 
@@ -159,7 +163,7 @@ def read_model_card(path: str | Path) -> ModelCard:
 
 def _check_model(model: Any) -> None:
     """Refuse what is no fitted classifier, with the way out."""
-    if hasattr(model, "best_estimator_"):
+    if isinstance(model, LooSearchCV | GridSearchCV | RandomizedSearchCV):
         raise TypeError(
             f"A {type(model).__name__} holds more than a model. Save its "
             "best_estimator_."
@@ -209,9 +213,10 @@ def _as_model_file(path: str | Path) -> Iterator[str]:
 
 
 def _check_size(archive: ZipFile, n_bytes: int, what: str) -> None:
-    """Refuse members that unpack to more than the file: we do not compress."""
-    if sum(member.file_size for member in archive.infolist()) > n_bytes:
-        raise ModelFileError(f"{what}: its members are longer than the file.")
+    """Refuse a small file that unpacks to a huge one."""
+    unpacked = sum(member.file_size for member in archive.infolist())
+    if unpacked > N_BYTES_FREE + MAX_RATIO * n_bytes:
+        raise ModelFileError(f"{what}: it unpacks to {unpacked:,} bytes.")
 
 
 def _read_card(archive: ZipFile, what: str) -> ModelCard:

@@ -16,7 +16,13 @@ from scipy import sparse
 
 from leaveout.exceptions import ModelFileError
 
-OWN_ESTIMATORS = frozenset({"leaveout.estimators._svc.SVC"})
+OWN_TYPES = frozenset(
+    {
+        "leaveout.estimators._svc.SVC",
+        "leaveout.estimators._svccv.SVCCV",
+        "leaveout.loo._result.LooResult",
+    }
+)
 SKLEARN_PACKAGES = (
     "calibration", "compose", "decomposition", "feature_extraction",
     "feature_selection", "frozen", "impute", "kernel_approximation", "multiclass",
@@ -48,11 +54,12 @@ BY_LOADER = {
     "TypeNode": _PLAIN | _SCALARS,
     "NdArrayNode": _SCALARS | {"numpy.ndarray"},
     "DTypeNode": frozenset({"numpy.dtype"}),
+    "MaskedArrayNode": frozenset({"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"}),
     "SparseMatrixNode": _MATRICES,
     "FunctionNode": FUNCTIONS,
 }
 # What of the above skops would not take by itself.
-TRUSTED = sorted(OWN_ESTIMATORS | FUNCTIONS | _MATRICES | {"numpy.dtype"})
+TRUSTED = sorted(OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype"})
 
 
 def check_schema(schema: Any, what: str) -> None:
@@ -106,7 +113,5 @@ def _is_allowed(loader: Any, name: str) -> bool:
     if loader == "ObjectNode":
         root, _, rest = name.partition(".")
         package = rest.split(".")[0]
-        return name in OWN_ESTIMATORS or (
-            root == "sklearn" and package in SKLEARN_PACKAGES
-        )
+        return name in OWN_TYPES or (root == "sklearn" and package in SKLEARN_PACKAGES)
     return name in BY_LOADER.get(str(loader), ())
