@@ -27,10 +27,10 @@ def rows(header, *columns):
 
 
 def test_features_in_order_and_text_classes(write):
-    dataset = read_dataset(write("b,kind,a\n1,x,2\n3, y,4.5\n"), "kind")
-    assert np.array_equal(dataset.X.to_numpy(), [[1, 2], [3, 4.5]])
+    dataset = read_dataset(write("b,kind,a\n1,x,2\n3, y,4.5\n1,x,2\n3,y,4.5\n"), "kind")
+    assert np.array_equal(dataset.X.to_numpy(), 2 * [[1, 2], [3, 4.5]])
     assert set(dataset.X.dtypes) == {np.dtype("float64")}
-    assert dataset.y.tolist() == ["x", "y"]
+    assert dataset.y.tolist() == ["x", "y", "x", "y"]
     assert dataset.feature_names == ["b", "a"]
     assert (dataset.name, dataset.target_name) == ("table.csv", "kind")
     assert dataset.notes == ()
@@ -52,10 +52,10 @@ def test_boolean_feature_is_a_number(write):
 
 
 def test_text_is_a_category(write):
-    dataset = read_dataset(write("sex,age,y\nf,31,0\n m,44,1\nf ,50,1\n"), "y")
+    dataset = read_dataset(write("sex,age,y\nf,31,0\n m,44,1\nf ,50,1\nm,3,0\n"), "y")
     assert dataset.text_features == ("sex",)
     assert dataset.feature_names == ["sex", "age"]
-    assert dataset.X["sex"].tolist() == ["f", "m", "f"]
+    assert dataset.X["sex"].tolist() == ["f", "m", "f", "m"]
     assert dataset.notes == ("Text, one-hot encoded: 'sex' (2 categories).",)
 
 
@@ -107,6 +107,23 @@ def test_unnamed_first_column_is_left_out(tmp_path):
     assert "The first column has no name: left out." in dataset.notes
 
 
+def test_class_of_one_sample_is_pointed_out(write):
+    dataset = read_dataset(write("a,y\n1,u\n2,u\n3,v\n"), "y")
+    assert dataset.notes[0].startswith("Classes with one sample: 'v'.")
+
+
+def test_numbers_with_units_are_refused_and_codes_are_not(write):
+    doses = [f"{i}.5 mg" for i in range(30)]
+    codes = [f"{i % 3}a" for i in range(30)]
+    classes = [i % 2 for i in range(30)]
+    with pytest.raises(ValueError, match=r"'dose' \(row 1: '0.5 mg'\)"):
+        read_dataset(write(rows("dose,code,y", doses, codes, classes)), "y")
+    dataset = read_dataset(
+        write(rows("dose,code,y", doses, codes, classes)), "y", drop=["dose"]
+    )
+    assert dataset.text_features == ("code",)
+
+
 def test_classes_that_differ_in_capitals_are_pointed_out(write):
     dataset = read_dataset(write("a,y\n1,Yes\n2,yes\n3,no\n"), "y")
     assert "differ in capitals only" in dataset.notes[0]
@@ -133,7 +150,11 @@ MANY = range(30)
             "y",
             r"2 of 3 columns: 'a' \(1\), 'b' \(2\), in 2 of 2 rows. Fill",
         ),
-        ("a,y\n1,0\n2,\n", "y", r"missing values in 1 of 2 columns: 'y' \(1\)"),
+        (
+            "a,y\n1,0\n2,\n",
+            "y",
+            r"'y' of .* has no class in 1 of 2 rows, first in row 2",
+        ),
         ("a,b,y\n1,2,0\n2,low,1\n", "y", r"'b' \(row 2: 'low'\). Correct the values"),
         ("a,y\n0.5,0\n<0.1,1\n0.7,1\n", "y", r"'a' \(row 2: '<0.1'\)"),
         ("a;y\n0,5;0\nn.d.;1\n0,7;1\n", "y", r"'a' \(row 2: 'n.d.'\)"),

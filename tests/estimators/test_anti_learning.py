@@ -135,7 +135,9 @@ def test_one_vs_rest_compares_values_and_still_learns():
 @pytest.mark.parametrize("labels_only", [False, True])
 def test_every_method_says_it(method, labels_only):
     X, y, *_ = blobs([10, 10])
-    res = lo.leave_one_out(lo.SVC(C=1e-3), X, y, method=method, labels_only=labels_only)
+    res = lo.leave_one_out(
+        lo.SVC(C=1e-3), X, y, method=method, labels_only=labels_only
+    )
     assert res.anti_learning
 
 

@@ -74,7 +74,7 @@ def test_choice():
     assert "12.50 % +- 11.69 % (1 of 8 wrong, 2 ambiguous)" in text
     assert "Wrong by class: a 1 of 5, b 0 of 3" in text
     assert "Always 'a' would be wrong on 37.50 %" in text
-    assert "smallest of 4 errors, hence optimistic" in text
+    assert "Chosen among 4 cells by this very error, hence optimistic" in text
     assert "gamma" not in format_choice(
         make_report(with_gamma=False, best=(1000.0, 0.015625))
     )

@@ -69,7 +69,7 @@ def loo(
         frame = result.to_frame()
         n = len(frame)
         ids = np.arange(1, n + 1) if dataset.ids is None else dataset.ids
-        frame.insert(0, dataset.id_name or "row", ids)
+        frame.insert(0, dataset.id_name or "row", ids, allow_duplicates=True)
         write_atomically(output, frame.to_csv(index=False).encode())
     if as_json:
         found = {

@@ -51,7 +51,7 @@ def predict(
     with warnings_told(), clock.measure("predicting"):
         table = _predict(classifier, X)
     names = np.arange(1, len(table) + 1) if ids is None else ids
-    table.insert(0, id_column or "row", names)
+    table.insert(0, id_column or "row", names, allow_duplicates=True)
     if truth is not None:
         _compare(truth, table["prediction"].to_numpy(), card)
     if as_json:

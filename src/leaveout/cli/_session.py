@@ -14,7 +14,11 @@ from typing import Any
 
 import typer
 
-from leaveout.exceptions import LeaveoutError, PreprocessingWarning
+from leaveout.exceptions import (
+    LeaveoutError,
+    PreprocessingWarning,
+    SingletonClassWarning,
+)
 from leaveout.report import format_seconds
 
 # What a user's own data and parameters can raise; anything else is a bug of ours.
@@ -70,7 +74,8 @@ def command_line() -> str:
 def warnings_told() -> Iterator[list[str]]:
     """Write each warning once, as its message, to stderr; collect them in a list.
 
-    That preprocessing is fitted once on all rows stands in every report.
+    Two are left out: the notes on the data tell of classes with one sample, and every
+    report that the preparation is fitted once on all rows.
     """
     found: list[str] = []
 
@@ -83,6 +88,7 @@ def warnings_told() -> Iterator[list[str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", PreprocessingWarning)
+        warnings.simplefilter("ignore", SingletonClassWarning)
         warnings.showwarning = show
         yield found
 

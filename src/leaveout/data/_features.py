@@ -22,6 +22,7 @@ N_CATEGORIES = 20
 
 # Digits with what people put around them: <0.5, 12 %, 1.234,5, 3 000, 12.03.2021
 _NUMBER_LIKE = r"[<>~≈=±]*\s*[+-]?[\d.,' ]*\d[\d.,' ]*(?:[eE][+-]?\d+)?\s*[%$€£]?"
+_WITH_UNIT = _NUMBER_LIKE + r"[\w°µ/%^-]{0,8}"
 _DATE_LIKE = r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/]\d{1,2}[-/]\d{2,4})(?:\D.*)?"
 _ID_NAME = re.compile(r"(?:^|[\W_])(?:id|index|idx|nr|no|number|row)$", re.IGNORECASE)
 
@@ -131,13 +132,19 @@ def _number_problem(name: str, words: Series) -> list[str]:
 
     if words.str.fullmatch(_DATE_LIKE).mean() > 0.5:
         return [f"'{name}' (dates such as {words.iloc[0]!r})"]
-    if words.str.fullmatch(_NUMBER_LIKE).mean() < 0.5:
+    pattern = _WITH_UNIT if words.nunique() > _many(words) else _NUMBER_LIKE
+    if words.str.fullmatch(pattern).mean() < 0.5:
         return []
     bad = pd.to_numeric(words, errors="coerce").isna().to_numpy()
     if not bad.any():  # numbers kept as text, as Parquet files may
         return [f"'{name}' (numbers stored as text)"]
     row = int(np.argmax(bad))
     return [f"'{name}' (row {row + 1}: {words.iloc[row]!r})"]
+
+
+def _many(words: Series) -> float:
+    """How many categories are too many to be meant as such."""
+    return max(N_CATEGORIES, len(words) / 3)
 
 
 def _all_differ(words: Series) -> bool:
@@ -159,9 +166,7 @@ def _text_notes(
     if kept:
         counts = [f"'{name}' ({words[name].nunique()} categories)" for name in kept]
         notes.append(f"Text, one-hot encoded: {list_items(counts)}.")
-    many = [
-        c for c in kept if words[c].nunique() > max(N_CATEGORIES, len(words[c]) / 3)
-    ]
+    many = [name for name in kept if words[name].nunique() > _many(words[name])]
     if many:
         notes.append(f"Very many categories: {list_names(many)}. Is it a name or id?")
     if unique:

@@ -96,6 +96,7 @@ def read_dataset(
     _check_roles(target, id_column, group_column, drop, categorical)
     frame, counters = _drop_row_numbers(frame.drop(columns=list(drop)), special)
     no_id = frame if id_column is None else frame.drop(columns=id_column)
+    _check_classes_known(frame[target], target, path)
     check_not_missing(
         no_id,
         f"'{path}'",
@@ -197,6 +198,17 @@ def _drop_row_numbers(
     return frame.drop(columns=first), ["The first column has no name: left out."]
 
 
+def _check_classes_known(column: Series, target: str, path: Path) -> None:
+    """Refuse samples without a class."""
+    empty = column.isna().to_numpy()
+    if empty.any():
+        raise ValueError(
+            f"Column '{target}' of '{path}' has no class in {int(empty.sum())} of "
+            f"{len(empty)} rows, first in row {int(np.argmax(empty)) + 1}. Delete "
+            "these rows; leaveout predict finds their classes."
+        )
+
+
 def _classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
     """Return the classes as an array of text, whole numbers or booleans; and notes."""
     import pandas as pd
@@ -205,7 +217,7 @@ def _classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
     y = column.to_numpy()
     if is_text:
         y = column.astype(str).str.strip().to_numpy(dtype=str)
-    classes = np.unique(y)
+    classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
             f"Column '{target}' has one class only, '{classes[0]}' in all {len(y)} "
@@ -226,6 +238,11 @@ def _classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
     notes = []
     if is_text and len(plain) < len(classes):
         notes.append(f"Some classes differ in capitals only: {list_names(classes)}.")
+    if (counts == 1).any():
+        notes.append(
+            f"Classes with one sample: {list_names(classes[counts == 1])}. Left out, "
+            "it cannot be right. Merge or drop such a class."
+        )
     return y, notes
 
 

@@ -133,7 +133,10 @@ def _optimism(report: SelectReport) -> list[str]:
         ]
     if n_cells == 1:
         return []
-    return [f"It is the smallest of {n_cells} errors, hence optimistic (see --honest)"]
+    return [
+        f"Chosen among {n_cells} cells by this very error, hence optimistic "
+        "(see --honest)"
+    ]
 
 
 def _curve(report: SelectReport) -> list[str]:
