@@ -12,8 +12,14 @@ from sklearn.base import clone
 from leaveout.cli._prepared import Prepared
 from leaveout.cli._session import tell
 from leaveout.data import Dataset
-from leaveout.estimators import SVC, LooSearchCV, honest_loo, loo_curve
-from leaveout.loo import LooCurve
+from leaveout.estimators import (
+    SVC,
+    LooSearchCV,
+    honest_loo,
+    leave_pair_out_auc,
+    loo_curve,
+)
+from leaveout.loo import LooCurve, PairAUC
 from leaveout.report import format_seconds
 from leaveout.run import count_threads
 from leaveout.select import HonestLoo
@@ -22,6 +28,8 @@ from leaveout.select import HonestLoo
 N_PROBE = 100
 # Seconds grow with this power of the number of samples: 2.6 to 3.3 were measured.
 CURVE_GROWTH = 3.0
+# More pairs than these take longer than a grid; a page then has no ROC curve.
+MAX_PAIRS = 200_000
 
 
 def check_curve(dataset: Dataset) -> None:
@@ -50,6 +58,22 @@ def run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> LooCurve:
     spent = (perf_counter() - started) * (len(y) / len(rows)) ** CURVE_GROWTH
     tell(f"Error for every C from {low:g} to {high:g}: about {format_seconds(spent)}")
     return loo_curve(svc, X, y, C_min=low, C_max=high, n_jobs=n_jobs)
+
+
+def run_pairs(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> PairAUC | None:
+    """Leave out every pair of the chosen machine, if there are two classes, no groups.
+
+    Returns None where the pairs do not apply or are too many.
+    """
+    y = prepared.dataset.y
+    counts = np.unique(y, return_counts=True)[1]
+    if counts.size != 2 or prepared.dataset.groups is not None:
+        return None
+    if counts.prod() > MAX_PAIRS:
+        return None
+    return leave_pair_out_auc(
+        clone(search.best_estimator_), prepared.numbers, y, n_jobs=n_jobs
+    )
 
 
 def _probe_rows(y: np.ndarray) -> np.ndarray:

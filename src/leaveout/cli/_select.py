@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from leaveout.cli import _options as options
-from leaveout.cli._extras import check_curve, run_curve, run_honest
+from leaveout.cli._extras import check_curve, run_curve, run_honest, run_pairs
 from leaveout.cli._grid import complete_grid, parse_grid, search_grid
 from leaveout.cli._prepared import Prepared, load, prepare
 from leaveout.cli._session import (
@@ -22,7 +22,7 @@ from leaveout.cli._session import (
     warnings_told,
 )
 from leaveout.estimators import SVCCV, LooSearchCV, installed_versions, save_model
-from leaveout.report import SelectReport, describe_select, format_select
+from leaveout.report import SelectReport, describe_select, format_select, write_page
 
 
 @command
@@ -55,6 +55,15 @@ def select(
             metavar="MODEL.skops",
             callback=options.check_folder,
             help="Write the chosen model.",
+        ),
+    ] = None,
+    report_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="PAGE.html",
+            callback=options.check_folder,
+            help="Write a page with figures and all samples.",
         ),
     ] = None,
     checkpoint: Annotated[
@@ -108,6 +117,9 @@ def select(
         if curve:
             with clock.measure("curve"):
                 more["curve"] = run_curve(prepared, search, n_jobs)
+        if report_path is not None:
+            with clock.measure("pairs"):
+                more["pairs"] = run_pairs(prepared, search, n_jobs)
         if save is not None:
             with clock.measure("saving"):
                 _save(save, prepared, search)
@@ -126,10 +138,14 @@ def select(
         versions=installed_versions(),
         **more,
     )
+    if report_path is not None:
+        write_page(report, report_path)
     if as_json:
         print(json.dumps(describe_select(report), indent=2))
     else:
         print(format_select(report))
+        if report_path is not None:
+            print(f"Page written to {report_path}")
         if save is not None:
             print(f"Model written to {save}")
     if verbose:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from leaveout.data._table import read_bytes
 
@@ -75,6 +74,9 @@ def read_svmlight(
     >>> X.toarray(), y, names
     (array([[0.5, 0. , 2. ]]), array([1]), ['1', '2', '3'])
     """
+    # Here, not above: sklearn.datasets takes as long to import as the rest of leaveout.
+    from sklearn.datasets import load_svmlight_file
+
     try:
         # zero_based=True keeps the indices as they stand: column 0 may be empty.
         X, y = load_svmlight_file(BytesIO(read_bytes(Path(path))), zero_based=True)

@@ -86,7 +86,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     C_, gamma_ : float
-        The values chosen. gamma_ is None for a kernel without one.
+        The values chosen. ``gamma_`` is None for a kernel without one.
     loo_error_, loo_error_std_ : float
         Leave-one-out error of the chosen cell, and its standard error. The error is the
         smallest of many, hence optimistic.
@@ -106,7 +106,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         Sorted labels.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X has them and all are strings.
 
     See Also

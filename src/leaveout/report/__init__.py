@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Report: results as text, JSON and figures. Imports data to select, and run."""
+"""Report: results as text, JSON, figures and pages. Imports data to select, and run."""
 
 from leaveout.report._display_curve import LooCurveDisplay
 from leaveout.report._display_grid import LooGridDisplay
 from leaveout.report._display_margins import LooMarginDisplay
+from leaveout.report._html import render_page, write_page
 from leaveout.report._json import describe_dataset, describe_result, describe_select
 from leaveout.report._select_report import SelectReport
 from leaveout.report._text import (
@@ -29,4 +30,6 @@ __all__ = [
     "format_model",
     "format_seconds",
     "format_select",
+    "render_page",
+    "write_page",
 ]

@@ -275,6 +275,8 @@ class LooMarginDisplay:
                 xytext=(column, height),
                 fontsize="small",
                 va="center",
+                zorder=5,
+                bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.0},
                 arrowprops={
                     "arrowstyle": "-",
                     "color": GREY,

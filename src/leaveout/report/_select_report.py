@@ -12,7 +12,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.data import Dataset
-from leaveout.loo import LooCurve, LooResult
+from leaveout.loo import LooCurve, LooResult, PairAUC
 from leaveout.select import HonestLoo
 
 
@@ -44,6 +44,8 @@ class SelectReport:
         Nested leave-one-out.
     curve : LooCurve, optional
         The error for every C, at the other parameters of the chosen cell.
+    pairs : PairAUC, optional
+        Leave-pair-out, for two classes.
     warnings : tuple of str
         What the run warned of.
     seconds : mapping of str to float
@@ -64,6 +66,7 @@ class SelectReport:
     result: LooResult
     honest: HonestLoo | None = None
     curve: LooCurve | None = None
+    pairs: PairAUC | None = None
     warnings: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     command: str = ""
