@@ -129,7 +129,7 @@ def leave_one_out(
             svc, task, method, groups, balanced, n_jobs, labels_only=labels_only
         )
         name, codes = plan.name, plan.groups
-        with blas_threads(plan.n_threads):
+        with blas_threads(1):
             machines = plan.leave_out_all(task)
     weights = None
     if score_sample_weight is not None:

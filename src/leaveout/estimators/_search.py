@@ -159,7 +159,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
     >>> grid = {"C": [0.1, 1, 10], "gamma": [0.01, 0.1, 1]}
     >>> search = lo.LooSearchCV(SVC(), grid).fit(X, y)
     >>> search.best_params_, round(search.best_score_, 4)
-    ({'C': 10, 'gamma': 0.1}, 0.98)
+    ({'C': 1, 'gamma': 0.1}, 0.9733)
     >>> search.predict(X[:2])
     array([0, 0])
     """
@@ -219,7 +219,9 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         )
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, **params: Any
+    ) -> LooSearchCV:
         """Leave every sample out for all candidates, and take the best.
 
         Parameters
@@ -242,39 +244,21 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             This search.
         """
         self._check_parameters()
+        self._forget()
         scoring = make_scoring(self.estimator, self.scoring, self.error_score)
         if scoring.multimetric:
             self._check_decides(scoring.scorers)
         X, y = indexable(X, y)
         labels = check_labels(y, count_rows(X))
         candidates = list(ParameterGrid(self.param_grid))
-        models = [unwrap(set_candidate(self.estimator, c)) for c in candidates]
-        metadata = self._metadata(params, models[0], scoring)
-        run = CellRun(
-            self.estimator,
-            X,
-            y,
-            metadata.sample_weight,
-            groups,
-            self.method,
-            self.preprocessing,
-            self.balanced,
-            catch=not self._raises,
-        )
-        results = run_cells(
-            split_cells(
-                candidates,
-                [f"{model.prefix}C" for model in models],
-                [model.svc.C for model in models],
-            ),
-            run,
-            labels,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            checkpoint=self.checkpoint,
-        )
-        report_failures(results, self.error_score)
-        results = _with_score_weights(results, scoring)
+        if not candidates:
+            raise ValueError("param_grid is empty. Give one dict or more.")
+        estimators = [set_candidate(self.estimator, own) for own in candidates]
+        models = [unwrap(estimator) for estimator in estimators]
+        metadata = self._metadata(params, estimators[0], models[0], scoring)
+        weights = metadata.sample_weight
+        results = self._leave_out(candidates, models, X, y, labels, weights, groups)
+        results = _with_score_weights(results, scoring, len(labels))
         self.n_splits_ = len(labels if groups is None else np.unique(groups))
         self.scorer_ = scoring.face
         self.cv_results_, names = tabulate(
@@ -392,8 +376,53 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             f"{self.refit!r}."
         )
 
+    def _forget(self) -> None:
+        """Drop what only some fits set."""
+        for name in ("index", "params", "score", "loo_result", "estimator"):
+            self.__dict__.pop(f"best_{name}_", None)
+        self.__dict__.pop("feature_names_in_", None)
+
+    def _leave_out(
+        self,
+        candidates: list[dict[str, Any]],
+        models: list[Model],
+        X: Any,
+        y: Any,
+        labels: NDArray[Any],
+        sample_weight: Any,
+        groups: Any,
+    ) -> list[LooResult | Failure]:
+        """Leave one out for all candidates, cell by cell."""
+        cells = split_cells(
+            candidates,
+            [f"{model.prefix}C" for model in models],
+            [model.svc.C for model in models],
+        )
+        run = CellRun(
+            self.estimator,
+            X,
+            y,
+            sample_weight,
+            groups,
+            self.method,
+            self.preprocessing,
+            self.balanced,
+            catch=not self._raises,
+        )
+        results = run_cells(
+            cells,
+            run,
+            labels,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            stacklevel=4,
+        )
+        report_failures(results, self.error_score, stacklevel=4)
+        return results
+
     def _metadata(
-        self, params: dict[str, Any], model: Model, scoring: Scoring
+        self, params: dict[str, Any], candidate: Any, model: Model, scoring: Scoring
     ) -> Metadata:
         """Divide what fit was given among the SVC and the scorers."""
         if not _routing_enabled():
@@ -403,7 +432,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             return metadata
         routed = process_routing(self, "fit", **params)
         scoring.route(routed.scorer.score)
-        return route_metadata(self.estimator, routed.estimator.fit, model)
+        return route_metadata(candidate, routed.estimator.fit, model)
 
     def _choose(
         self,
@@ -462,13 +491,13 @@ def _routing_enabled() -> bool:
 
 
 def _with_score_weights(
-    results: list[LooResult | Failure], scoring: Scoring
+    results: list[LooResult | Failure], scoring: Scoring, n_samples: int
 ) -> list[LooResult | Failure]:
     """Let the errors of the results count weights as the scores do."""
     weights = scoring.params.get("score", {}).get("sample_weight")
     if weights is None:
         return results
-    weights = check_sample_weight(weights, len(weights))
+    weights = check_sample_weight(weights, n_samples)
     return [
         result if isinstance(result, Failure) else replace(result, weights=weights)
         for result in results

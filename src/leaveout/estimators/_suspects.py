@@ -100,7 +100,7 @@ def suspects(
     n = task.labels.size
     k = n if top is None else min(check_count("top", top), n)
     plan, definite = make_plan(svc, task, "auto", None, "frozen", n_jobs)
-    with blas_threads(plan.n_threads):
+    with blas_threads(1):
         machines = plan.leave_out_all(task)
         seconds = perf_counter() - started
         result = summarise(model, svc, task, machines, plan.name, definite, seconds)
