@@ -119,7 +119,7 @@ def test_three_classes(sizes, weights):
 
 
 def test_one_vs_rest_compares_values_and_still_learns():
-    """Each machine says no to everybody, but the least of the noes is right."""
+    """Each machine says no to everybody, but the weakest no is right."""
     X, y, *_ = blobs([15, 15, 15])
     estimator = OneVsRestClassifier(lo.SVC(C=1e-3, gamma=0.1))
     res = lo.leave_one_out(estimator, X, y)
@@ -135,9 +135,7 @@ def test_one_vs_rest_compares_values_and_still_learns():
 @pytest.mark.parametrize("labels_only", [False, True])
 def test_every_method_says_it(method, labels_only):
     X, y, *_ = blobs([10, 10])
-    res = lo.leave_one_out(
-        lo.SVC(C=1e-3), X, y, method=method, labels_only=labels_only
-    )
+    res = lo.leave_one_out(lo.SVC(C=1e-3), X, y, method=method, labels_only=labels_only)
     assert res.anti_learning
 
 
@@ -177,8 +175,8 @@ def test_rows_without_weight_do_not_count():
     assert res.wrong[weights > 0].all()
 
 
-def test_labels_permuted_in_units_of_C():
-    """It depends on C alone whether the boxes bind; on the data whether labels tip."""
+def test_small_boxes_tip_and_large_ones_do_not():
+    """The grid of Wang & Yang (2022): everything below some C, nothing above."""
     X, y = make_mixture(100, random_state=0)
     path = lo.loo_path(lo.SVC(gamma=0.01), X, y, Cs=np.logspace(-6, 2, 17))
     flags = [res.anti_learning for res in path.results]
