@@ -87,6 +87,15 @@ def test_objects_that_need_pickle_are_refused(path):
         assert len(checkpoint) == 0
 
 
+def test_a_full_disk_is_told(path):
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(0, {"x": np.zeros(2)}, {})
+        checkpoint._database.execute("PRAGMA max_page_count = 4")
+        with pytest.raises(CheckpointError, match=r"disk is full\. 1 cells are in"):
+            checkpoint.put(1, {"x": np.zeros(100_000)}, {})
+        assert len(checkpoint) == 1
+
+
 def delete_and_stop(checkpoint):
     with checkpoint._transaction():
         checkpoint._database.execute("DELETE FROM cells")

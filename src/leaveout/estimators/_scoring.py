@@ -43,6 +43,8 @@ class Scoring:
         Score where a scorer fails.
     params : dict of str to dict, default={}
         Metadata for each scorer, one entry per row.
+    warned : bool, default=False
+        Whether it is said already that pooled decision values are a poor ranking.
     """
 
     scorers: dict[str, Callable[..., Any]]
@@ -51,6 +53,7 @@ class Scoring:
     is_accuracy: bool
     error_score: Any = "raise"
     params: dict[str, dict[str, Any]] = field(default_factory=dict)
+    warned: bool = False
 
     @property
     def face(self) -> Any:
@@ -87,8 +90,9 @@ class Scoring:
             return {"score": 1.0 - result.error}, {"score": result.standard_error}
         pooled = PooledClassifier(result)
         scores = self._call(pooled, X, y, self.error_score)
-        if "decision_function" in pooled.asked:
+        if "decision_function" in pooled.asked and not self.warned:
             _warn_pooled(self.scorers)
+            self.warned = True
         return scores, self._standard_errors(pooled, scores, X, y)
 
     def _call(
@@ -115,7 +119,7 @@ class Scoring:
                     f"scoring: {name} failed with {type(error).__name__}: {error} The "
                     f"score is set to {error_score}.",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
                 value = error_score
             scores.update(value if isinstance(value, dict) else {name: value})
@@ -201,5 +205,5 @@ def _warn_pooled(scorers: Mapping[str, Any]) -> None:
         "each other is biased (pooled AUC is too low, on noise far below one half). "
         "leave_pair_out_auc gives the AUC without this bias.",
         PooledScoreWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

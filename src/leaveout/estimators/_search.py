@@ -248,6 +248,8 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         X, y = indexable(X, y)
         labels = check_labels(y, count_rows(X))
         candidates = list(ParameterGrid(self.param_grid))
+        if not candidates:
+            raise ValueError("param_grid is empty. Give one dict or more.")
         models = [unwrap(set_candidate(self.estimator, c)) for c in candidates]
         metadata = self._metadata(params, models[0], scoring)
         run = CellRun(
@@ -274,7 +276,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             checkpoint=self.checkpoint,
         )
         report_failures(results, self.error_score)
-        results = _with_score_weights(results, scoring)
+        results = _with_score_weights(results, scoring, len(labels))
         self.n_splits_ = len(labels if groups is None else np.unique(groups))
         self.scorer_ = scoring.face
         self.cv_results_, names = tabulate(
@@ -462,13 +464,13 @@ def _routing_enabled() -> bool:
 
 
 def _with_score_weights(
-    results: list[LooResult | Failure], scoring: Scoring
+    results: list[LooResult | Failure], scoring: Scoring, n_samples: int
 ) -> list[LooResult | Failure]:
     """Let the errors of the results count weights as the scores do."""
     weights = scoring.params.get("score", {}).get("sample_weight")
     if weights is None:
         return results
-    weights = check_sample_weight(weights, len(weights))
+    weights = check_sample_weight(weights, n_samples)
     return [
         result if isinstance(result, Failure) else replace(result, weights=weights)
         for result in results

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -55,26 +55,27 @@ def run_cells(
     if len(cells) == 1:
         run, n_workers = replace(run, n_threads=n_workers), 1
     found: dict[int, CellOutcome] = {}
-    with _open(checkpoint, cells, run) as kept, interruption_told(kept, len(cells)):
+    with _open(checkpoint, cells, run) as kept:
         for number in range(len(cells)):
             stored = None if kept is None else kept.get(number)
             if stored is not None:
                 found[number] = unpack_outcome(number, stored, labels)
-        tasks = [(k, cell, run) for k, cell in enumerate(cells) if k not in found]
         if verbose and found:
             sys.stderr.write(
                 f"Resumed: {len(found)} of {len(cells)} cells are there.\n"
             )
-        outcomes = map_parallel(
-            leave_cell_out,
-            tasks,
-            n_jobs=min(n_workers, max(1, len(tasks))),
-            ordered=False,
-        )
-        for outcome in _tell(outcomes, len(tasks), cells, verbose):
-            if kept is not None and not outcome.failed:
-                kept.put(outcome.number, *outcome.pack())
-            found[outcome.number] = outcome
+        tasks = [(k, cell, run) for k, cell in enumerate(cells) if k not in found]
+        n_workers = min(n_workers, max(1, len(tasks)))
+        with (
+            closing(
+                map_parallel(leave_cell_out, tasks, n_jobs=n_workers, ordered=False)
+            ) as outcomes,
+            interruption_told(kept, len(cells)),
+        ):
+            for outcome in _tell(outcomes, len(tasks), cells, verbose):
+                if kept is not None and not outcome.failed:
+                    kept.put(outcome.number, *outcome.pack())
+                found[outcome.number] = outcome
     _repeat_warnings(found.values())
     results: dict[int, LooResult | Failure] = {}
     for number, cell in enumerate(cells):
@@ -83,7 +84,7 @@ def run_cells(
 
 
 def report_failures(
-    results: Sequence[LooResult | Failure], error_score: Any, stacklevel: int = 4
+    results: Sequence[LooResult | Failure], error_score: Any, stacklevel: int = 3
 ) -> None:
     """Warn of candidates that failed; raise if all did."""
     failures = [result for result in results if isinstance(result, Failure)]
@@ -166,7 +167,8 @@ def _tell(
 ) -> Iterator[CellOutcome]:
     """Pass the outcomes on, with one line of progress, or one line for each."""
     if verbose < 2:
-        yield from show_progress(outcomes, total, "Cells", verbose=verbose > 0)
+        shown = verbose > 0 and total > 0
+        yield from show_progress(outcomes, total, "Cells", verbose=shown)
         return
     for done, outcome in enumerate(outcomes, start=1):
         known = [r for r in outcome.results if isinstance(r, LooResult)]

@@ -87,8 +87,16 @@ class Checkpoint:
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
         row = (number, buffer.getvalue(), json.dumps(facts))
-        with self._transaction():
-            self._database.execute("INSERT OR REPLACE INTO cells VALUES (?, ?, ?)", row)
+        try:
+            with self._transaction():
+                self._database.execute(
+                    "INSERT OR REPLACE INTO cells VALUES (?, ?, ?)", row
+                )
+        except sqlite3.Error as error:  # no space left, a file system gone …
+            raise CheckpointError(
+                f"checkpoint={str(self.path)!r}: a finished cell cannot be kept: "
+                f"{error}. {len(self)} cells are in the file."
+            ) from error
 
     def get(self, number: int) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """Return the arrays and facts of a cell, None if it is not there."""

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -15,7 +16,7 @@ def map_parallel(
     *,
     n_jobs: int = 1,
     ordered: bool = True,
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Yield ``function(*task)`` for each task, as soon as it is there.
 
     Parameters
@@ -30,6 +31,10 @@ def map_parallel(
     ordered : bool, default=True
         Whether each waits for those before it, or comes when it is finished.
 
+    Notes
+    -----
+    Close the generator to stop before the end: what is under way is then cancelled.
+
     Examples
     --------
     >>> from leaveout.run import map_parallel
@@ -38,4 +43,12 @@ def map_parallel(
     """
     return_as = "generator" if ordered else "generator_unordered"
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as)
-    return parallel(delayed(function)(*task) for task in tasks)
+    results = parallel(delayed(function)(*task) for task in tasks)
+    try:
+        for result in results:  # noqa: UP028, "yield from" would close it first
+            yield result
+    finally:
+        # joblib warns of what was computed and not used, which is no news.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()
