@@ -130,7 +130,7 @@ def leave_one_out(
             svc, task, method, groups, balanced, n_jobs, labels_only=labels_only
         )
         name, codes = plan.name, plan.groups
-        with blas_threads(plan.n_threads):
+        with blas_threads(1):
             machines = []
             for part, i, j in task.machines:
                 problem = plan.problem(part, i, j)

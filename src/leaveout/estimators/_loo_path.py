@@ -74,7 +74,7 @@ def loo_path(
     factors = penalties[order] / float(svc.C)
     machines: list[list[MachineLoo]] = [[] for _ in penalties]
     seconds = np.zeros(penalties.size)
-    with blas_threads(plan.n_threads):
+    with blas_threads(1):
         for part, i, j in task.machines:
             started = perf_counter()
             steps = solve_path(plan.problem(part, i, j), factors)

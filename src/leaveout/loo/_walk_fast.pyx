@@ -50,6 +50,19 @@ cdef extern from *:
         return (int)hits;
     }
 
+    /* How many of BLOCK quantities x - move c end the range of the bias earlier. */
+    WIDEST static int count_tighter(
+        const double *x, const double *c, double move, const double *low,
+        const double *high, double most, double least)
+    {
+        long hits = 0;
+        for (int i = 0; i < BLOCK; i++) {
+            double at = move != 0.0 ? x[i] - move * c[i] : x[i];
+            hits += (low[i] - at > most) + (high[i] - at < least);
+        }
+        return (int)hits;
+    }
+
     /* How many quantities are outside their range by more than a tolerance. */
     WIDEST static long count_outside(
         long n, const double *x, const double *low, const double *high, double tol)
@@ -62,6 +75,8 @@ cdef extern from *:
     """
     int count_hits(const double*, const double*, const double*, const double*,
                    double, double) noexcept nogil
+    int count_tighter(const double*, const double*, double, const double*,
+                      const double*, double, double) noexcept nogil
     long count_outside(long, const double*, const double*, const double*,
                        double) noexcept nogil
     enum:
@@ -414,25 +429,19 @@ cdef int restore_bias(Walk* w) noexcept nogil:
     What fades must be made up by the others, so the bias jumps against its sign. If
     nothing fades in sum, b is an interval instead: see meet.
     """
-    cdef Py_ssize_t i, k, j = -1
-    cdef double sign, room, least = FAR, fading = 0.0
+    cdef Py_ssize_t i, k, i_low, i_high
+    cdef double low, high, move, fading = 0.0
     for k in range(w.n_left):
         fading += w.share[k]
     if fabs(fading) <= 1e-12:
         return meet(w)
-    sign = -1.0 if fading > 0.0 else 1.0
-    for i in range(w.n):
-        room = room_ahead(w, i, sign)
-        if room < least:
-            least = room
-            j = i
-    if j < 0 or least > 0.5 * FAR:
+    bias_ends(w, w.t, &low, &high, &i_low, &i_high)
+    if (i_low if fading > 0.0 else i_high) < 0:
         return STUCK
-    if least < 0.0:
-        least = 0.0
+    move = min(low, 0.0) if fading > 0.0 else max(high, 0.0)
     for i in range(w.n):
-        w.x[i] += sign * least
-    start_from(w, j)
+        w.x[i] += move
+    start_from(w, i_low if fading > 0.0 else i_high)
     return aim(w)
 
 
@@ -447,19 +456,24 @@ cdef void bias_ends(
     Walk* w, double t, double* low, double* high, Py_ssize_t* i_low, Py_ssize_t* i_high,
 ) noexcept nogil:
     """How far b may go down and up if all x move on to t, nobody being on the margin."""
-    cdef Py_ssize_t i
-    cdef double x
-    low[0] = -FAR
-    high[0] = FAR
+    cdef Py_ssize_t k, block, i
+    cdef double x, move = w.t - t
+    low[0] = -0.5 * FAR
+    high[0] = 0.5 * FAR
     i_low[0] = i_high[0] = -1
-    for i in range(w.n):
-        x = w.x[i] - (w.t - t) * w.c[i]
-        if w.low[i] > -0.5 * FAR and w.low[i] - x > low[0]:
-            low[0] = w.low[i] - x
-            i_low[0] = i
-        if w.high[i] < 0.5 * FAR and w.high[i] - x < high[0]:
-            high[0] = w.high[i] - x
-            i_high[0] = i
+    for k in range(w.padded // BLOCK):
+        block = k * BLOCK
+        if not count_tighter(w.x + block, w.c + block, move, w.low + block,
+                             w.high + block, low[0], high[0]):
+            continue
+        for i in range(block, block + BLOCK):
+            x = w.x[i] - move * w.c[i] if move != 0.0 else w.x[i]
+            if w.low[i] - x > low[0]:
+                low[0] = w.low[i] - x
+                i_low[0] = i
+            if w.high[i] - x < high[0]:
+                high[0] = w.high[i] - x
+                i_high[0] = i
 
 
 cdef int meet(Walk* w) noexcept nogil:
@@ -493,7 +507,7 @@ cdef int meet(Walk* w) noexcept nogil:
             t = w.t
             bias_ends(w, t, &low, &high, &i, &j)
             break
-    mid = 0.5 * (low + high) if low > -0.5 * FAR and high < 0.5 * FAR else 0.0
+    mid = 0.5 * (low + high) if i >= 0 and j >= 0 else 0.0
     for k in range(w.n):
         w.x[k] += mid - (w.t - t) * w.c[k]
     w.t = t
@@ -585,6 +599,22 @@ cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
 
     A point on the margin within 1e-9 of a bound of its box counts as being on it.
     """
+    cdef Py_ssize_t i_low, i_high
+    if w.m == 0:
+        bias_ends(w, w.t, down, up, &i_low, &i_high)
+        if i_low < 0:
+            down[0] = -INFINITY
+        if i_high < 0:
+            up[0] = INFINITY
+    else:
+        bias_range_with_margin(w, down, up)
+    if down[0] > up[0]:
+        # Rounding only: check_end bounds how far they can cross.
+        down[0] = up[0] = 0.5 * (down[0] + up[0])
+
+
+cdef void bias_range_with_margin(Walk* w, double* down, double* up) noexcept nogil:
+    """The same where points on the margin have all reached a bound of their box."""
     cdef Py_ssize_t i
     cdef double distance, alpha
     cdef bint can_rise, can_fall
@@ -601,9 +631,6 @@ cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
             down[0] = max(down[0], distance)
         if can_fall if w.y[i] > 0 else can_rise:
             up[0] = min(up[0], distance)
-    if down[0] > up[0]:
-        # Rounding only: check_end bounds how far they can cross.
-        down[0] = up[0] = 0.5 * (down[0] + up[0])
 
 
 cdef int check_end(Walk* w, Start* full, Py_ssize_t anchor, double* values) noexcept nogil:
