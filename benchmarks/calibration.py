@@ -12,9 +12,9 @@ classes). ``prior`` is the log-loss of the class shares of the training half.
 
 The sets are bundled with scikit-learn or made here; with --data, five more are read
 from ``ida_*.npz`` files with arrays X and y. The noise sets have labels that have
-nothing to do with X: no probability can beat the class shares there. ``worse`` counts splits
-with a log-loss above that of the shares by more than a tenth, ``falls`` splits where the
-probability falls with the decision value (two classes).
+nothing to do with X: no probability can beat the class shares there. ``worse`` counts
+splits with a log-loss above that of the shares by more than a tenth, ``falls`` splits
+where the probability falls with the decision value (two classes).
 """
 
 from __future__ import annotations
