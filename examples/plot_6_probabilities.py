@@ -9,12 +9,15 @@ fitted to values of samples the machine was not trained on.
 # %%
 # One line tunes, fits and calibrates.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.calibration import calibration_curve
 
 import leaveout as lo
 from leaveout.data import make_mixture, make_mixture_centers
+from leaveout.select import fit_sigmoid
 
 centers = make_mixture_centers(10, random_state=0)
 X, y = make_mixture(200, centers=centers, random_state=1)
@@ -24,10 +27,8 @@ print(f"leave-one-out error {clf.loo_error_:.3f} ± {clf.loo_error_std_:.3f}")
 
 # %%
 # On 20,000 new samples: of those with probability 0.8, are 80 % of class 1? The same
-# sigmoid fitted to the values of the training samples themselves is overconfident, since
-# the machine has seen them.
-
-from leaveout.select import fit_sigmoid
+# sigmoid fitted to the values of the training samples themselves is overconfident: the
+# machine has seen them.
 
 X_new, y_new = make_mixture(20_000, centers=centers, random_state=2)
 naive = fit_sigmoid(clf.decision_function(X), y == 1)
@@ -41,7 +42,9 @@ ax.plot([0, 1], [0, 1], color="#595959", linewidth=1)
 for label, (p, color, marker) in curves.items():
     share, mean = calibration_curve(y_new, p, n_bins=10)
     brier = np.mean((p - y_new) ** 2)
-    ax.plot(mean, share, color=color, marker=marker, label=f"{label}, Brier {brier:.3f}")
+    ax.plot(
+        mean, share, color=color, marker=marker, label=f"{label}, Brier {brier:.3f}"
+    )
 ax.set(
     xlim=(0, 1),
     ylim=(0, 1),
@@ -52,10 +55,8 @@ ax.legend(frameon=False, loc="upper left")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# Where there is nothing to learn, left-out values order the classes the wrong way round.
-# The probabilities are then the shares of the classes, and a warning says so.
-
-import warnings
+# Where there is nothing to learn, left-out values order the classes the wrong way
+# round. The probabilities are then the shares of the classes, and a warning says so.
 
 rng = np.random.default_rng(0)
 noise, labels = rng.standard_normal((60, 5)), np.arange(60) % 3 == 0
