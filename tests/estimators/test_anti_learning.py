@@ -215,3 +215,16 @@ def test_result_says_it_in_words():
     assert str(tiny).endswith(tiny.anti_learning_note)
     assert fine.anti_learning_note == ""
     assert "nti-learning" not in str(fine)
+
+
+def test_path_takes_such_a_C_last():  # noqa: N802
+    """With a rare class nothing beats the constant answer; it is passed over."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % 5 == 0
+    path = lo.loo_path(lo.SVC(gamma=1.0), X, y, Cs=[1e-4, 1e-3, 10.0])
+    np.testing.assert_array_equal(path.anti_learning, [True, True, False])
+    assert path.errors[0] <= path.errors[2]
+    assert path.best_C == 10.0
+    assert [line.endswith("anti-learning") for line in str(path).splitlines()] == [
+        False, True, True, False,
+    ]  # fmt: skip
