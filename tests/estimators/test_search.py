@@ -25,7 +25,13 @@ from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.metrics import f1_score, get_scorer, make_scorer, matthews_corrcoef
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, LeaveOneOut
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    cross_validate,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, scale
@@ -71,12 +77,11 @@ def test_the_same_code_gives_what_the_slow_search_gives(name):
     slow = GridSearchCV(clone(TIGHT), GRID, cv=LeaveOneOut()).fit(X, y)
     fast = LooSearchCV(clone(TIGHT), GRID).fit(X, y)
     assert fast.cv_results_["n_ambiguous"].sum() == 0
-    assert fast.cv_results_["mean_test_score"] == pytest.approx(
-        slow.cv_results_["mean_test_score"], abs=1e-12
-    )
+    scores = fast.cv_results_["mean_test_score"]
+    assert (scores == slow.cv_results_["mean_test_score"]).all()
     assert fast.best_params_ == slow.best_params_
     assert fast.best_index_ == slow.best_index_
-    assert fast.best_score_ == pytest.approx(slow.best_score_, abs=1e-12)
+    assert fast.best_score_ == slow.best_score_
     assert fast.n_splits_ == slow.n_splits_
     for key in ("rank_test_score", "params"):
         assert list(fast.cv_results_[key]) == list(slow.cv_results_[key])
@@ -90,7 +95,7 @@ def test_the_keys_are_those_of_the_slow_search_without_splits(data):
     slow = GridSearchCV(TIGHT, GRID, cv=2).fit(*data)
     fast = LooSearchCV(TIGHT, GRID).fit(*data)
     wanted = {key for key in slow.cv_results_ if not key.startswith("split")}
-    assert set(fast.cv_results_) == wanted | {"n_ambiguous"}
+    assert set(fast.cv_results_) == wanted | {"n_ambiguous", "anti_learning"}
     assert len(pd.DataFrame(fast.cv_results_)) == 6
     for key in wanted:
         if key.startswith("param_"):
@@ -267,6 +272,12 @@ def test_probabilities_are_not_to_be_had(data, scoring):
         LooSearchCV(SVC(), GRID, scoring=scoring, refit=False).fit(*data)
 
 
+def test_another_error_of_a_scorer_is_not_taken_for_missing_probabilities():
+    X, y = DATA["iris"]()  # "roc_auc" is for two classes
+    with pytest.raises(ValueError, match="multi_class must be in"):
+        LooSearchCV(SVC(), GRID, scoring="roc_auc", error_score="raise").fit(X, y)
+
+
 def test_a_scorer_may_not_choose_rows(data):
     def first_half(estimator, X, y):
         return np.mean(estimator.predict(X[:25]) == y[:25])
@@ -286,6 +297,11 @@ def test_a_scorer_that_fails_now_and_then(data):
         search = LooSearchCV(SVC(), GRID, scoring=moody, error_score=0.1).fit(*data)
     plain = LooSearchCV(SVC(), GRID).fit(*data).cv_results_["mean_test_score"]
     assert (search.cv_results_["mean_test_score"] == 0.1).sum() == (plain < 0.8).sum()
+    several = LooSearchCV(SVC(), GRID, scoring=lambda *a: {"a": moody(*a), "b": 1.0})
+    with pytest.warns(UserWarning, match="set to nan"):
+        several.set_params(refit="b").fit(*data)
+    failed = np.isnan(several.cv_results_["mean_test_a"])
+    assert (failed == (plain < 0.8)).all()
     with pytest.raises(RuntimeError, match="too bad"):
         LooSearchCV(SVC(), GRID, scoring=moody, error_score="raise").fit(*data)
 
@@ -480,6 +496,7 @@ def test_processes_threads_and_one_give_the_same(data):
         ).all()
 
 
+@pytest.mark.filterwarnings("ignore::leaveout.AntiLearningWarning")  # noise
 def test_large_data_reach_other_processes_read_only(rng):
     X = rng.normal(size=(60, 2500))  # beyond 1 MB joblib maps the file
     y = rng.integers(0, 2, 60)
@@ -606,6 +623,25 @@ def test_ctrl_c_leaves_a_line_and_the_cells(tmp_path, n_jobs):
     line = f"Interrupted: 3 of 8 cells are kept in {path}; run again to go on."
     assert err.splitlines()[0] == line
     assert err.splitlines()[-1] == "KeyboardInterrupt"
+
+
+def test_a_second_fit_forgets_the_first(data):
+    search = LooSearchCV(SVC(), GRID).fit(*data)
+    search.set_params(refit=False, scoring=["f1", "accuracy"]).fit(*data)
+    assert not hasattr(search, "best_estimator_")
+    assert not hasattr(search, "best_params_")
+
+
+@pytest.mark.usefixtures("routing")
+def test_groups_are_the_search_s_own_metadata(data):
+    X, y = data
+    groups = np.arange(50) // 5
+    search = (
+        LooSearchCV(SVC(), GRID).set_fit_request(groups=True).fit(X, y, groups=groups)
+    )
+    assert search.n_splits_ == 10
+    outer = cross_validate(search, X, y, params={"groups": groups}, cv=GroupKFold(2))
+    assert np.isfinite(outer["test_score"]).all()
 
 
 def test_the_user_s_objects_are_not_changed(data):

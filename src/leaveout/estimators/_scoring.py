@@ -87,7 +87,8 @@ class Scoring:
     ) -> tuple[dict[str, float], dict[str, float]]:
         """Return the scores of pooled predictions, and their standard errors."""
         if self.is_accuracy:
-            return {"score": 1.0 - result.error}, {"score": result.standard_error}
+            accuracy = float(np.average(~result.wrong, weights=result.weights))
+            return {"score": accuracy}, {"score": result.standard_error}
         pooled = PooledClassifier(result)
         scores = self._call(pooled, X, y, self.error_score)
         if "decision_function" in pooled.asked and not self.warned:
@@ -111,7 +112,8 @@ class Scoring:
             try:
                 value = scorer(pooled, X, y, **params)
             except Exception as error:
-                if pooled.asked.intersection(PROBABILITIES):
+                missing = isinstance(error, AttributeError)
+                if missing and pooled.asked.intersection(PROBABILITIES):
                     raise _no_probabilities(name, self.multimetric) from error
                 if error_score == "raise":
                     raise

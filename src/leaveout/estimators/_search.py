@@ -44,10 +44,10 @@ from leaveout.estimators._search_run import (
     report_failures,
     run_cells,
 )
-from leaveout.estimators._search_table import tabulate
+from leaveout.estimators._search_table import tabulate, to_avoid
 from leaveout.estimators._unwrap import Model, unwrap
 from leaveout.loo import LooResult
-from leaveout.select import split_cells, take_best
+from leaveout.select import rank_candidates, split_cells, take_best
 
 
 def _refitted_has(name: str) -> Any:
@@ -116,7 +116,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``std_fit_time`` is NaN), and ``n_ambiguous``: samples whose label depends on
         which of several optimal intercepts is taken. ``anti_learning``: whether C is so
         small that the balance of the classes decides (``LooResult.anti_learning``);
-        such candidates rank behind all others. With several scores,
+        such a candidate is taken only if there is no other. With several scores,
         ``mean_test_<name>`` and so on.
     best_index_ : int
         The best candidate. Of equal scores, the smaller C wins, then the smaller gamma,
@@ -219,7 +219,9 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         )
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Any:
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, **params: Any
+    ) -> LooSearchCV:
         """Leave every sample out for all candidates, and take the best.
 
         Parameters
@@ -242,6 +244,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             This search.
         """
         self._check_parameters()
+        self._forget()
         scoring = make_scoring(self.estimator, self.scoring, self.error_score)
         if scoring.multimetric:
             self._check_decides(scoring.scorers)
@@ -250,32 +253,11 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         candidates = list(ParameterGrid(self.param_grid))
         if not candidates:
             raise ValueError("param_grid is empty. Give one dict or more.")
-        models = [unwrap(set_candidate(self.estimator, c)) for c in candidates]
-        metadata = self._metadata(params, models[0], scoring)
-        run = CellRun(
-            self.estimator,
-            X,
-            y,
-            metadata.sample_weight,
-            groups,
-            self.method,
-            self.preprocessing,
-            self.balanced,
-            catch=not self._raises,
-        )
-        results = run_cells(
-            split_cells(
-                candidates,
-                [f"{model.prefix}C" for model in models],
-                [model.svc.C for model in models],
-            ),
-            run,
-            labels,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            checkpoint=self.checkpoint,
-        )
-        report_failures(results, self.error_score)
+        estimators = [set_candidate(self.estimator, own) for own in candidates]
+        models = [unwrap(estimator) for estimator in estimators]
+        metadata = self._metadata(params, estimators[0], models[0], scoring)
+        weights = metadata.sample_weight
+        results = self._leave_out(candidates, models, X, y, labels, weights, groups)
         results = _with_score_weights(results, scoring, len(labels))
         self.n_splits_ = len(labels if groups is None else np.unique(groups))
         self.scorer_ = scoring.face
@@ -394,8 +376,53 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             f"{self.refit!r}."
         )
 
+    def _forget(self) -> None:
+        """Drop what only some fits set."""
+        for name in ("index", "params", "score", "loo_result", "estimator"):
+            self.__dict__.pop(f"best_{name}_", None)
+        self.__dict__.pop("feature_names_in_", None)
+
+    def _leave_out(
+        self,
+        candidates: list[dict[str, Any]],
+        models: list[Model],
+        X: Any,
+        y: Any,
+        labels: NDArray[Any],
+        sample_weight: Any,
+        groups: Any,
+    ) -> list[LooResult | Failure]:
+        """Leave one out for all candidates, cell by cell."""
+        cells = split_cells(
+            candidates,
+            [f"{model.prefix}C" for model in models],
+            [model.svc.C for model in models],
+        )
+        run = CellRun(
+            self.estimator,
+            X,
+            y,
+            sample_weight,
+            groups,
+            self.method,
+            self.preprocessing,
+            self.balanced,
+            catch=not self._raises,
+        )
+        results = run_cells(
+            cells,
+            run,
+            labels,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            stacklevel=4,
+        )
+        report_failures(results, self.error_score, stacklevel=4)
+        return results
+
     def _metadata(
-        self, params: dict[str, Any], model: Model, scoring: Scoring
+        self, params: dict[str, Any], candidate: Any, model: Model, scoring: Scoring
     ) -> Metadata:
         """Divide what fit was given among the SVC and the scorers."""
         if not _routing_enabled():
@@ -405,7 +432,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             return metadata
         routed = process_routing(self, "fit", **params)
         scoring.route(routed.scorer.score)
-        return route_metadata(self.estimator, routed.estimator.fit, model)
+        return route_metadata(candidate, routed.estimator.fit, model)
 
     def _choose(
         self,
@@ -421,12 +448,12 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             return
         else:
             decisive = self.refit if self.multimetric_ else "score"
+            scores = self.cv_results_[f"mean_test_{decisive}"]
             self.best_index_ = take_best(
-                self.cv_results_[f"rank_test_{decisive}"],
+                rank_candidates(scores, avoid=to_avoid(results)),
                 [model.svc.C for model in models],
                 [model.svc.gamma for model in models],
             )
-            scores = self.cv_results_[f"mean_test_{decisive}"]
             self.best_score_ = float(scores[self.best_index_])
         self.best_params_ = candidates[self.best_index_]
         best = results[self.best_index_]

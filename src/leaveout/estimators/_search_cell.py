@@ -110,6 +110,7 @@ def leave_cell_out(number: int, cell: Cell, run: CellRun) -> CellOutcome:
     estimator = set_candidate(run.estimator, cell.params)
     with warnings.catch_warnings(record=True) as caught, blas_threads(run.n_threads):
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", DeprecationWarning)  # not the user's code
         results = _leave_out(estimator, cell.Cs, run)
     warned = dict.fromkeys((w.category, str(w.message)) for w in caught)
     return CellOutcome(number, tuple(results), tuple(warned))

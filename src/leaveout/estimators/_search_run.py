@@ -45,6 +45,7 @@ def run_cells(
     n_jobs: int | None,
     verbose: int,
     checkpoint: str | os.PathLike[str] | None,
+    stacklevel: int,
 ) -> list[LooResult | Failure]:
     """Leave one out in every cell; return one result per candidate.
 
@@ -76,7 +77,7 @@ def run_cells(
                 if kept is not None and not outcome.failed:
                     kept.put(outcome.number, *outcome.pack())
                 found[outcome.number] = outcome
-    _repeat_warnings(found.values())
+    _repeat_warnings(found.values(), stacklevel + 1)
     results: dict[int, LooResult | Failure] = {}
     for number, cell in enumerate(cells):
         results.update(zip(cell.positions, found[number].results, strict=True))
@@ -84,7 +85,7 @@ def run_cells(
 
 
 def report_failures(
-    results: Sequence[LooResult | Failure], error_score: Any, stacklevel: int = 3
+    results: Sequence[LooResult | Failure], error_score: Any, *, stacklevel: int
 ) -> None:
     """Warn of candidates that failed; raise if all did."""
     failures = [result for result in results if isinstance(result, Failure)]
@@ -182,7 +183,7 @@ def _tell(
         yield outcome
 
 
-def _repeat_warnings(outcomes: Any, stacklevel: int = 4) -> None:
+def _repeat_warnings(outcomes: Any, stacklevel: int) -> None:
     """Give each warning of the cells once, here: other processes are not heard."""
     warned = dict.fromkeys(w for outcome in outcomes for w in outcome.warned)
     for category, text in warned:
