@@ -26,7 +26,7 @@ from leaveout.loo._tableau_fast import fill_factors, write_columns
 from leaveout.run import map_chunks
 from leaveout.solve import Solution
 
-# Samples worked on at a time: enough for BLAS-3, few enough to keep threads evenly busy.
+# Samples worked on at a time: enough for BLAS-3, few enough to share out evenly.
 BLOCK = 96
 
 

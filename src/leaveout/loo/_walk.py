@@ -258,7 +258,7 @@ class Walker:
         return failed
 
     def _next_to_margin(self, most: int) -> IntArray:
-        """Samples with alpha = 0 that walks are likely to meet."""
+        """Return samples with alpha = 0 that walks are likely to meet."""
         idle = np.flatnonzero((self.solution.beta == 0.0) & (self.problem.C > 0.0))
         k = min(most, N_NEAR + self.columns.members.size // 4)
         margins = (self.problem.y * self.solution.decision_values)[idle]
@@ -275,7 +275,7 @@ class Walker:
         status = np.empty(len(groups), dtype=np.int8)
         pivots, missing = np.empty((2, len(groups)), dtype=np.intp)
 
-        # One workspace a thread: fresh pages for every part would cost as much as walks.
+        # One workspace a thread: fresh memory for every part would cost as much again.
         idle = [
             (np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, np.intp))
             for _ in range(self.n_threads)

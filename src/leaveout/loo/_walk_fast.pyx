@@ -50,6 +50,22 @@ cdef extern from *:
         return (int)hits;
     }
 
+    /* column += sum over q of share[q] X[q], four rows of X at a time. */
+    WIDEST static void add_rows(
+        long n, long k, const double *X, long stride, const double *share, double *column)
+    {
+        long q = 0;
+        for (; q + 4 <= k; q += 4) {
+            const double *a = X + q * stride, *b = a + stride, *c = b + stride, *d = c + stride;
+            double s = share[q], t = share[q + 1], u = share[q + 2], v = share[q + 3];
+            for (long i = 0; i < n; i++)
+                column[i] += (s * a[i] + t * b[i]) + (u * c[i] + v * d[i]);
+        }
+        for (; q < k; q++)
+            for (long i = 0; i < n; i++)
+                column[i] += share[q] * X[q * stride + i];
+    }
+
     /* How many of BLOCK quantities x - move c end the range of the bias earlier. */
     WIDEST static int count_tighter(
         const double *x, const double *c, double move, const double *low,
@@ -75,6 +91,7 @@ cdef extern from *:
     """
     int count_hits(const double*, const double*, const double*, const double*,
                    double, double) noexcept nogil
+    void add_rows(long, long, const double*, long, const double*, double*) noexcept nogil
     int count_tighter(const double*, const double*, double, const double*,
                       const double*, double, double) noexcept nogil
     long count_outside(long, const double*, const double*, const double*,
@@ -147,6 +164,7 @@ cdef struct Walk:
     double* fixed           # beta of those not on the margin, y of those on it
     double* X               # (capacity, padded) pivot columns
     Py_ssize_t* pivot       # (capacity,) pivot indices
+    double* shares          # work, (2 capacity,)
     double noise            # rates of f below this are rounding
     double scale            # typical K_ii
     double t
@@ -215,16 +233,28 @@ cdef inline void enter_margin(Walk* w, Py_ssize_t p) noexcept nogil:
     set_range(w.y[p], w.C[p], True, 0.0, &w.low[p], &w.high[p])
 
 
-cdef void apply_pivot(Walk* w, double* col, Py_ssize_t q) noexcept nogil:
-    """Bring a column over pivot q."""
-    cdef double* X = w.X + q * w.padded
-    cdef Py_ssize_t p = w.pivot[q]
-    cdef double share = col[p] / X[p], minus = -share
-    cdef int n = <int>w.n, one = 1
-    if share != 0.0:
-        # col -= X * share
-        daxpy(&n, &minus, X, &one, col, &one)
-    col[p] = -share
+cdef void apply_pivots(Walk* w, double* col, Py_ssize_t first) noexcept nogil:
+    """Bring a column over all pivots from the first given on.
+
+    The shares depend on the entries at pivots alone: follow those, then add all rows.
+    """
+    cdef Py_ssize_t q, k, n_pivots = w.n_pivots - first
+    cdef const double* X = w.X + first * w.padded
+    cdef const Py_ssize_t* pivot = w.pivot + first
+    cdef double* share = w.shares
+    cdef double* entry = w.shares + w.capacity
+    for k in range(n_pivots):
+        entry[k] = col[pivot[k]]
+    for q in range(n_pivots):
+        share[q] = -entry[q] / X[q * w.padded + pivot[q]]
+        for k in range(n_pivots):
+            if pivot[k] == pivot[q]:
+                entry[k] = share[q]
+            else:
+                entry[k] += share[q] * X[q * w.padded + pivot[k]]
+    add_rows(w.n, n_pivots, X, w.padded, share, col)
+    for k in range(n_pivots):
+        col[pivot[k]] = entry[k]
 
 
 cdef void make_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
@@ -285,8 +315,7 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
         for i in range(w.n):
             col[i] = row[i] - base[i] + K_bj
         col[w.base] = -1.0
-    for q in range(first, w.n_pivots):
-        apply_pivot(w, col, q)
+    apply_pivots(w, col, first)
     return True
 
 
@@ -320,7 +349,7 @@ cdef int pivot_on(Walk* w, Py_ssize_t p) noexcept nogil:
         return FAILED
     w.pivot[w.n_pivots] = p
     w.n_pivots += 1
-    apply_pivot(w, w.c, w.n_pivots - 1)
+    apply_pivots(w, w.c, w.n_pivots - 1)
     return DONE
 
 
@@ -725,6 +754,7 @@ def run_walks(
     cdef double share, size = 0.0, arrived = 0.0
     cdef Start full
     cdef double[::1] small = np.empty(V.shape[0] + 1)
+    cdef double[::1] shares = np.empty(2 * work.shape[0])
     cdef size_t row = width * sizeof(double)
     w.n = n
     w.padded = width
@@ -745,6 +775,7 @@ def run_walks(
     w.X = &work[N_WORK_ROWS, 0]
     w.pivot = &work_pivot[0]
     w.touched = &work_pivot[w.capacity]
+    w.shares = &shares[0]
     w.flagged = &work_pivot[w.capacity + n]
     w.n_factors = V.shape[0]
     w.n_members = members.shape[0]
