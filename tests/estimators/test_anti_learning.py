@@ -119,7 +119,7 @@ def test_three_classes(sizes, weights):
 
 
 def test_one_vs_rest_compares_values_and_still_learns():
-    """Each machine says no to everybody, but the least of the noes is right."""
+    """Each machine says no to everybody, but the weakest no is right."""
     X, y, *_ = blobs([15, 15, 15])
     estimator = OneVsRestClassifier(lo.SVC(C=1e-3, gamma=0.1))
     res = lo.leave_one_out(estimator, X, y)
@@ -135,9 +135,7 @@ def test_one_vs_rest_compares_values_and_still_learns():
 @pytest.mark.parametrize("labels_only", [False, True])
 def test_every_method_says_it(method, labels_only):
     X, y, *_ = blobs([10, 10])
-    res = lo.leave_one_out(
-        lo.SVC(C=1e-3), X, y, method=method, labels_only=labels_only
-    )
+    res = lo.leave_one_out(lo.SVC(C=1e-3), X, y, method=method, labels_only=labels_only)
     assert res.anti_learning
 
 
@@ -177,8 +175,8 @@ def test_rows_without_weight_do_not_count():
     assert res.wrong[weights > 0].all()
 
 
-def test_labels_permuted_in_units_of_C():
-    """It depends on C alone whether the boxes bind; on the data whether labels tip."""
+def test_small_boxes_tip_and_large_ones_do_not():
+    """The grid of Wang & Yang (2022): everything below some C, nothing above."""
     X, y = make_mixture(100, random_state=0)
     path = lo.loo_path(lo.SVC(gamma=0.01), X, y, Cs=np.logspace(-6, 2, 17))
     flags = [res.anti_learning for res in path.results]
@@ -217,3 +215,16 @@ def test_result_says_it_in_words():
     assert str(tiny).endswith(tiny.anti_learning_note)
     assert fine.anti_learning_note == ""
     assert "nti-learning" not in str(fine)
+
+
+def test_path_takes_such_a_C_last():  # noqa: N802
+    """With a rare class nothing beats the constant answer; it is passed over."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % 5 == 0
+    path = lo.loo_path(lo.SVC(gamma=1.0), X, y, Cs=[1e-4, 1e-3, 10.0])
+    np.testing.assert_array_equal(path.anti_learning, [True, True, False])
+    assert path.errors[0] <= path.errors[2]
+    assert path.best_C == 10.0
+    assert [line.endswith("anti-learning") for line in str(path).splitlines()] == [
+        False, True, True, False,
+    ]  # fmt: skip

@@ -247,7 +247,7 @@ def test_precomputed_is_its_kernel(two):
     np.testing.assert_allclose(gram.predict_proba(X @ X.T), linear.predict_proba(X))
 
 
-def test_grid_of_C_follows_the_scale_of_linear_features(two):
+def test_grid_follows_the_scale_of_linear_features(two):
     X, y = two
     small, large = (lo.SVCCV("linear").fit(s * X, y) for s in (1.0, 100.0))
     assert small.C_ == pytest.approx(large.C_ * 1e4)

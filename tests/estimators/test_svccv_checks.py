@@ -30,7 +30,7 @@ WEIGHTS = dict.fromkeys(
 )
 PROBABILITIES = {
     "check_classifiers_train": "The check asks that predict returns the most probable "
-    "class. An SVM decides at f = 0; Platt's sigmoid is 1/2 where slope f + offset = 0. "
+    "class. An SVM decides at f = 0; Platt's sigmoid is 1/2 at f = -offset / slope. "
     "scikit-learn's SVC(probability=True) differs in the same way."
 }
 

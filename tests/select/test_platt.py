@@ -29,9 +29,7 @@ def test_sigmoid_is_the_optimum(rng, scale, weighted):
     for _ in range(5):
         values, positive = noisy_values(rng)
         weights = rng.uniform(0, 3, size=60) if weighted else np.ones(60)
-        sigmoid = fit_sigmoid(
-            scale * values, positive, weights if weighted else None
-        )
+        sigmoid = fit_sigmoid(scale * values, positive, weights if weighted else None)
         found = minimize(
             smoothed_loss, np.zeros(2), (values, positive, weights), "BFGS", tol=1e-9
         )

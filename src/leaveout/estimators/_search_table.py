@@ -41,6 +41,7 @@ def tabulate(
     fullest: dict[str, float] = max(scores, key=len)  # a failed function names one
     names = list(fullest)
     known = [result for result in results if isinstance(result, LooResult)]
+    failed = np.array([isinstance(result, Failure) for result in results])
     unknown = np.full(len(results), np.nan)
     table: dict[str, Any] = {
         "mean_fit_time": _fit_seconds(results) / n_splits,
@@ -55,9 +56,9 @@ def tabulate(
         means = np.array([own.get(name, default) for own in scores], dtype=np.float64)
         table[f"mean_test_{name}"] = means
         table[f"std_test_{name}"] = np.array([own.get(name, np.nan) for own in errors])
-        table[f"rank_test_{name}"] = rank_candidates(means, avoid=to_avoid(results))
-    table["n_ambiguous"] = _masked([r.n_ambiguous for r in known], results, np.intp)
-    table["anti_learning"] = _masked([r.anti_learning for r in known], results, np.bool)
+        table[f"rank_test_{name}"] = rank_candidates(means, avoid=failed)
+    table["n_ambiguous"] = _masked([r.n_ambiguous for r in known], failed, np.intp)
+    table["anti_learning"] = _masked([r.anti_learning for r in known], failed, np.bool)
     return table, names
 
 
@@ -79,11 +80,8 @@ def _fit_seconds(results: Sequence[LooResult | Failure]) -> FloatArray:
     )
 
 
-def _masked(
-    values: Sequence[Any], results: Sequence[LooResult | Failure], dtype: Any
-) -> Any:
+def _masked(values: Sequence[Any], failed: BoolArray, dtype: Any) -> Any:
     """Return one entry per candidate, masked where it failed."""
-    failed = np.array([isinstance(result, Failure) for result in results])
-    column = np.ma.MaskedArray(np.zeros(len(results), dtype), mask=failed)
+    column = np.ma.MaskedArray(np.zeros(failed.size, dtype), mask=failed)
     column[~failed] = values
     return column

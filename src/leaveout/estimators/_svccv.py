@@ -239,7 +239,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             warnings.warn(warning.message, warning.category, stacklevel=2)
         self._store(search)
         if self.probability:
-            values = self.loo_result_.machine_values
+            values: Any = self.loo_result_.machine_values
             sigmoids = fit_pair_sigmoids(values, target, stacklevel=2)
             self.platt_slope_ = np.array([s.slope for s in sigmoids])
             self.platt_offset_ = np.array([s.offset for s in sigmoids])

@@ -106,9 +106,8 @@ class LooResult:
         Weights of the samples in the error.
     machine_values : ndarray of shape (n, n_machines), optional
         Left-out value of each binary machine, in the sign of the machine: one column
-        for two classes, else one per pair of classes (``decision_function_shape="ovo"``)
-        or per class (one-vs-rest). A machine that was not trained on a sample has its
-        full value there.
+        for two classes, else one per pair of classes, or per class (one-vs-rest). A
+        machine that was not trained on a sample has its full value there.
     anti_learning : bool, default=False
         Whether C is so small that the left-out labels follow the balance of the
         classes: see :attr:`anti_learning_note`. With several machines: whether it is so

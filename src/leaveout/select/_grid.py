@@ -31,7 +31,7 @@ def needs_gamma(kernel: str | Callable[..., Any]) -> bool:
     return isinstance(kernel, str) and kernel not in ("linear", "cosine", "precomputed")
 
 
-def median_heuristic(X: Any, kernel: str = "rbf") -> float:
+def median_heuristic(X: Any, kernel: str | Callable[..., Any] = "rbf") -> float:
     """Return the gamma that makes a typical kernel value neither 0 nor 1.
 
     It is 1 / median squared distance for "rbf", so that a typical value is exp(-1);
@@ -72,7 +72,7 @@ def median_heuristic(X: Any, kernel: str = "rbf") -> float:
 
 
 def _distances(rows: Any, *, absolute: bool) -> FloatArray:
-    """Sums of absolute or squared differences, one for each pair of rows."""
+    """Return the sum of absolute or squared differences of each pair of rows."""
     if not sparse.issparse(rows):
         return pdist(rows, "cityblock" if absolute else "sqeuclidean")
     table = (
@@ -83,14 +83,14 @@ def _distances(rows: Any, *, absolute: bool) -> FloatArray:
     return table[np.triu_indices(rows.shape[0], 1)]
 
 
-def default_gammas(X: Any, kernel: str = "rbf") -> FloatArray:
+def default_gammas(X: Any, kernel: str | Callable[..., Any] = "rbf") -> FloatArray:
     """Return the median heuristic times 1/16, 1/4, 1, 4 and 16.
 
     Parameters
     ----------
     X : ndarray or sparse matrix of shape (n, p)
         Samples.
-    kernel : str, default="rbf"
+    kernel : str or callable, default="rbf"
         Kernel that gamma is for. One that ignores gamma gets a single value, 1.
 
     Examples

@@ -121,9 +121,7 @@ def _minimise(
             break
         curvature = (features.T * (weights * p * (1.0 - p))) @ features
         # All values equal make it singular; the added ridge only shortens the step.
-        step = np.linalg.solve(
-            curvature + 1e-12 * weights.sum() * np.eye(2), -gradient
-        )
+        step = np.linalg.solve(curvature + 1e-12 * weights.sum() * np.eye(2), -gradient)
         for _ in range(MAX_HALVINGS):
             new_loss = _loss(features @ (point + step), targets, weights)
             if new_loss <= loss + 1e-4 * float(gradient @ step):
