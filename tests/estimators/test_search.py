@@ -95,7 +95,7 @@ def test_the_keys_are_those_of_the_slow_search_without_splits(data):
     slow = GridSearchCV(TIGHT, GRID, cv=2).fit(*data)
     fast = LooSearchCV(TIGHT, GRID).fit(*data)
     wanted = {key for key in slow.cv_results_ if not key.startswith("split")}
-    assert set(fast.cv_results_) == wanted | {"n_ambiguous"}
+    assert set(fast.cv_results_) == wanted | {"n_ambiguous", "anti_learning"}
     assert len(pd.DataFrame(fast.cv_results_)) == 6
     for key in wanted:
         if key.startswith("param_"):
@@ -496,6 +496,7 @@ def test_processes_threads_and_one_give_the_same(data):
         ).all()
 
 
+@pytest.mark.filterwarnings("ignore::leaveout.AntiLearningWarning")  # noise
 def test_large_data_reach_other_processes_read_only(rng):
     X = rng.normal(size=(60, 2500))  # beyond 1 MB joblib maps the file
     y = rng.integers(0, 2, 60)

@@ -20,7 +20,9 @@ SETTINGS = [
 ]
 
 
-# Some checks pass a matrix of random numbers as Gram matrix, or classes of one member.
+# Some checks pass a matrix of random numbers as Gram matrix, classes of one member, or
+# labels that are noise.
+@pytest.mark.filterwarnings("ignore::leaveout.AntiLearningWarning")
 @pytest.mark.filterwarnings("ignore:The kernel 'precomputed' is not positive")
 @pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning")
 @parametrize_with_checks(SETTINGS)

@@ -5,7 +5,13 @@ from scipy.stats import rankdata
 from sklearn.model_selection import ParameterGrid
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from leaveout.select import rank_candidates, split_cells, tabulate_params, take_best
+from leaveout.select import (
+    rank_candidates,
+    split_cells,
+    tabulate_params,
+    take_best,
+    take_smoothest,
+)
 
 
 def split(grid, C_name="C", own=1.0):
@@ -86,3 +92,30 @@ def test_parameter_columns_have_the_types_of_their_values():
     assert table["param_kernel"].dtype == object
     assert table["param_class_weight"][0] == {0: 1}
     assert table["param_class_weight"].mask.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("scores", "avoid", "chosen"),
+    [
+        ([0.5, 0.85, 0.9, 0.8], None, 1),
+        ([0.79, 0.5, 0.9, 0.5], None, 2),  # 0.79 is more than one error away
+        ([0.8, 0.5, 0.9, 0.5], None, 0),  # 0.8 is not
+        ([0.9, 0.9, 0.9, 0.9], [True, False, False, False], 1),
+        ([0.95, 0.84, 0.9, 0.9], [True, False, False, False], 1),
+        ([0.95, 0.9, 0.9, 0.9], [True] * 4, 0),
+        ([np.nan, np.nan, 0.9, np.nan], None, 2),
+        ([np.nan] * 4, None, 0),
+    ],
+)
+def test_smoothest_within_one_standard_error(scores, avoid, chosen):
+    avoid = None if avoid is None else np.array(avoid)
+    Cs = [0.1, 1.0, 10.0, 100.0]
+    found = take_smoothest(np.array(scores), np.full(4, 0.1 + 1e-12), Cs, avoid=avoid)
+    assert found == chosen
+
+
+def test_smoothest_goes_by_C_then_gamma():  # noqa: N802
+    Cs, gammas = [10.0, 1.0, 1.0, 1.0], [0.1, 4.0, 0.5, 2.0]
+    scores = np.array([0.9, 0.89, 0.87, 0.88])
+    assert take_smoothest(scores, np.full(4, 0.1), Cs, gammas) == 2
+    assert take_smoothest(scores, np.full(4, np.nan), Cs, gammas) == 0

@@ -36,6 +36,14 @@ def check_penalty(C: Any) -> float:
     return check_number("C", C, above=0.0)
 
 
+def check_penalties(Cs: Any) -> FloatArray:
+    """Return the values of C, finite and positive, one or more."""
+    values = [check_penalty(C) for C in np.ravel(np.asarray(Cs, dtype=object))]
+    if not values:
+        raise ValueError("Cs is empty. Give one value of C or more.")
+    return np.array(values)
+
+
 def check_max_iter(max_iter: Any) -> int:
     """Return the cap on solver steps, -1 for none."""
     if not isinstance(max_iter, Integral) or isinstance(max_iter, bool):

@@ -7,6 +7,8 @@ import warnings
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from leaveout._typing import FloatArray, IntArray
 from leaveout.estimators._adapt import adapt_model, as_leaveout_svc
 from leaveout.estimators._check import (
@@ -18,7 +20,13 @@ from leaveout.estimators._check import (
 )
 from leaveout.estimators._decide import decide_one_vs_one
 from leaveout.estimators._folds import refit_folds
-from leaveout.estimators._machines import Plan, all_certified, hardest, total_counts
+from leaveout.estimators._machines import (
+    Plan,
+    all_certified,
+    hardest,
+    learns_nothing,
+    total_counts,
+)
 from leaveout.estimators._one_vs_rest import decide_one_vs_rest
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Target, Task, make_target
@@ -157,6 +165,8 @@ def summarise(
         method=method,
         counts={**total_counts(machines), "seconds": seconds},
         weights=weights,
+        machine_values=np.column_stack([machine.values for machine in machines]),
+        anti_learning=learns_nothing(machines, decided["predictions"], task.labels),
     )
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from leaveout._typing import FloatArray
 from leaveout.estimators._adapt import adapt_model
-from leaveout.estimators._check import check_flag, check_penalty
+from leaveout.estimators._check import check_flag, check_penalties
 from leaveout.estimators._leave_one_out import make_plan, summarise, values_decide
 from leaveout.estimators._unwrap import unwrap
 from leaveout.loo import LooPath, MachineLoo, solve_path
@@ -64,7 +63,7 @@ def loo_path(
     (4, (4, 150, 3))
     """
     check_flag("labels_only", labels_only)
-    penalties = _check_penalties(Cs)
+    penalties = check_penalties(Cs)
     model = unwrap(estimator)
     svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
     labels_only = labels_only and not values_decide(model, svc, task)
@@ -90,11 +89,3 @@ def loo_path(
         for own, spent in zip(machines, seconds, strict=True)
     )
     return LooPath(penalties, results)
-
-
-def _check_penalties(Cs: Any) -> FloatArray:
-    """Return the values of C, finite and positive, one or more."""
-    values = [check_penalty(C) for C in np.ravel(np.asarray(Cs, dtype=object))]
-    if not values:
-        raise ValueError("Cs is empty. Give one value of C or more.")
-    return np.array(values)

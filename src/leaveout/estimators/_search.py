@@ -39,11 +39,15 @@ from leaveout.estimators._search_metadata import (
     plain_metadata,
     route_metadata,
 )
-from leaveout.estimators._search_run import report_failures, run_cells
-from leaveout.estimators._search_table import tabulate
+from leaveout.estimators._search_run import (
+    report_anti_learning,
+    report_failures,
+    run_cells,
+)
+from leaveout.estimators._search_table import tabulate, to_avoid
 from leaveout.estimators._unwrap import Model, unwrap
 from leaveout.loo import LooResult
-from leaveout.select import split_cells, take_best
+from leaveout.select import rank_candidates, split_cells, take_best
 
 
 def _refitted_has(name: str) -> Any:
@@ -110,7 +114,9 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         there is one sample each. ``rank_test_score``, ``params``, ``param_*``,
         ``mean_fit_time`` (seconds per left-out fit; their spread is not known, so
         ``std_fit_time`` is NaN), and ``n_ambiguous``: samples whose label depends on
-        which of several optimal intercepts is taken. With several scores,
+        which of several optimal intercepts is taken. ``anti_learning``: whether C is so
+        small that the balance of the classes decides (``LooResult.anti_learning``);
+        such a candidate is taken only if there is no other. With several scores,
         ``mean_test_<name>`` and so on.
     best_index_ : int
         The best candidate. Of equal scores, the smaller C wins, then the smaller gamma,
@@ -435,23 +441,25 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         results: list[LooResult | Failure],
     ) -> None:
         """Take the best candidate, if it is said by what."""
+        scores = None
         if callable(self.refit):
             self.best_index_ = _check_index(self.refit(self.cv_results_), candidates)
         elif self.multimetric_ and self.refit is False:
             return
         else:
             decisive = self.refit if self.multimetric_ else "score"
+            scores = self.cv_results_[f"mean_test_{decisive}"]
             self.best_index_ = take_best(
-                self.cv_results_[f"rank_test_{decisive}"],
+                rank_candidates(scores, avoid=to_avoid(results)),
                 [model.svc.C for model in models],
                 [model.svc.gamma for model in models],
             )
-            scores = self.cv_results_[f"mean_test_{decisive}"]
             self.best_score_ = float(scores[self.best_index_])
         self.best_params_ = candidates[self.best_index_]
         best = results[self.best_index_]
         if isinstance(best, LooResult):
             self.best_loo_result_ = best
+        report_anti_learning(results, scores, self.best_index_, stacklevel=4)
 
     def _refit(self, X: Any, y: Any, metadata: Metadata) -> None:
         """Fit the best candidate on all samples."""

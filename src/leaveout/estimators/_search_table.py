@@ -40,6 +40,8 @@ def tabulate(
         seconds.append(perf_counter() - started if own else np.nan)
     fullest: dict[str, float] = max(scores, key=len)  # a failed function names one
     names = list(fullest)
+    known = [result for result in results if isinstance(result, LooResult)]
+    failed = np.array([isinstance(result, Failure) for result in results])
     unknown = np.full(len(results), np.nan)
     table: dict[str, Any] = {
         "mean_fit_time": _fit_seconds(results) / n_splits,
@@ -54,17 +56,19 @@ def tabulate(
         means = np.array([own.get(name, default) for own in scores], dtype=np.float64)
         table[f"mean_test_{name}"] = means
         table[f"std_test_{name}"] = np.array([own.get(name, np.nan) for own in errors])
-        table[f"rank_test_{name}"] = rank_candidates(means, avoid=to_avoid(results))
-    table["n_ambiguous"] = _count_ambiguous(results)
+        table[f"rank_test_{name}"] = rank_candidates(means, avoid=failed)
+    table["n_ambiguous"] = _masked([r.n_ambiguous for r in known], failed, np.intp)
+    table["anti_learning"] = _masked([r.anti_learning for r in known], failed, np.bool)
     return table, names
 
 
 def to_avoid(results: Sequence[LooResult | Failure]) -> BoolArray:
     """Mask of the candidates that are not to be taken while there are others.
 
-    A candidate that failed may have a good ``error_score``.
+    A candidate that failed may have a good ``error_score``; one whose left-out labels
+    follow the balance of the classes may have a good score by chance.
     """
-    return np.array([isinstance(result, Failure) for result in results])
+    return np.array([isinstance(r, Failure) or r.anti_learning for r in results])
 
 
 def _fit_seconds(results: Sequence[LooResult | Failure]) -> FloatArray:
@@ -76,7 +80,8 @@ def _fit_seconds(results: Sequence[LooResult | Failure]) -> FloatArray:
     )
 
 
-def _count_ambiguous(results: Sequence[LooResult | Failure]) -> Any:
-    counts = [r.n_ambiguous if isinstance(r, LooResult) else 0 for r in results]
-    failed = [isinstance(result, Failure) for result in results]
-    return np.ma.MaskedArray(counts, mask=failed, dtype=np.intp)
+def _masked(values: Sequence[Any], failed: BoolArray, dtype: Any) -> Any:
+    """Return one entry per candidate, masked where it failed."""
+    column = np.ma.MaskedArray(np.zeros(failed.size, dtype), mask=failed)
+    column[~failed] = values
+    return column

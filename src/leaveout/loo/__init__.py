@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._pairs import PairAUC, loo_pairs
@@ -33,6 +34,7 @@ __all__ = [
     "Suspects",
     "Without",
     "find_method",
+    "is_anti_learning",
     "loo_groups",
     "loo_pairs",
     "loo_refit",

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from leaveout.loo._result import SETTLED_BY, LooResult
 
-PLAIN = ("decision_values", "margins", "lower", "upper", "ambiguous", "certified")
+PLAIN = (
+    "decision_values",
+    "machine_values",
+    "margins",
+    "lower",
+    "upper",
+    "ambiguous",
+    "certified",
+)
+FACTS = ("method", "anti_learning")
 
 
 def pack_results(
@@ -43,7 +52,10 @@ def pack_results(
         [[names.index(name) for name in result.settled_by] for result in results],
         dtype=np.int8,
     )
-    facts = [{"method": r.method, "counts": dict(r.counts)} for r in results]
+    facts = [
+        {**{name: getattr(r, name) for name in FACTS}, "counts": dict(r.counts)}
+        for r in results
+    ]
     return arrays, facts
 
 
@@ -60,8 +72,7 @@ def unpack_results(
             predictions=classes[arrays["codes"][k]],
             y=y,
             settled_by=np.array(SETTLED_BY)[arrays["settled_by"][k]],
-            method=own["method"],
-            counts=own["counts"],
+            **own,
         )
         for k, own in enumerate(facts)
     ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._result import REFIT, MachineLoo, middle
 from leaveout.run import map_chunks
@@ -53,9 +54,11 @@ def loo_refit(
         "refits": float(problem.n_samples),
         "seconds": perf_counter() - started,
     }
+    values = middle(lower, upper)
     return MachineLoo(
-        middle(lower, upper), lower, upper, ends.certified, ends.settled_by, counts
-    )
+        values, lower, upper, ends.certified, ends.settled_by, counts,
+        is_anti_learning(problem, solution, values),
+    )  # fmt: skip
 
 
 def refit_groups(

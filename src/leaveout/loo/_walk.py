@@ -17,6 +17,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._duplicates import first_copies
 from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._refit import refit_without
@@ -88,9 +89,10 @@ def loo_walk(
     walker.counts["shared"] = float(rows.size - leaders.size)
     walker.counts["fit_seconds"] = fitted - started
     walker.counts["seconds"] = perf_counter() - started
+    values = middle(answer.lower, answer.upper)
     return MachineLoo(
-        middle(answer.lower, answer.upper), answer.lower, answer.upper,
-        answer.certified, answer.settled_by, walker.counts,
+        values, answer.lower, answer.upper, answer.certified, answer.settled_by,
+        walker.counts, is_anti_learning(problem, solution, values),
     )  # fmt: skip
 
 

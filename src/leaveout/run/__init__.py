@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run: loops over many tasks. Used by all steps; imports none of them."""
 
+from leaveout.run._atomic import write_atomically
 from leaveout.run._checkpoint import Checkpoint, interruption_told
 from leaveout.run._fingerprint import fingerprint
 from leaveout.run._parallel import map_parallel
@@ -16,4 +17,5 @@ __all__ = [
     "map_chunks",
     "map_parallel",
     "show_progress",
+    "write_atomically",
 ]

@@ -7,15 +7,18 @@ from leaveout.select._cells import (
     split_cells,
     tabulate_params,
     take_best,
+    take_smoothest,
 )
 from leaveout.select._grid import (
     GridErrors,
     default_Cs,
     default_gammas,
+    kernel_scale,
     median_heuristic,
     needs_gamma,
 )
 from leaveout.select._honest import HonestLoo
+from leaveout.select._platt import Sigmoid, couple_pairs, fit_sigmoid
 from leaveout.select._standard_error import (
     alike_blocks,
     random_blocks,
@@ -26,9 +29,13 @@ __all__ = [
     "Cell",
     "GridErrors",
     "HonestLoo",
+    "Sigmoid",
     "alike_blocks",
+    "couple_pairs",
     "default_Cs",
     "default_gammas",
+    "fit_sigmoid",
+    "kernel_scale",
     "median_heuristic",
     "needs_gamma",
     "random_blocks",
@@ -37,4 +44,5 @@ __all__ = [
     "standard_errors",
     "tabulate_params",
     "take_best",
+    "take_smoothest",
 ]

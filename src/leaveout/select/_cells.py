@@ -124,6 +124,42 @@ def take_best(
     return int(np.lexsort(keys)[0])
 
 
+def take_smoothest(
+    scores: FloatArray,
+    standard_errors: FloatArray,
+    Cs: Sequence[Any],
+    gammas: Sequence[Any] | None = None,
+    *,
+    avoid: BoolArray | None = None,
+) -> int:
+    """Return the smallest C, then gamma, within one standard error of the best.
+
+    Parameters
+    ----------
+    scores, standard_errors : ndarray of shape (n_candidates,)
+        Larger scores are better; NaN is never taken.
+    Cs, gammas : sequence
+        Parameters of each candidate.
+    avoid : ndarray of bool, shape (n_candidates,), default=None
+        Candidates that are not to be taken while there are others with a score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.select import take_smoothest
+    >>> take_smoothest(np.array([0.7, 0.85, 0.9]), np.full(3, 0.1), Cs=[0.1, 1.0, 10.0])
+    1
+    """
+    best = take_best(rank_candidates(scores, avoid), Cs, gammas)
+    error = standard_errors[best]
+    near = scores >= scores[best] - (error if np.isfinite(error) else 0.0)
+    if avoid is not None and not avoid[best]:
+        near &= ~avoid
+    if not near.any():  # no candidate has a score
+        return best
+    return take_best(np.where(near, 1, 2), Cs, gammas)
+
+
 def tabulate_params(candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``param_<name>``, a masked array each, masked where it is not set.
 
