@@ -158,7 +158,7 @@ def test_honest_and_curve_say_how_long_they_take(run, table, frame):
         "gamma=0.1,1", "--honest", "--curve", "--json",
     )  # fmt: skip
     assert result.exit_code == 0
-    assert "Honest error: 24 searches like the one just made, about" in result.stderr
+    assert "Honest error: 24 searches, about" in result.stderr
     report = json.loads(result.stdout)
     # The same by hand: tune on the others with the package, ask scikit-learn.
     y, X = frame["colour"].to_numpy(), frame[["a", "b"]]
@@ -244,7 +244,7 @@ def test_usage_errors(run, arguments, message):
 
 
 def test_wrong_command_and_version(run):
-    assert "Did you mean 'select'" in plain(run("selct").stderr)
+    assert "Did you mean 'select'" in plain(run("selects").stderr)
     assert run("--version").stdout == f"leaveout {lo.__version__}\n"
 
 

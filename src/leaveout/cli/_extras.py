@@ -85,27 +85,22 @@ def _probe_rows(y: np.ndarray) -> np.ndarray:
 def run_honest(
     prepared: Prepared,
     search: LooSearchCV,
-    seconds: float,
     n_jobs: int,
     watched: bool,
     checkpoint: Path | None,
 ) -> HonestLoo:
     """Leave every sample out of preparation, choice and fit."""
     dataset = prepared.dataset
-    n_folds = len(dataset.y if dataset.groups is None else np.unique(dataset.groups))
-    workers = min(count_threads(n_jobs), n_folds)
-    tell(
-        f"Honest error: {n_folds} searches like the one just made, about "
-        f"{format_seconds(seconds * n_folds / workers)}"
-    )
     given = search.estimator
-    grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
     inner = SVC(kernel=given.kernel, class_weight=given.class_weight)
+    grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
+    whole = LooSearchCV(prepared.unfitted(inner), grid, error_score="raise")
+    _tell_honest_time(whole, dataset, n_jobs)
     kept = None
     if checkpoint is not None:
         kept = checkpoint.with_name(f"{checkpoint.stem}.honest{checkpoint.suffix}")
     return honest_loo(
-        LooSearchCV(prepared.unfitted(inner), grid, error_score="raise"),
+        whole,
         dataset.X,
         dataset.y,
         groups=dataset.groups,
@@ -113,3 +108,12 @@ def run_honest(
         verbose=int(watched),
         checkpoint=kept,
     )
+
+
+def _tell_honest_time(search: LooSearchCV, dataset: Dataset, n_jobs: int) -> None:
+    """Search once, and say how long as many searches as there are folds will take."""
+    n_folds = len(dataset.y if dataset.groups is None else np.unique(dataset.groups))
+    started = perf_counter()
+    clone(search).fit(dataset.X, dataset.y, groups=dataset.groups)
+    seconds = (perf_counter() - started) * n_folds / min(count_threads(n_jobs), n_folds)
+    tell(f"Honest error: {n_folds} searches, about {format_seconds(seconds)}")

@@ -109,10 +109,9 @@ def select(
             )
         more: dict[str, Any] = {}
         if honest:
-            spent = clock.seconds["leave-one-out"]
             with clock.measure("honest"):
                 more["honest"] = run_honest(
-                    prepared, search, spent, n_jobs, watched, checkpoint
+                    prepared, search, n_jobs, watched, checkpoint
                 )
         if curve:
             with clock.measure("curve"):
