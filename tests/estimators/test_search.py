@@ -335,7 +335,7 @@ def test_wrong_arguments_are_named(data):
         ({"refit": 3}, "refit must be True, False"),
         ({"preprocessing": "none"}, "preprocessing must be 'frozen'"),
         ({"method": "wlk"}, "wlk"),
-        ({"scoring": "acuracy"}, "acuracy"),
+        ({"scoring": "no_such_score"}, "no_such_score"),
     ):
         with pytest.raises(ValueError, match=message):
             LooSearchCV(SVC(), GRID, **arguments).fit(*data)

@@ -159,7 +159,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
     >>> grid = {"C": [0.1, 1, 10], "gamma": [0.01, 0.1, 1]}
     >>> search = lo.LooSearchCV(SVC(), grid).fit(X, y)
     >>> search.best_params_, round(search.best_score_, 4)
-    ({'C': 10, 'gamma': 0.1}, 0.98)
+    ({'C': 1, 'gamma': 0.1}, 0.9733)
     >>> search.predict(X[:2])
     array([0, 0])
     """
