@@ -204,3 +204,17 @@ def test_warnings_of_the_folds_come_once():
     y = np.r_[1, 1, np.zeros(12, dtype=int)]
     with pytest.warns(lo.SingletonClassWarning, match="In 2 of 14 folds: Class 1 has"):
         honest(lo.LooSearchCV(SVC(), {"C": [1.0]}), X, y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_svccv_is_left_out_whole(kernel):
+    """Its grid comes from the rows that are left, too."""
+    X, y = noisy(16, 3)
+    model = lo.SVCCV(kernel=kernel, probability=False)
+    result = honest(lo.SVCCV(kernel=kernel), X, y)
+    for r in range(len(y)):
+        others = np.delete(np.arange(len(y)), r)
+        model.fit(X[others], y[others])
+        assert result.predictions[r] == model.predict(X[[r]])
+        assert result.params[r] == model.best_params_
+    assert result.naive_error == model.fit(X, y).loo_error_

@@ -212,7 +212,7 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _C
                 "about, one to choose parameters by, one to fit on; got 2."
             )
     known = search.get_params(deep=False)
-    quiet = {"n_jobs": None, "verbose": 0, "checkpoint": None}
+    quiet = {"n_jobs": None, "verbose": 0, "checkpoint": None, "probability": False}
     if known.get("refit") is False:
         quiet["refit"] = True  # it has to predict
     quiet = {name: value for name, value in quiet.items() if name in known}
@@ -285,17 +285,16 @@ def _open(path: Any, case: _Case) -> Any:
 
 def _choice(fitted: Any) -> int | dict[str, float]:
     """Return what a fitted search has chosen."""
-    if hasattr(fitted, "best_index_"):
+    if hasattr(fitted, "param_grid"):
         return int(fitted.best_index_)
-    return {"C": float(fitted.C_), "gamma": float(fitted.gamma_)}
+    return {name: float(value) for name, value in fitted.best_params_.items()}
 
 
 def _left_out_error(fitted: Any) -> float:
     """Return the leave-one-out error of what a search has chosen on all samples."""
-    if hasattr(fitted, "best_loo_result_"):
-        return float(fitted.best_loo_result_.wrong.mean())
-    if hasattr(fitted, "loo_error_"):
-        return float(fitted.loo_error_)
+    for name in ("best_loo_result_", "loo_result_"):
+        if hasattr(fitted, name):
+            return float(getattr(fitted, name).wrong.mean())
     raise _unfit(fitted)
 
 
