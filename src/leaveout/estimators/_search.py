@@ -44,10 +44,10 @@ from leaveout.estimators._search_run import (
     report_failures,
     run_cells,
 )
-from leaveout.estimators._search_table import tabulate, to_avoid
+from leaveout.estimators._search_table import tabulate
 from leaveout.estimators._unwrap import Model, unwrap
 from leaveout.loo import LooResult
-from leaveout.select import rank_candidates, split_cells, take_best
+from leaveout.select import split_cells, take_best
 
 
 def _refitted_has(name: str) -> Any:
@@ -116,11 +116,11 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``std_fit_time`` is NaN), and ``n_ambiguous``: samples whose label depends on
         which of several optimal intercepts is taken. ``anti_learning``: whether C is so
         small that the balance of the classes decides (``LooResult.anti_learning``);
-        such a candidate is taken only if there is no other. With several scores,
+        a warning says if such a candidate is the best. With several scores,
         ``mean_test_<name>`` and so on.
     best_index_ : int
-        The best candidate. Of equal scores, the smaller C wins, then the smaller gamma,
-        then the earlier in the grid.
+        The best candidate. Of equal scores, one that is not anti-learning wins, then
+        the smaller C, then the smaller gamma, then the earlier in the grid.
     best_params_, best_score_ : dict, float
         Its parameters and score. The score is the largest of many, hence optimistic.
     best_loo_result_ : LooResult
@@ -441,7 +441,6 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         results: list[LooResult | Failure],
     ) -> None:
         """Take the best candidate, if it is said by what."""
-        scores = None
         if callable(self.refit):
             self.best_index_ = _check_index(self.refit(self.cv_results_), candidates)
         elif self.multimetric_ and self.refit is False:
@@ -449,8 +448,11 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         else:
             decisive = self.refit if self.multimetric_ else "score"
             scores = self.cv_results_[f"mean_test_{decisive}"]
+            # The score decides, as with GridSearchCV; anti-learning only loses ties.
+            ranks = self.cv_results_[f"rank_test_{decisive}"]
+            flagged = np.ma.filled(self.cv_results_["anti_learning"], True)
             self.best_index_ = take_best(
-                rank_candidates(scores, avoid=to_avoid(results)),
+                2 * ranks + flagged,
                 [model.svc.C for model in models],
                 [model.svc.gamma for model in models],
             )
@@ -459,7 +461,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         best = results[self.best_index_]
         if isinstance(best, LooResult):
             self.best_loo_result_ = best
-        report_anti_learning(results, scores, self.best_index_, stacklevel=4)
+        report_anti_learning(best, stacklevel=4)
 
     def _refit(self, X: Any, y: Any, metadata: Metadata) -> None:
         """Fit the best candidate on all samples."""

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import FitFailedWarning
 
 import leaveout
-from leaveout._typing import FloatArray
 from leaveout.estimators._search_cell import (
     CellOutcome,
     CellRun,
@@ -104,39 +103,11 @@ def report_failures(
     )
 
 
-def report_anti_learning(
-    results: Sequence[LooResult | Failure],
-    scores: FloatArray | None,
-    chosen: int,
-    stacklevel: int = 4,
-) -> None:
-    """Warn if the chosen candidate learns nothing, or a better score was passed over.
-
-    Without scores, as if a function of the user made the choice, only of the former.
-    """
-    best = results[chosen]
-    if isinstance(best, Failure):
-        return
-    if best.anti_learning:
+def report_anti_learning(best: LooResult | Failure, stacklevel: int = 4) -> None:
+    """Warn if the chosen candidate follows the balance of the classes."""
+    if isinstance(best, LooResult) and best.anti_learning:
         text = f"No candidate is better than the one taken. {best.anti_learning_note}"
         warnings.warn(text, AntiLearningWarning, stacklevel=stacklevel)
-    elif scores is not None:
-        above = [
-            score
-            for score, result in zip(scores, results, strict=True)
-            if score > scores[chosen]
-            and isinstance(result, LooResult)
-            and result.anti_learning
-        ]
-        if above:
-            warnings.warn(
-                f"{len(above)} candidate(s) with a score up to {max(above):.4g} were "
-                f"passed over for one with {scores[chosen]:.4g}: their C is so small "
-                "that the balance of the classes decides. Where that scores better, "
-                "there may be nothing to learn; else try larger C or other features.",
-                AntiLearningWarning,
-                stacklevel=stacklevel,
-            )
 
 
 def _listed(reasons: Counter[str]) -> str:

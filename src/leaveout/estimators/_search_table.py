@@ -58,17 +58,8 @@ def tabulate(
         table[f"std_test_{name}"] = np.array([own.get(name, np.nan) for own in errors])
         table[f"rank_test_{name}"] = rank_candidates(means, avoid=failed)
     table["n_ambiguous"] = _masked([r.n_ambiguous for r in known], failed, np.intp)
-    table["anti_learning"] = _masked([r.anti_learning for r in known], failed, np.bool)
+    table["anti_learning"] = _masked([r.anti_learning for r in known], failed, np.bool_)
     return table, names
-
-
-def to_avoid(results: Sequence[LooResult | Failure]) -> BoolArray:
-    """Mask of the candidates that are not to be taken while there are others.
-
-    A candidate that failed may have a good ``error_score``; one whose left-out labels
-    follow the balance of the classes may have a good score by chance.
-    """
-    return np.array([isinstance(r, Failure) or r.anti_learning for r in results])
 
 
 def _fit_seconds(results: Sequence[LooResult | Failure]) -> FloatArray:

@@ -26,6 +26,7 @@ from leaveout.estimators._probability import class_probabilities, fit_pair_sigmo
 from leaveout.estimators._search import LooSearchCV
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import make_target
+from leaveout.exceptions import AntiLearningWarning
 from leaveout.kernel import check_gram
 from leaveout.select import (
     Sigmoid,
@@ -33,6 +34,8 @@ from leaveout.select import (
     default_gammas,
     kernel_scale,
     needs_gamma,
+    rank_candidates,
+    take_best,
     take_smoothest,
 )
 
@@ -223,7 +226,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             ),
             self._make_grid(X, target.weights > 0),
             scoring=self.scoring,
-            refit=_take_smoothest if self.one_se else True,
+            refit=_take_smoothest if self.one_se else _take_best,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
@@ -238,6 +241,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         for warning in caught:
             warnings.warn(warning.message, warning.category, stacklevel=2)
         self._store(search)
+        self._report_passed_over()
         if self.probability:
             values: Any = self.loo_result_.machine_values
             sigmoids = fit_pair_sigmoids(values, target, stacklevel=2)
@@ -356,10 +360,34 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         gamma = self.best_params_.get("gamma")
         self.gamma_ = None if gamma is None else float(gamma)
 
+    def _report_passed_over(self) -> None:
+        """Warn if the best score was not taken because it is no learning."""
+        scores = self.cv_results_["mean_test_score"]
+        above = scores[_flagged(self.cv_results_) & (scores > self.best_score_)]
+        if above.size and not self.loo_result_.anti_learning:
+            warnings.warn(
+                f"{above.size} cell(s) with a score up to {above.max():.4g} were "
+                f"passed over for one with {self.best_score_:.4g}: their C is so small "
+                "that the balance of the classes decides. Where that scores better, "
+                "there may be nothing to learn; else try larger C or other features.",
+                AntiLearningWarning,
+                stacklevel=3,
+            )
+
     def _check(self, X: Any) -> Any:
         """Return new samples, checked against those of fit."""
         check_is_fitted(self)
         return check_features(self, X, reset=False)
+
+
+def _take_best(table: Mapping[str, Any]) -> int:
+    """Return the best cell that is not anti-learning, if there is one."""
+    ranks = rank_candidates(table["mean_test_score"], avoid=_flagged(table))
+    return take_best(ranks, table["param_C"], table.get("param_gamma"))
+
+
+def _flagged(table: Mapping[str, Any]) -> BoolArray:
+    return np.ma.filled(table["anti_learning"], True)
 
 
 def _take_smoothest(table: Mapping[str, Any]) -> int:
@@ -369,7 +397,7 @@ def _take_smoothest(table: Mapping[str, Any]) -> int:
         table["std_test_score"],
         table["param_C"],
         table.get("param_gamma"),
-        avoid=np.asarray(table["anti_learning"]),
+        avoid=_flagged(table),
     )
 
 
