@@ -303,7 +303,9 @@ class Walker:
             )  # fmt: skip
             idle.append(work)
 
-        size = max(1, min(256, len(groups) // (8 * self.n_threads)))
+        size = 256
+        if self.n_threads > 1:
+            size = max(1, min(size, len(groups) // (8 * self.n_threads)))
         map_chunks(run, len(groups), self.n_threads, size)
         return _Round(value, down, up, status, pivots, missing, everywhere)
 
