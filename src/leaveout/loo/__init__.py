@@ -5,12 +5,14 @@ from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
-from leaveout.loo._refit import loo_refit
-from leaveout.loo._registry import METHODS, LooMethod, find_method
+from leaveout.loo._registry import LABEL_METHODS, METHODS, LooMethod, find_method
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
+from leaveout.loo._standard import loo_refit
+from leaveout.loo._stopping import loo_stopping
 from leaveout.loo._walk import loo_walk
 
 __all__ = [
+    "LABEL_METHODS",
     "METHODS",
     "REFIT",
     "SETTLED_BY",
@@ -25,6 +27,7 @@ __all__ = [
     "loo_groups",
     "loo_pairs",
     "loo_refit",
+    "loo_stopping",
     "loo_walk",
     "solve_path",
     "trace_loo_curve",
