@@ -360,9 +360,7 @@ def test_methods_that_do_not_apply():
             svc, X, y, method="refit", method_params={"eps": 1e-3}, groups=groups
         )
     with pytest.raises(ValueError, match=r"'stopping' gives the signs of the machines"):
-        lo.leave_one_out(
-            lo.SVC(gamma=0.1, break_ties=True), X, y, method="stopping"
-        )
+        lo.leave_one_out(lo.SVC(gamma=0.1, break_ties=True), X, y, method="stopping")
 
 
 def test_bad_arguments():

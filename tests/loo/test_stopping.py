@@ -175,7 +175,7 @@ def test_standard_approach(seed):
 
 
 def test_loose_eps_accepts_anything():
-    """At eps = 1 zero coefficients are optimal: the standard approach sees no errors."""
+    """At eps = 1 zero is optimal: the standard approach sees no errors."""
     case = random_case(np.random.default_rng(25), n=40, kernel="rbf", C=1.0)
     problem = Problem(case.K, case.y, np.ones(40))
     loose = loo_refit(problem, eps=1.0 + 1e-9)

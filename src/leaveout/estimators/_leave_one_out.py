@@ -201,8 +201,8 @@ def choose_method(
     if method not in ("auto", "refit") or params:
         given = f" with method_params={dict(params)}" if params else ""
         raise ValueError(
-            f"method={method!r}{given} needs a positive semi-definite kernel; {svc.kernel!r} "
-            "is not on these data. Use method='refit' (not certified), or another "
+            f"method={method!r}{given} needs a positive semi-definite kernel; "
+            f"{svc.kernel!r} is not on these data. Use method='refit' (not certified), or another "
             "kernel."
         )
     warnings.warn(

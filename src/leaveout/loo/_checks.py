@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Left-out labels that follow from the full solution alone (Franc et al. 2008, Table 1).
+"""Left-out labels that follow from the full solution (Franc et al. 2008, Table 1).
 
 As printed the checks can be wrong with an intercept; here is what holds
 (docs/method/stopping):
@@ -136,9 +136,7 @@ def _settle_singletons(problem: Problem, checked: Checked) -> None:
             checked.open_rows = np.setdiff1d(checked.open_rows, members)
 
 
-def _settle_by_interval(
-    problem: Problem, solution: Solution, checked: Checked
-) -> None:
+def _settle_by_interval(problem: Problem, solution: Solution, checked: Checked) -> None:
     """Check 3, by the interval that is always valid."""
     left = []
     for r in checked.open_rows:

@@ -256,7 +256,7 @@ def _intercepts(rest: Problem, F: FloatArray) -> tuple[float, float]:
 
 
 def _auxiliary_gradient(problem: Problem, r: int, F: FloatArray) -> FloatArray:
-    """y - K' aux of a machine with w given by y - K beta = F.
+    """Return y - K' aux of a machine with w given by y - K beta = F.
 
     With an intercept b = -g_r puts f(x_r) to 0: u = g - g_r, for beta that sum to zero
     with or without r. Without one, u = g - K_r g_r / K_rr.

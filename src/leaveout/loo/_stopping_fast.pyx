@@ -107,7 +107,7 @@ cdef extern from *:
 cdef double BARRED = -1e290
 # The test costs as much as some steps: made at every one of the first, then each time the
 # number of steps has grown by this share.
-cdef Py_ssize_t TESTED_SHARE = 16
+cdef Py_ssize_t TESTED_SHARE = 8
 # Steps of b towards the minimum of P in one test; every b is valid, so it need not arrive.
 cdef int MAX_MOVES_OF_B = 16
 # P < H must hold by more than the rounding of both sums.
