@@ -40,8 +40,8 @@ PAPER = {
     "twonorm": ((2.50, 2.90, 0.27), (2.25, 2.59, 0.18)),
     "waveform": ((10.90, 12.95, 0.54), (8.85, 10.50, 0.43)),
 }
-# Realisations that select the model; the paper has 5.
-REALISATIONS = {"image": 1, "splice": 1, "german": 3, "flare_solar": 3}
+# Realisations that select the model, for training sets up to a size; the paper has 5.
+REALISATIONS = ((200, 5), (500, 3), (1300, 1))
 
 
 @dataclass
@@ -95,9 +95,14 @@ def check_model(data: Data, split: Split, C: float, gamma: float | None) -> floa
 
 def select(data: Data, quick: bool) -> list[Row]:
     """Choose and test the model of each kernel."""
-    n_select = 1 if quick else min(len(data.splits), REALISATIONS.get(data.name, 5))
+    n = data.splits[0].train.size
+    most = 1 if quick else next(k for size, k in REALISATIONS if n <= size)
     rows = []
     for kernel, Cs, gammas in kernels():
+        n_select = min(len(data.splits), most)
+        if kernel == "rbf 2^+":
+            # A look is enough to rule it out, and the kernel is near the identity.
+            Cs, n_select = Cs[1::2], 1
         parts = [
             grid_errors(data.X[s.train], data.y[s.train], Cs, gammas)
             for s in data.splits[:n_select]
@@ -160,4 +165,7 @@ def run(args: argparse.Namespace) -> list[str]:
             if not args.quick:
                 write_rows(NAME, rows, "table2.csv")
     few = ", ".join(f"{row.data} {row.n_select}/{row.n_test}" for row in rows[::3])
-    return [f"Table 2: realisations to select on / to test on (paper 5 / 100): {few}"]
+    return [
+        f"Table 2: realisations to select on / to test on (paper 5 / 100): {few}",
+        "Table 2: gamma = 2^+ on 1 realisation and 4 of 8 C",
+    ]

@@ -202,8 +202,8 @@ def choose_method(
         given = f" with method_params={dict(params)}" if params else ""
         raise ValueError(
             f"method={method!r}{given} needs a positive semi-definite kernel; "
-            f"{svc.kernel!r} is not on these data. Use method='refit' (not certified), or another "
-            "kernel."
+            f"{svc.kernel!r} is not on these data. Use method='refit' (not "
+            "certified), or another kernel."
         )
     warnings.warn(
         f"The kernel {svc.kernel!r} is not positive semi-definite on these data: "

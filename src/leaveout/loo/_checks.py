@@ -80,7 +80,9 @@ class Checked:
         )
 
 
-def check_left_out(problem: Problem, solution: Solution) -> Checked:
+def check_left_out(
+    problem: Problem, solution: Solution, rows: IntArray | None = None
+) -> Checked:
     """Settle the samples whose left-out label the full solution tells.
 
     Parameters
@@ -90,11 +92,13 @@ def check_left_out(problem: Problem, solution: Solution) -> Checked:
     solution : Solution
         Its optimum. From one that is optimal within some eps only, the answers are
         those of the paper's algorithm, but nothing is certified.
+    rows : ndarray of int, optional
+        Samples that are asked for; all if not given.
 
     Returns
     -------
     Checked
-        With the samples that are left.
+        With the samples, among those asked for, that are left.
     """
     y, n = problem.y, problem.n_samples
     g = solution.decision_values - solution.intercept
@@ -105,6 +109,8 @@ def check_left_out(problem: Problem, solution: Solution) -> Checked:
         np.full(n, ZERO_ALPHA, dtype=np.int8),
         np.flatnonzero(solution.beta),
     )
+    if rows is not None:
+        checked.open_rows = np.intersect1d(checked.open_rows, rows)
     if problem.fit_intercept:
         alpha, C = solution.alpha[solution.free], problem.C[solution.free]
         if not np.any(np.minimum(alpha, C - alpha) > 1e-9 * C):
@@ -116,9 +122,9 @@ def check_left_out(problem: Problem, solution: Solution) -> Checked:
     # The least favourable b: also an upper bound of every left-out margin.
     worst_b = np.where(y > 0, *solution.intercept_interval)
     wrong = (y * (g + worst_b))[checked.open_rows] < -ROUNDING
-    rows = checked.open_rows[wrong]
-    checked.lower[rows] = checked.upper[rows] = (g + worst_b)[rows]
-    checked.settled_by[rows] = NEGATIVE_MARGIN
+    found = checked.open_rows[wrong]
+    checked.lower[found] = checked.upper[found] = (g + worst_b)[found]
+    checked.settled_by[found] = NEGATIVE_MARGIN
     checked.open_rows = checked.open_rows[~wrong]
     _settle_by_interval(problem, solution, checked)
     checked.certified[checked.open_rows] = False

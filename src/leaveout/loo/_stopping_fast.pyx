@@ -320,10 +320,12 @@ def solve_left_out(
         &y[0], &C[0], &beta[0], &F[0], &distance[0])
     cdef Ascent auxiliary = Ascent(
         n, 0, &K[0, 0], &K[r, 0], K[r, r], intercept, &curvature_aux[0, 0],
-        &curvature_aux[1, 0], &lower[0], &upper[0], &aux[0], &Q[0], &work[2, 0], 0.0, H, 0.0, 0.0, 0.0, &K[r, 0])
+        &curvature_aux[1, 0], &lower[0], &upper[0], &aux[0], &Q[0], &work[2, 0],
+        0.0, H, 0.0, 0.0, 0.0, &K[r, 0])
     cdef Ascent alone = Ascent(
         n, 0, &K[0, 0], NULL, 0.0, False, &curvature[0, 0], &curvature[1, 0],
-        &lower[0], &upper[0], &beta[0], &F[0], &work[0, 0], 0.0, 0.0, 0.0, 0.0, 0.0, &K[r, 0])
+        &lower[0], &upper[0], &beta[0], &F[0], &work[0, 0],
+        0.0, 0.0, 0.0, 0.0, 0.0, &K[r, 0])
     with nogil:
         for k in range(n):
             if y[k] > 0.0:
