@@ -141,6 +141,20 @@ def test_checks_hold_on_degenerate_problems(name):
     assert not checked.certified[checked.open_rows].any()
 
 
+def test_checks_of_some_rows(rng):
+    problem = Problem(*random_case(rng, n=30, kernel="rbf", C=10.0))
+    solution = solve_svc(problem)
+    everything, rows = check_left_out(problem, solution), np.arange(0, 30, 3)
+    some = check_left_out(problem, solution, rows)
+    np.testing.assert_array_equal(
+        some.open_rows, np.intersect1d(everything.open_rows, rows)
+    )
+    for name in ("lower", "upper", "settled_by"):
+        np.testing.assert_array_equal(
+            getattr(some, name)[rows], getattr(everything, name)[rows]
+        )
+
+
 def test_printed_checks_fail_where_ours_do_not():
     """Errata F7 and F8: alpha_r = 0, and 2 alpha_r R^2 + xi_r < 1, prove nothing."""
     for name in ("no_free_vector", "identity_three_two_weights"):

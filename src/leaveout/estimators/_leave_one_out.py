@@ -136,10 +136,10 @@ def leave_one_out(
             svc,
             task,
             method,
-            method_params,
             groups,
             balanced,
             n_jobs,
+            params=method_params,
             labels_only=labels_only,
             values_decide=values_decide(model, svc, task),
         )
@@ -191,8 +191,8 @@ def choose_method(
     svc: SVC,
     task: Task,
     method: str,
-    params: Mapping[str, Any] | None = None,
     stacklevel: int = 3,
+    params: Mapping[str, Any] | None = None,
 ) -> tuple[str, LooMethod, bool]:
     """Return the method by name, and whether the kernel is positive semi-definite."""
     name, function = find_method(method, params)
@@ -224,17 +224,17 @@ def make_plan(
     svc: SVC,
     task: Task,
     method: str,
-    params: Mapping[str, Any] | None,
     groups: Any,
     balanced: str,
     n_jobs: int | None,
     *,
+    params: Mapping[str, Any] | None = None,
     labels_only: bool = False,
     values_decide: bool = False,
     stacklevel: int = 4,
 ) -> tuple[Plan, bool]:
     """Check how samples are to be left out; also, whether the kernel is definite."""
-    name, function, definite = choose_method(svc, task, method, params, stacklevel)
+    name, function, definite = choose_method(svc, task, method, stacklevel, params)
     if balanced not in ("frozen", "fold"):
         raise ValueError(f"balanced must be 'frozen' or 'fold'; got {balanced!r}.")
     rebalance = balanced == "fold" and svc.class_weight == "balanced"

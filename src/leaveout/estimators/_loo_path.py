@@ -73,10 +73,10 @@ def loo_path(
         svc,
         task,
         method,
-        method_params,
         groups,
         balanced,
         n_jobs,
+        params=method_params,
         labels_only=labels_only,
         values_decide=values_decide(model, svc, task),
     )

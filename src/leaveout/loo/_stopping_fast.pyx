@@ -52,18 +52,19 @@ cdef extern from *:
     }
 
     /* out: primal value, gap, weight of {F < b}, weight of {F <= b}, largest F < b,
-       smallest F > b, at the intercept b. */
+       smallest F > b, sum of C (1 + |F - b|), all at the intercept b. */
     WIDEST static void weigh_at(
         long n, double b, const double *restrict y, const double *restrict C,
         const double *restrict F, const double *restrict beta, double *restrict out)
     {
         double loss = 0.0, norm = 0.0, linear = 0.0, below = 0.0, upto = 0.0;
-        double lower = -1e300, higher = 1e300;
+        double lower = -1e300, higher = 1e300, size = 0.0;
         for (long k = 0; k < n; k++) {
             double short_ = y[k] * (F[k] - b), f = F[k];
             loss += C[k] * (short_ > 0.0 ? short_ : 0.0);
             norm += beta[k] * (y[k] - f);
             linear += beta[k] * (f - b);
+            size += C[k] * (1.0 + (short_ > 0.0 ? short_ : -short_));
             below += f < b ? C[k] : 0.0;
             upto += f <= b ? C[k] : 0.0;
             f = F[k] < b ? F[k] : -1e300;
@@ -77,6 +78,7 @@ cdef extern from *:
         out[3] = upto;
         out[4] = lower;
         out[5] = higher;
+        out[6] = size;
     }
 
     /* The largest |F| among the coefficients that can move the way it pulls. */
@@ -110,8 +112,10 @@ cdef double BARRED = -1e290
 cdef Py_ssize_t TESTED_SHARE = 8
 # Steps of b towards the minimum of P in one test; every b is valid, so it need not arrive.
 cdef int MAX_MOVES_OF_B = 16
-# P < H must hold by more than the rounding of both sums.
+# P < H must hold by more than the rounding of both sums: relative to P, and, where C is
+# large and P is not, to the terms that it is a sum of.
 cdef double SLACK = 1e-10
+cdef double ROUNDING = 1e-13
 
 
 cpdef enum End:
@@ -157,6 +161,7 @@ cdef struct Machine:
     double b
     double primal           # P(b)
     double gap              # P(b) - G
+    double rounding         # how far both may be off
     const double* y
     const double* C
     const double* beta
@@ -170,7 +175,7 @@ cdef void minimise_over_b(Machine* m) noexcept nogil:
     The slope of P right of b is the weight of {F <= b} less that of the positive class,
     left of it the weight of {F < b} less the same.
     """
-    cdef double out[6]
+    cdef double out[7]
     cdef int way, last = 0, moves = 0
     while True:
         weigh_at(m.n, m.b, m.y, m.C, m.F, m.beta, out)
@@ -186,6 +191,7 @@ cdef void minimise_over_b(Machine* m) noexcept nogil:
         last = way
     m.primal = out[0]
     m.gap = out[1]
+    m.rounding = ROUNDING * out[6]
 
 
 cdef bint ball_excludes_zero(const Machine* m) noexcept nogil:
@@ -194,7 +200,7 @@ cdef bint ball_excludes_zero(const Machine* m) noexcept nogil:
     The lower end of the interval is the smallest v_i - e_i whose cumulative weight reaches
     that of the positive class: it is above 0 if the weight of {v_i - e_i <= 0} does not.
     """
-    cdef double radius = sqrt(m.gap + 1e-13 * fabs(m.primal))
+    cdef double radius = sqrt(max(m.gap, 0.0) + m.rounding)
     cdef double g_r = m.y[m.r] - m.F[m.r], v, e, low = 0.0, high = 0.0, total = 0.0
     cdef Py_ssize_t k
     if not m.intercept:
@@ -282,7 +288,7 @@ cdef bint is_proved(Machine* m, int condition, double H) noexcept nogil:
     minimise_over_b(m)
     if condition == BALL:
         return ball_excludes_zero(m)
-    return m.primal + SLACK * max(1.0, m.primal) < H
+    return m.primal + SLACK * max(1.0, m.primal) + m.rounding < H
 
 
 def solve_left_out(
@@ -316,7 +322,7 @@ def solve_left_out(
     cdef double* up = &work[0, 0]
     cdef double* down = &work[1, 0]
     cdef Machine m = Machine(
-        n, r, intercept, 0.0, b if intercept else 0.0, 0.0, 0.0,
+        n, r, intercept, 0.0, b if intercept else 0.0, 0.0, 0.0, 0.0,
         &y[0], &C[0], &beta[0], &F[0], &distance[0])
     cdef Ascent auxiliary = Ascent(
         n, 0, &K[0, 0], &K[r, 0], K[r, r], intercept, &curvature_aux[0, 0],
