@@ -43,27 +43,30 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """A set, its splits, and whether they are the published ones."""
+    """A set, its splits, and how many of them, the first ones, are published."""
 
     name: str
     X: np.ndarray
     y: np.ndarray
     splits: list[Split]
-    original: bool
+    n_original: int
 
 
 def load(folder: Path, name: str, seed: int) -> Data:
-    """Return a set; ten seeded splits of the published size where none is known."""
+    """Return a set with ten splits; where fewer are known, seeded ones of that size."""
     with np.load(folder / f"ida_{name}.npz") as file:
         X, y = file["X"].astype(np.float64), file["y"].astype(np.float64)
         y = np.where(y > 0, 1.0, -1.0)
+        size, splits = int(file["n_train_published"]), []
         if "train_idx" in file:
             pairs = zip(file["train_idx"], file["test_idx"], strict=True)
-            return Data(name, X, y, [Split(*pair) for pair in pairs], True)
-        size = int(file["n_train_published"])
+            splits = [Split(*pair) for pair in pairs]
     rng = np.random.default_rng(seed)
-    orders = [rng.permutation(len(y)) for _ in range(10)]
-    return Data(name, X, y, [Split(o[:size], o[size:]) for o in orders], False)
+    n_original = len(splits)
+    for _ in range(10 - n_original):
+        order = rng.permutation(len(y))
+        splits.append(Split(order[:size], order[size:]))
+    return Data(name, X, y, splits, n_original)
 
 
 def gram(X: np.ndarray, gamma: float | None, Y: np.ndarray | None = None) -> np.ndarray:

@@ -50,7 +50,7 @@ class Row:
 
     data: str
     kernel: str
-    original_splits: bool
+    n_original: int
     n_select: int
     n_test: int
     C: float
@@ -119,7 +119,7 @@ def select(data: Data, quick: bool) -> list[Row]:
             Row(
                 data.name,
                 kernel,
-                data.original,
+                data.n_original,
                 n_select,
                 len(tests),
                 Cs[j],
@@ -146,7 +146,7 @@ def show(rows: list[Row]) -> None:
             f"test {r.test:6.2f} ± {r.test_std:4.2f} (paper {r.paper_test:5.2f} ± "
             f"{r.paper_test_std:4.2f}, {r.test - r.paper_test:+5.2f})"
             + ("" if r.within else "  outside")
-            + ("" if r.original_splits else "  own splits"),
+            + ("" if r.n_original == r.n_test else f"  {r.n_original} original splits"),
             flush=True,
         )
 
