@@ -1,4 +1,4 @@
-# Two commands for a fresh machine: make demo, make test. Both create .venv themselves.
+# For a fresh machine: make demo, make test, make docs. They create .venv themselves.
 # Needed: Python >= 3.11 with venv, a C compiler, make, git. Another Python: make PYTHON=python3.12 test
 
 PYTHON ?= python3
@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 demo: $(VENV)/installed-cli
 	@$(COMPILE)
@@ -33,7 +33,15 @@ lint: $(VENV)/installed-lint
 	$(VENV)/bin/codespell
 	$(PY) -m mypy
 
+# Warnings are errors; the examples run. The pages are then in docs/_build/html.
+docs: $(VENV)/installed-docs
+	@$(COMPILE)
+	rm -rf docs/_build docs/auto_examples docs/generated
+	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 clean:
+	rm -rf docs/_build docs/auto_examples docs/generated
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -3,6 +3,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,9 @@ def test_sources_are_found():
 def test_imports_go_leftwards(path):
     layer = layer_of(path)
     assert imported_layers(path) - {layer} <= MAY_IMPORT[layer]
+
+
+@pytest.mark.parametrize("module", ["matplotlib", "sklearn.datasets"])
+def test_import_is_light(module):
+    code = f"import leaveout, sys; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -7,35 +7,78 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 
 from leaveout.estimators import (
     SVC,
+    SVCCV,
+    LooSearchCV,
+    ModelCard,
+    honest_loo,
     leave_one_out,
     leave_pair_out_auc,
+    load_model,
     loo_curve,
     loo_path,
+    loo_permutation_test,
+    read_model_card,
+    save_model,
+    suspects,
 )
 from leaveout.exceptions import (
+    AntiLearningWarning,
+    CalibrationWarning,
     CertificateWarning,
+    CheckpointError,
     LeaveoutError,
     LeaveoutWarning,
+    ModelFileError,
+    PooledScoreWarning,
     PreprocessingWarning,
     SingletonClassWarning,
 )
-from leaveout.loo import LooCurve, LooPath, LooResult, PairAUC
+from leaveout.loo import (
+    LooCurve,
+    LooPath,
+    LooResult,
+    PairAUC,
+    PermutationTest,
+    Suspects,
+)
+from leaveout.report import LooCurveDisplay, LooGridDisplay, LooMarginDisplay
+from leaveout.select import HonestLoo
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SVC",
+    "SVCCV",
+    "AntiLearningWarning",
+    "CalibrationWarning",
     "CertificateWarning",
+    "CheckpointError",
+    "HonestLoo",
     "LeaveoutError",
     "LeaveoutWarning",
     "LooCurve",
+    "LooCurveDisplay",
+    "LooGridDisplay",
+    "LooMarginDisplay",
     "LooPath",
     "LooResult",
+    "LooSearchCV",
+    "ModelCard",
+    "ModelFileError",
     "PairAUC",
+    "PermutationTest",
+    "PooledScoreWarning",
     "PreprocessingWarning",
     "SingletonClassWarning",
+    "Suspects",
+    "honest_loo",
     "leave_one_out",
     "leave_pair_out_auc",
+    "load_model",
     "loo_curve",
     "loo_path",
+    "loo_permutation_test",
+    "read_model_card",
+    "save_model",
+    "suspects",
 ]

@@ -6,6 +6,10 @@ class LeaveoutError(Exception):
     """Base class of the errors that only leaveout raises."""
 
 
+class ModelFileError(LeaveoutError, ValueError):
+    """A model file is damaged, or holds what a model file may not."""
+
+
 class LeaveoutWarning(UserWarning):
     """Base class of the warnings that only leaveout gives."""
 
@@ -20,3 +24,19 @@ class SingletonClassWarning(LeaveoutWarning):
 
 class PreprocessingWarning(LeaveoutWarning):
     """Steps of a Pipeline were fitted once on all rows, also those left out later."""
+
+
+class AntiLearningWarning(LeaveoutWarning):
+    """C is so small that left-out labels follow the balance of the classes."""
+
+
+class CalibrationWarning(LeaveoutWarning):
+    """Decision values give no probability: the shares of the classes stand in."""
+
+
+class PooledScoreWarning(LeaveoutWarning):
+    """A score compares decision values of classifiers that differ in a sample."""
+
+
+class CheckpointError(LeaveoutError, ValueError):
+    """A checkpoint file belongs to another run, or cannot be used."""

@@ -4,77 +4,194 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.model_selection import (
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    cross_val_predict,
+)
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from typer.testing import CliRunner
 
-from leaveout.cli._app import app
-from leaveout.data import make_class_blobs, read_csv
+import leaveout as lo
 from leaveout.select import default_Cs, default_gammas
 
 
-def invoke(*arguments):
-    return CliRunner().invoke(app, ["select", *map(str, arguments)])
+def select_json(run, *arguments):
+    result = run("select", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
 
 
-@pytest.fixture
-def table(tmp_path):
-    """A small CSV file: two features of different scale, classes "red" and "blue"."""
-    X, y = make_class_blobs(24, n_classes=2, separation=1.5, random_state=0)
-    rows = [
-        f"{a},{1000 * b},{'red' if label else 'blue'}"
-        for (a, b), label in zip(X, y, strict=True)
-    ]
-    path = tmp_path / "points.csv"
-    path.write_text("\n".join(["a,b,colour", *rows]) + "\n")
-    return path
-
-
-def test_json_agrees_with_refits_by_scikit_learn(table):
-    result = invoke(table, "--target", "colour", "--json")
-    assert result.exit_code == 0
-    report = json.loads(result.stdout)
-    dataset = read_csv(table, "colour")
-    X = StandardScaler().fit_transform(dataset.X)
-    assert report["Cs"] == default_Cs().tolist()
-    assert report["gammas"] == default_gammas(X).tolist()
+def test_json_agrees_with_refits_by_scikit_learn(run, table, frame):
+    report = select_json(run, table, "--target", "colour")
+    X = StandardScaler().fit_transform(frame[["a", "b"]])
+    assert report["grid"]["C"] == default_Cs().tolist()
+    assert np.allclose(report["grid"]["gamma"], default_gammas(X))
     # One cell is enough here: that all agree is the business of tests/loo.
-    model = SVC(C=report["Cs"][2], gamma=report["gammas"][2], tol=1e-10)
-    predictions = cross_val_predict(model, X, dataset.y, cv=LeaveOneOut())
-    assert report["errors"][2][2] == np.mean(predictions != dataset.y)
-    assert report["best"]["error"] == np.min(report["errors"])
+    cell = report["cells"][13]
+    model = SVC(C=cell["C"], gamma=cell["gamma"], tol=1e-10)
+    predictions = cross_val_predict(model, X, frame["colour"], cv=LeaveOneOut())
+    assert cell["error"] == pytest.approx(np.mean(predictions != frame["colour"]))
+    assert report["best"]["error"] == min(c["error"] for c in report["cells"])
     assert report["majority_error"] == 0.5
     assert report["class_counts"] == {"blue": 12, "red": 12}
 
 
-def test_text_on_stdout_alone(table):
-    result = invoke(table, "--target", "colour")
+def test_groups_are_left_out_together(run, full_table, frame):
+    report = select_json(
+        run, full_table, "--target", "colour", "--groups", "pair", "--drop", "site",
+        "--id", "name", "--grid", "C=1", "--grid", "gamma=0.5",
+    )  # fmt: skip
+    X = StandardScaler().fit_transform(frame[["a", "b"]])
+    predictions = cross_val_predict(
+        SVC(C=1, gamma=0.5, tol=1e-10),
+        X,
+        frame["colour"],
+        cv=LeaveOneGroupOut(),
+        groups=frame["pair"],
+    )
+    assert report["n_groups"] == 12
+    assert report["n_features"] == 2
+    assert report["best"]["error"] == np.mean(predictions != frame["colour"])
+
+
+def test_text_on_stdout_alone(run, table):
+    result = run("select", table, "--target", "colour")
     assert result.exit_code == 0
     assert "points.csv: 24 samples, 2 features" in result.stdout
     assert "standardised once on all rows" in result.stdout
     assert result.stdout.count("*") == 1
     assert "Chosen: SVC(kernel='rbf', C=" in result.stdout
-    assert "Leaving one out" not in result.stdout
+    assert "Wrong by class: " in result.stdout
+    assert "hence optimistic" in result.stdout
+    assert result.stderr == ""
 
 
-def test_linear_kernel_has_no_gamma(table):
-    result = invoke(table, "--target", "colour", "--kernel", "linear", "--json")
-    report = json.loads(result.stdout)
-    assert report["gammas"] is None
-    assert report["best"]["gamma"] is None
-    assert np.shape(report["errors"]) == (len(report["Cs"]), 1)
+def test_messy_table_is_explained(run, full_table):
+    result = run("select", full_table, "--target", "colour", "--grid", "C=1")
+    assert result.exit_code == 0
+    notes = [line for line in result.stdout.splitlines() if line.startswith("Note: ")]
+    assert notes == [
+        "Note: Columns are separated by semicolons.",
+        "Note: Decimal commas read as such: 'a', 'b'.",
+        "Note: Text, one-hot encoded: 'site' (2 categories).",
+        "Note: Text that is different in every row, left out: 'name'.",
+    ]
+    assert "Numbers standardised and text one-hot encoded" in result.stdout
 
 
-def test_two_jobs_give_the_same(table):
+def test_three_classes(run, tmp_path):
+    X, y = lo.data.make_class_blobs(30, n_classes=3, separation=4, random_state=0)
+    path = tmp_path / "three.csv"
+    pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv(path, index=False)
+    report = select_json(run, path, "--target", "y", "--grid", "C=1,10")
+    assert report["class_counts"] == {"0": 10, "1": 10, "2": 10}
+    assert report["best"]["error"] < 0.3
+    result = run("select", path, "--target", "y", "--curve")
+    assert result.exit_code == 1
+    assert "--curve is for two classes; 'y' has 3." in result.stderr
+
+
+def test_linear_kernel_has_no_gamma(run, table):
+    report = select_json(run, table, "--target", "colour", "--kernel", "linear")
+    assert list(report["grid"]) == ["C"]
+    assert "gamma" not in report["best"]
+    text = run("select", table, "--target", "colour", "--kernel", "linear").stdout
+    assert "       C     error" in text
+
+
+def test_grid_from_the_command_line(run, table):
+    report = select_json(
+        run, table, "--target", "colour", "--kernel", "poly", "--grid", "C=10,1",
+        "--grid", "gamma=0.01:1:3", "--grid", "degree=2,3",
+    )  # fmt: skip
+    assert report["grid"]["C"] == [1, 10]
+    assert np.allclose(report["grid"]["gamma"], [0.01, 0.1, 1])
+    assert report["grid"]["degree"] == [2, 3]
+    assert len(report["cells"]) == 12
+
+
+def test_class_weight_and_raw_features(run, table, frame):
+    report = select_json(
+        run, table, "--target", "colour", "--class-weight", "balanced",
+        "--no-standardize", "--grid", "C=1", "--grid", "gamma=1e-6",
+    )  # fmt: skip
+    predictions = cross_val_predict(
+        SVC(C=1, gamma=1e-6, tol=1e-10, class_weight={"red": 1, "blue": 1}),
+        frame[["a", "b"]].to_numpy(),
+        frame["colour"],
+        cv=LeaveOneOut(),
+    )
+    assert report["class_weight"] == "balanced"
+    assert report["preparation"] == "Features as they are, not standardised."
+    assert report["best"]["error"] == np.mean(predictions != frame["colour"])
+
+
+def test_two_jobs_give_the_same(run, table):
     reports = [
-        json.loads(invoke(table, "--target", "colour", "--json", *extra).stdout)
+        select_json(run, table, "--target", "colour", *extra)
         for extra in ([], ["--n-jobs", "2"])
     ]
     for report in reports:
         del report["seconds"]
     assert reports[0] == reports[1]
+
+
+def test_checkpoint_is_used_again_and_refused_for_other_data(run, table, tmp_path):
+    path = tmp_path / "run.db"
+    arguments = (table, "--target", "colour", "--grid", "C=1,10", "--checkpoint", path)
+    first = select_json(run, *arguments)
+    again = run("select", *arguments, "--verbose")
+    assert "Resumed: 5 of 5" in again.stderr
+    assert select_json(run, *arguments)["cells"] == first["cells"]
+    other = run("select", *arguments, "--no-standardize")
+    assert other.exit_code == 1
+    assert "run.db" in other.stderr
+
+
+def test_honest_and_curve_say_how_long_they_take(run, table, frame):
+    result = run(
+        "select", table, "--target", "colour", "--grid", "C=0.1,1,10", "--grid",
+        "gamma=0.1,1", "--honest", "--curve", "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0
+    assert "Honest error: 24 searches, about" in result.stderr
+    report = json.loads(result.stdout)
+    # The same by hand: tune on the others with the package, ask scikit-learn.
+    y, X = frame["colour"].to_numpy(), frame[["a", "b"]]
+    grid = {"svc__C": [0.1, 1, 10], "svc__gamma": [0.1, 1]}
+    wrong = []
+    for r in range(24):
+        rest = np.arange(24) != r
+        scaler = StandardScaler().fit(X[rest])
+        search = lo.LooSearchCV(SVC(), {k[5:]: v for k, v in grid.items()})
+        search.fit(scaler.transform(X[rest]), y[rest])
+        model = make_pipeline(StandardScaler(), SVC(tol=1e-10, **search.best_params_))
+        wrong.append(model.fit(X[rest], y[rest]).predict(X[~rest])[0] != y[r])
+    assert report["honest"]["error"] == np.mean(wrong)
+    curve = report["curve"]
+    assert (curve["C"][0], curve["C"][-1]) == (0.1, 10)
+    assert min(curve["errors"]) <= report["best"]["error"]
+
+
+def test_curve_of_more_samples_is_estimated_first(run, tmp_path):
+    X, y = lo.data.make_class_blobs(230, n_classes=2, separation=3, random_state=0)
+    path = tmp_path / "many.csv"
+    pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv(path, index=False)
+    result = run("select", path, "--target", "y", "--grid", "C=1,2", "--curve")
+    assert result.exit_code == 0
+    assert "Error for every C from 1 to 2: about" in result.stderr
+    assert "Over every C from 1 to 2 the least error is" in result.stdout
+
+
+def test_time_is_split_if_asked(run, table):
+    result = run("select", table, "--target", "colour", "--grid", "C=1", "--verbose")
+    last = result.stderr.splitlines()[-1]
+    for part in ("start-up", "reading", "preparing", "leave-one-out", "together"):
+        assert part in last
 
 
 @pytest.mark.parametrize(
@@ -83,17 +200,57 @@ def test_two_jobs_give_the_same(table):
         (["nothing.csv", "--target", "y"], "No file 'nothing.csv'."),
         (["{table}"], "Name the column of classes: --target COL."),
         (["{table}", "--target", "color"], "Did you mean 'colour'?"),
-        (["{table}", "--target", "a"], "'a' has 24 different values with decimals"),
-        (["--n-jobs", "0"], "--n-jobs must be a positive number, or -1"),
+        (["{table}", "--target", "a"], "'a' has 24 different values"),
+        (["{table}", "--target", "colour", "--drop", "aa"], "Did you mean 'a'?"),
         (["--target", "y"], "--target names a column of DATA, but no file is given."),
+        (
+            ["--kernel", "linear", "--grid", "gamma=1"],
+            "--grid gamma=… has no meaning for --kernel linear, which has C.",
+        ),
     ],
 )
-def test_mistake_ends_with_its_message_alone(table, arguments, message):
-    result = invoke(*(argument.format(table=table) for argument in arguments))
-    assert result.exit_code == 2
+def test_mistake_ends_with_its_message_alone(run, table, arguments, message):
+    result = run("select", *(a.format(table=table) for a in arguments))
+    assert result.exit_code == 1
     assert result.stdout == ""
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def plain(text):
+    """A message without the box around it."""
+    return " ".join(text.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--n-jobs", "0"], "'--n-jobs': must be positive, or -1"),
+        (["--traget", "y"], "--target"),
+        (["--kernel", "rfb"], "'rfb' is not one of 'rbf', 'linear'"),
+        (["--save", "/no/such/folder/m.skops"], "no folder '/no/such/folder'"),
+        (["--grid", "c=1"], "'--grid': 'c=1' names no parameter of the grid. Did you"),
+        (["--grid", "C=1,x"], "'C=1,x' is no list of numbers."),
+        (["--grid", "C=-1"], "'C=-1' has a value that is not positive."),
+        (["--grid", "C"], "'C' has no values."),
+        (["--grid", "C=1", "--grid", "C=2"], "'C=2' gives C a second time."),
+    ],
+)
+def test_usage_errors(run, arguments, message):
+    result = run("select", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in plain(result.stderr)
+
+
+def test_wrong_command_and_version(run):
+    assert "Did you mean 'select'" in plain(run("selects").stderr)
+    assert run("--version").stdout == f"leaveout {lo.__version__}\n"
+
+
+def test_debug_shows_the_error_itself(run, table):
+    result = run("select", table, "--target", "color", "--debug")
+    assert isinstance(result.exception, ValueError)
 
 
 def test_as_a_program(table):
@@ -102,7 +259,9 @@ def test_as_a_program(table):
         [*command, "colour", "--json"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["n_samples"] == 24
+    report = json.loads(done.stdout)
+    assert report["n_samples"] == 24
+    assert report["command"].startswith("leaveout select ")
     failed = subprocess.run([*command, "wrong"], capture_output=True, text=True)
-    assert failed.returncode == 2
+    assert failed.returncode == 1
     assert "Traceback" not in failed.stderr

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
 
-from leaveout.data import read_csv
+from leaveout.data import read_dataset, read_svmlight
 
 
 @pytest.fixture
@@ -17,13 +20,20 @@ def write(tmp_path):
     return write_text
 
 
+def rows(header, *columns):
+    """A CSV text from a header and columns."""
+    lines = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+    return "\n".join([header, *lines]) + "\n"
+
+
 def test_features_in_order_and_text_classes(write):
-    dataset = read_csv(write("b,kind,a\n1,x,2\n3,y,4.5\n"), "kind")
-    assert np.array_equal(dataset.X, [[1, 2], [3, 4.5]])
-    assert dataset.X.flags.c_contiguous
-    assert dataset.y.tolist() == ["x", "y"]
+    dataset = read_dataset(write("b,kind,a\n1,x,2\n3, y,4.5\n1,x,2\n3,y,4.5\n"), "kind")
+    assert np.array_equal(dataset.X.to_numpy(), 2 * [[1, 2], [3, 4.5]])
+    assert set(dataset.X.dtypes) == {np.dtype("float64")}
+    assert dataset.y.tolist() == ["x", "y", "x", "y"]
     assert dataset.feature_names == ["b", "a"]
     assert (dataset.name, dataset.target_name) == ("table.csv", "kind")
+    assert dataset.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -32,53 +42,184 @@ def test_features_in_order_and_text_classes(write):
 )
 def test_classes_of_other_kinds(write, values, expected):
     first, second = values.split(",")
-    dataset = read_csv(write(f"a,y\n1,{first}\n2,{second}\n"), "y")
+    dataset = read_dataset(write(f"a,y\n1,{first}\n2,{second}\n"), "y")
     assert dataset.y.tolist() == expected
 
 
 def test_boolean_feature_is_a_number(write):
-    dataset = read_csv(write("a,y\nTrue,0\nFalse,1\n"), "y")
-    assert np.array_equal(dataset.X, [[1], [0]])
+    dataset = read_dataset(write("a,y\nTrue,0\nFalse,1\n"), "y")
+    assert np.array_equal(dataset.X.to_numpy(), [[1], [0]])
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"No file '.*nothing.csv'. Give the"):
-        read_csv(tmp_path / "nothing.csv", "y")
+def test_text_is_a_category(write):
+    dataset = read_dataset(write("sex,age,y\nf,31,0\n m,44,1\nf ,50,1\nm,3,0\n"), "y")
+    assert dataset.text_features == ("sex",)
+    assert dataset.feature_names == ["sex", "age"]
+    assert dataset.X["sex"].tolist() == ["f", "m", "f", "m"]
+    assert dataset.notes == ("Text, one-hot encoded: 'sex' (2 categories).",)
+
+
+def test_numbers_as_categories_if_asked(write):
+    dataset = read_dataset(write("site,y\n3,0\n7,1\n3,1\n"), "y", categorical=["site"])
+    assert dataset.X["site"].tolist() == ["3", "7", "3"]
+
+
+def test_roles_of_columns(write):
+    text = "name,patient,site,a,y\nu,1,s,5,0\nv,1,s,6,1\nw,2,t,7,1\n"
+    dataset = read_dataset(
+        write(text), "y", id_column="name", group_column="patient", drop=["site"]
+    )
+    assert dataset.feature_names == ["a"]
+    assert dataset.ids.tolist() == ["u", "v", "w"]
+    assert dataset.groups.tolist() == ["1", "1", "2"]
+
+
+def test_missing_value_in_a_dropped_column_or_id_does_not_matter(write):
+    text = "id,a,b,y\n,1,,0\nq,2,5,1\n"
+    dataset = read_dataset(write(text), "y", id_column="id", drop=["b"])
+    assert dataset.feature_names == ["a"]
+
+
+def test_id_like_and_constant_columns_are_pointed_out(write):
+    n = 12
+    text = rows(
+        "name,row,sample_id,same,a,y",
+        [f"P{i}" for i in range(n)],
+        range(1, n + 1),
+        [i * i + 1 for i in range(n)],
+        [7] * n,
+        [0.5 * i for i in range(n)],
+        [i % 2 for i in range(n)],
+    )
+    dataset = read_dataset(write(text), "y")
+    assert dataset.feature_names == ["row", "sample_id", "same", "a"]
+    notes = " ".join(dataset.notes)
+    assert "different in every row, left out: 'name'." in notes
+    assert "The same in every row: 'same'." in notes
+    assert "looks like a row number or id: 'row', 'sample_id'." in notes
+
+
+def test_unnamed_first_column_is_left_out(tmp_path):
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"a": [1, 2], "y": [0, 1]}).to_csv(path)
+    dataset = read_dataset(path, "y")
+    assert dataset.feature_names == ["a"]
+    assert "The first column has no name: left out." in dataset.notes
+
+
+def test_class_of_one_sample_is_pointed_out(write):
+    dataset = read_dataset(write("a,y\n1,u\n2,u\n3,v\n"), "y")
+    assert dataset.notes[0].startswith("Classes with one sample: 'v'.")
+
+
+def test_numbers_with_units_are_refused_and_codes_are_not(write):
+    doses = [f"{i}.5 mg" for i in range(30)]
+    codes = [f"{i % 3}a" for i in range(30)]
+    classes = [i % 2 for i in range(30)]
+    with pytest.raises(ValueError, match=r"'dose' \(row 1: '0.5 mg'\)"):
+        read_dataset(write(rows("dose,code,y", doses, codes, classes)), "y")
+    dataset = read_dataset(
+        write(rows("dose,code,y", doses, codes, classes)), "y", drop=["dose"]
+    )
+    assert dataset.text_features == ("code",)
+
+
+def test_classes_that_differ_in_capitals_are_pointed_out(write):
+    dataset = read_dataset(write("a,y\n1,Yes\n2,yes\n3,no\n"), "y")
+    assert "differ in capitals only" in dataset.notes[0]
+
+
+MANY = range(30)
 
 
 @pytest.mark.parametrize(
     ("text", "target", "message"),
     [
         ("a,kind\n1,x\n", "knd", r"No column 'knd' in .* Did you mean 'kind'\?"),
+        ("a,Kind\n1,x\n", "kind", r"Did you mean 'Kind'\?"),
         (
             "a,kind\n1,x\n",
             "zzz",
             r"No column 'zzz' in '.*'. The columns are 'a', 'kind'",
         ),
+        ("1.5,2\n1,2\n", "y", r"first row holds numbers only: add a row of names"),
         ("a,kind\n1,x\n", None, r"--target COL. The columns of .* are 'a', 'kind'"),
-        ("kind\nx\ny\n", "kind", r"has no column besides 'kind': no features"),
-        ("a,b,y\n1,,0\n,,1\n", "y", r"2 of 3 columns: 'a' \(1\), 'b' \(2\)\. Fill"),
-        ("a,y\n1,0\n2,\n", "y", r"missing values in 1 of 2 columns: 'y' \(1\)"),
-        ("a,b,y\n1,2,0\n2,low,1\n", "y", r"'b' \(row 2: 'low'\). Encode"),
+        ("kind\nx\ny\n", "kind", r"has no column besides 'kind'"),
+        (
+            "a,b,y\n1,,0\n,,1\n",
+            "y",
+            r"2 of 3 columns: 'a' \(1\), 'b' \(2\), in 2 of 2 rows. Fill",
+        ),
+        (
+            "a,y\n1,0\n2,\n",
+            "y",
+            r"'y' of .* has no class in 1 of 2 rows, first in row 2",
+        ),
+        ("a,b,y\n1,2,0\n2,low,1\n", "y", r"'b' \(row 2: 'low'\). Correct the values"),
+        ("a,y\n0.5,0\n<0.1,1\n0.7,1\n", "y", r"'a' \(row 2: '<0.1'\)"),
+        ("a;y\n0,5;0\nn.d.;1\n0,7;1\n", "y", r"'a' \(row 2: 'n.d.'\)"),
+        ('a,y\n"1,234",0\n"5,678",1\n', "y", r"'a' \(row 1: '1,234'\)"),
+        ("a,y\n2021-03-04,0\n2021-03-05,1\n", "y", r"'a' \(dates such as '2021-03-04'"),
         ("a,y\ninf,0\n2,1\n", "y", r"Infinite values in 'a'"),
         ("a,y\n1,0\n2,0\n", "y", r"'y' has one class only, '0' in all 2 rows"),
+        ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"3 different values in 3 rows, which are"),
+        (rows("a,y", MANY, MANY), "y", r"'y' has 30 different values in 30 rows"),
         (
-            "a,y\n1,0.5\n2,1.7\n3,2.2\n",
+            rows("a,y", MANY, [f"p{i // 2 * 2 if i < 10 else i}" for i in MANY]),
             "y",
-            r"'y' has 3 different values with decimals",
+            r"'y' has 25 classes in 30 rows: too few",
         ),
-        ("", "y", r"table.csv' is not a CSV table: No columns"),
-        ("a,y\n1,2\n1,2,3\n", "y", r"is not a CSV table: .*Expected 2 fields"),
-        ("a,y\n", "y", r"has a header but no rows"),
     ],
 )
 def test_mistakes(write, text, target, message):
     with pytest.raises(ValueError, match=message):
-        read_csv(write(text), target)
+        read_dataset(write(text), target)
+
+
+def test_one_column_cannot_be_two_things(write):
+    path = write("a,b,y\n1,2,0\n2,3,1\n")
+    with pytest.raises(ValueError, match="'y' cannot be both --target and --drop"):
+        read_dataset(path, "y", drop=["y"])
+    dataset = read_dataset(path, "y", id_column="b", group_column="b")
+    assert dataset.groups.tolist() == dataset.ids.tolist() == ["2", "3"]
 
 
 def test_long_lists_are_cut(write):
     names = [f"c{i}" for i in range(20)]
     text = ",".join(names) + "\n" + ",".join("1" * 20) + "\n"
     with pytest.raises(ValueError, match=r"'c0', .*'c7' and 12 more\."):
-        read_csv(write(text), None)
+        read_dataset(write(text), None)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_svmlight(tmp_path, rng, first):
+    X = sparse.random(20, 7, density=0.5, rng=rng, format="csr")
+    assert X[:, 0].nnz
+    y = np.tile([1, -1], 10)
+    path = tmp_path / "data.txt"
+    dump_svmlight_file(X, y, str(path), zero_based=first == 0)
+    dataset = read_dataset(path)
+    assert np.allclose(dataset.X.toarray(), X.toarray())
+    assert dataset.y.tolist() == y.tolist()
+    assert dataset.feature_names == [str(k) for k in range(first, first + 7)]
+    with pytest.raises(ValueError, match="its classes stand in front"):
+        read_dataset(path, "y")
+    # A later file without the first column keeps its place.
+    path.write_text(f"1 {first + 2}:5\n")
+    later, _, _ = read_svmlight(path, dataset.feature_names)
+    assert later.toarray().tolist() == [[0, 0, 5, 0, 0, 0, 0]]
+    path.write_text("1 99:5\n")
+    with pytest.raises(
+        ValueError, match=f"a column 99; those of the model are {first}"
+    ):
+        read_svmlight(path, dataset.feature_names)
+
+
+def test_damaged_svmlight(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("1 1:2 2:3\n-1 x:y\n")
+    with pytest.raises(ValueError, match="damaged svmlight file"):
+        read_dataset(path)
+    path.write_text("1 1:inf\n-1 1:2\n")
+    with pytest.raises(ValueError, match="not finite"):
+        read_dataset(path)

@@ -109,8 +109,8 @@ def test_wrong_columns_are_noticed(monkeypatch, case_and_truth, size):
     original = Tableau.write_columns
     noise = np.random.default_rng(0)
 
-    def write(self, indices, out):
-        original(self, indices, out)
+    def write(self, indices, out, n_threads):
+        original(self, indices, out, n_threads)
         out += size * noise.normal(size=out.shape)
 
     monkeypatch.setattr(Tableau, "write_columns", write)

@@ -72,7 +72,7 @@ def test_columns_are_the_principal_pivot_transform(fit_intercept):
         problem, solution = solved(case)
         tableau = build_tableau(problem, solution)
         wanted = expected_columns(problem, solution)
-        found = np.empty_like(wanted)
+        found = np.empty(wanted.shape)
         tableau.write_columns(np.arange(problem.n_samples), found)
         scale = np.abs(wanted).max()
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8 * scale)

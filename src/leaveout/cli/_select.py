@@ -4,166 +4,177 @@
 from __future__ import annotations
 
 import json
-import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import track
-from sklearn.preprocessing import StandardScaler
 
-from leaveout._typing import FloatArray
-from leaveout.data import Dataset, load_example, read_csv
-from leaveout.estimators import SVC, leave_one_out
-from leaveout.report import format_choice, format_dataset, format_grid
-from leaveout.run import map_parallel
-from leaveout.select import GridErrors, default_Cs, default_gammas, needs_gamma
-
-
-class Kernel(StrEnum):
-    """Kernels that are positive semi-definite whatever the data."""
-
-    RBF = "rbf"
-    LINEAR = "linear"
-    POLY = "poly"
-    LAPLACIAN = "laplacian"
-    COSINE = "cosine"
+from leaveout.cli import _options as options
+from leaveout.cli._extras import check_curve, run_curve, run_honest, run_pairs
+from leaveout.cli._grid import complete_grid, parse_grid, search_grid
+from leaveout.cli._prepared import Prepared, load, prepare
+from leaveout.cli._session import (
+    Clock,
+    at_terminal,
+    command,
+    command_line,
+    tell,
+    warnings_told,
+)
+from leaveout.estimators import SVCCV, LooSearchCV, installed_versions, save_model
+from leaveout.report import SelectReport, describe_select, format_select, write_page
 
 
+@command
 def select(
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[DATA]", help="CSV file with a header; none: breast cancer data."
+    data: options.DataArgument = None,
+    target: options.TargetOption = None,
+    id_column: options.IdOption = None,
+    drop: options.DropOption = None,
+    categorical: options.CategoricalOption = None,
+    groups: options.GroupsOption = None,
+    kernel: options.KernelOption = options.Kernel.RBF,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help="Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable.",
         ),
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Column of DATA that holds the classes.")
-    ] = None,
-    kernel: Annotated[Kernel, typer.Option(help="Kernel of the machine.")] = Kernel.RBF,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead of text.")
+    class_weight: options.ClassWeightOption = None,
+    standardize: options.StandardizeOption = True,
+    honest: Annotated[
+        bool, typer.Option("--honest", help="Also the error with the choice left out.")
     ] = False,
-    n_jobs: Annotated[int, typer.Option(help="Cells at a time; -1: one per core.")] = 1,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Also the error for every C (two classes).")
+    ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL.skops",
+            callback=options.check_folder,
+            help="Write the chosen model.",
+        ),
+    ] = None,
+    report_path: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="PAGE.html",
+            callback=options.check_folder,
+            help="Write a page with figures and all samples.",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN.db",
+            callback=options.check_folder,
+            help="Keep finished cells; a killed run goes on from there.",
+        ),
+    ] = None,
+    n_jobs: options.JobsOption = 1,
+    as_json: options.JsonOption = False,
+    verbose: options.VerboseOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Choose C and gamma by exact leave-one-out over a grid."""
-    if n_jobs == 0:
-        _fail("--n-jobs must be a positive number, or -1 for one per core; got 0.")
-    started = time.perf_counter()
-    dataset = _load(data, target)
-    with _plain_warnings():
-        grid = _search(dataset, kernel.value, n_jobs)
-    seconds = time.perf_counter() - started
-    if as_json:
-        print(json.dumps(_as_dict(dataset, grid, kernel.value, seconds), indent=2))
-    else:
-        print(_as_text(dataset, grid, kernel.value, seconds))
-
-
-def _load(data: Path | None, target: str | None) -> Dataset:
-    """Read the data; a mistake of the user ends the run with its message alone."""
-    if data is None and target is not None:
-        _fail("--target names a column of DATA, but no file is given.")
-    if data is None:
-        return load_example()
-    try:
-        return read_csv(data, target)
-    except (OSError, ValueError) as mistake:
-        _fail(str(mistake))
-
-
-def _fail(message: str) -> NoReturn:
-    """End the run with exit code 2 and nothing but the message."""
-    typer.echo(message, err=True)
-    raise typer.Exit(2)
-
-
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Show each warning once, as its message, on stderr."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("once")
-        warnings.showwarning = lambda message, *_: typer.echo(
-            f"Warning: {message}", err=True
+    clock, watched = Clock(), verbose or at_terminal()
+    values = parse_grid(grid)
+    with clock.measure("reading"):
+        dataset = load(
+            data,
+            target,
+            id_column=id_column,
+            groups=groups,
+            drop=drop,
+            categorical=categorical,
         )
-        yield
-
-
-def _search(dataset: Dataset, kernel: str, n_jobs: int) -> GridErrors:
-    """Leave one out in every cell of the default grid."""
-    X = StandardScaler().fit_transform(dataset.X)
-    Cs, gammas = default_Cs(), default_gammas(X, kernel)
-    cells = [(X, dataset.y, kernel, C, gamma) for C in Cs for gamma in gammas]
-    counts = track(
-        map_parallel(_count_errors, cells, n_jobs=n_jobs),
-        total=len(cells),
-        description="Leaving one out",
-        console=Console(stderr=True),
-        transient=True,
+    if curve:
+        check_curve(dataset)
+    with warnings_told() as warned:
+        with clock.measure("preparing"):
+            prepared = prepare(dataset, standardize=standardize)
+            values = complete_grid(values, prepared.numbers, kernel.value)
+        with clock.measure("leave-one-out"):
+            search = search_grid(
+                prepared,
+                values,
+                kernel=kernel.value,
+                class_weight=class_weight and class_weight.value,
+                n_jobs=n_jobs,
+                verbose=watched,
+                checkpoint=checkpoint,
+            )
+        more: dict[str, Any] = {}
+        if honest:
+            with clock.measure("honest"):
+                more["honest"] = run_honest(
+                    prepared, search, n_jobs, watched, checkpoint
+                )
+        if curve:
+            with clock.measure("curve"):
+                more["curve"] = run_curve(prepared, search, n_jobs)
+        if report_path is not None:
+            with clock.measure("pairs"):
+                more["pairs"] = run_pairs(prepared, search, n_jobs)
+        if save is not None:
+            with clock.measure("saving"):
+                _save(save, prepared, search)
+    report = SelectReport(
+        dataset=dataset,
+        preparation=prepared.sentence,
+        kernel=kernel.value,
+        class_weight=class_weight and class_weight.value,
+        grid=values,
+        cells=search.cv_results_,
+        best_index=int(search.best_index_),
+        result=search.best_loo_result_,
+        warnings=tuple(warned),
+        seconds=clock.seconds,
+        command=command_line(),
+        versions=installed_versions(),
+        **more,
     )
-    shape = (len(Cs), len(gammas))
-    n_wrong, n_ambiguous = np.array(list(counts)).T
-    return GridErrors(
-        Cs, gammas, n_wrong.reshape(shape), n_ambiguous.reshape(shape), X.shape[0]
-    )
+    if report_path is not None:
+        write_page(report, report_path)
+    if as_json:
+        print(json.dumps(describe_select(report), indent=2))
+    else:
+        print(format_select(report))
+        if report_path is not None:
+            print(f"Page written to {report_path}")
+        if save is not None:
+            print(f"Model written to {save}")
+    if verbose:
+        tell(str(clock))
 
 
-def _count_errors(
-    X: FloatArray, y: Any, kernel: str, C: float, gamma: float
-) -> tuple[int, int]:
-    """Return how many samples are wrong and how many ambiguous when left out."""
-    result = leave_one_out(SVC(C=C, kernel=kernel, gamma=gamma), X, y)
-    return int(np.sum(result.predictions != y)), int(result.n_ambiguous)
-
-
-def _as_text(dataset: Dataset, grid: GridErrors, kernel: str, seconds: float) -> str:
-    """Return the report for people."""
-    return "\n".join(
-        [
-            format_dataset(dataset),
-            "Features standardised once on all rows, not anew in every fold.",
-            "",
-            format_grid(grid, kernel),
-            "",
-            format_choice(grid, kernel, dataset),
-            f"It is the smallest of {grid.n_wrong.size} errors, hence optimistic.",
-            f"{seconds:.1f} s",
-        ]
-    )
-
-
-def _as_dict(
-    dataset: Dataset, grid: GridErrors, kernel: str, seconds: float
-) -> dict[str, Any]:
-    """Return the report for machines."""
-    labels, counts = np.unique(dataset.y, return_counts=True)
-    with_gamma = needs_gamma(kernel)
-    return {
-        "data": dataset.name,
-        "target": dataset.target_name,
-        "n_samples": grid.n_samples,
-        "n_features": dataset.X.shape[1],
-        "class_counts": dict(
-            zip(map(str, labels.tolist()), counts.tolist(), strict=True)
-        ),
-        "preprocessing": "standardised once on all rows",
-        "kernel": kernel,
-        "Cs": grid.Cs.tolist(),
-        "gammas": grid.gammas.tolist() if with_gamma else None,
-        "errors": grid.errors.tolist(),
-        "n_ambiguous": grid.n_ambiguous.tolist(),
-        "best": {
-            "C": grid.best_C,
-            "gamma": grid.best_gamma if with_gamma else None,
-            "error": grid.best_error,
-            "standard_error": grid.best_standard_error,
+def _save(path: Path, prepared: Prepared, search: LooSearchCV) -> None:
+    """Write the chosen model, with probabilities where single samples are left out."""
+    dataset, best = prepared.dataset, search.best_estimator_
+    if dataset.groups is None:
+        # One cell, the chosen one: the same machine, and Platt's sigmoid beside it.
+        names = {"C": "Cs", "gamma": "gammas"}
+        chosen: dict[str, Any] = {
+            names.get(name, name): [value] if name in names else value
+            for name, value in search.best_params_.items()
+        }
+        best = SVCCV(best.kernel, class_weight=best.class_weight, **chosen)
+        best.fit(prepared.X, dataset.y)
+    result = search.best_loo_result_
+    save_model(
+        prepared.whole(best),
+        path,
+        loo_error=result.error,
+        feature_names=dataset.feature_names,
+        details={
+            "data": dataset.name,
+            "target": dataset.target_name,
+            "n_samples": len(dataset.y),
+            "loo_standard_error": result.standard_error,
+            "parameters": search.best_params_,
+            "command": command_line(),
         },
-        "majority_error": 1.0 - int(counts.max()) / grid.n_samples,
-        "seconds": round(seconds, 3),
-    }
+    )

@@ -2,6 +2,7 @@
 """Data: where samples come from. The first step of the story: imports no other."""
 
 from leaveout.data._dataset import Dataset, load_example
+from leaveout.data._features import Features, check_not_missing, make_features
 from leaveout.data._make import (
     make_banana,
     make_class_blobs,
@@ -11,17 +12,42 @@ from leaveout.data._make import (
     make_twonorm,
     make_waveform,
 )
-from leaveout.data._read import read_csv
+from leaveout.data._names import did_you_mean, list_items, list_names
+from leaveout.data._new_rows import NewRows, match_columns
+from leaveout.data._prepare import (
+    describe_preparation,
+    known_categories,
+    make_preparation,
+)
+from leaveout.data._read import check_columns, read_dataset
+from leaveout.data._svmlight import is_svmlight, read_svmlight
+from leaveout.data._table import Table, read_table
 
 __all__ = [
     "Dataset",
+    "Features",
+    "NewRows",
+    "Table",
+    "check_columns",
+    "check_not_missing",
+    "describe_preparation",
+    "did_you_mean",
+    "is_svmlight",
+    "known_categories",
+    "list_items",
+    "list_names",
     "load_example",
     "make_banana",
     "make_class_blobs",
+    "make_features",
     "make_mixture",
     "make_mixture_centers",
+    "make_preparation",
     "make_ringnorm",
     "make_twonorm",
     "make_waveform",
-    "read_csv",
+    "match_columns",
+    "read_dataset",
+    "read_svmlight",
+    "read_table",
 ]

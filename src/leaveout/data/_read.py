@@ -1,34 +1,52 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read a table of samples, and say what is wrong with it in the words of its owner."""
+"""Read samples, and say what is wrong with them in the words of their owner."""
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from leaveout._typing import FloatArray
 from leaveout.data._dataset import Dataset
+from leaveout.data._features import N_ROWS_FOR_ID, check_not_missing, make_features
+from leaveout.data._names import did_you_mean, list_names
+from leaveout.data._svmlight import is_svmlight, read_svmlight
+from leaveout.data._table import read_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-# How many names a message lists before it says "and 12 more".
-N_NAMES_SHOWN = 8
 
-
-def read_csv(path: str | Path, target: str | None) -> Dataset:
-    r"""Read samples from a CSV file: one column of classes, the others numbers.
+def read_dataset(
+    path: str | Path,
+    target: str | None = None,
+    *,
+    id_column: str | None = None,
+    group_column: str | None = None,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+) -> Dataset:
+    r"""Read samples from a file: CSV, TSV and the like, Parquet, or svmlight.
 
     Parameters
     ----------
     path : str or Path
-        The file.
+        The file; the kind is told by its content.
     target : str or None
-        Name of the column of classes. With None the error lists the columns.
+        Column of classes. With None the error lists the columns. An svmlight file has
+        its classes in front, and needs none.
+    id_column : str, optional
+        Column that names the samples; no feature.
+    group_column : str, optional
+        Column whose equal entries belong together; no feature.
+    drop : sequence of str
+        Columns to leave out.
+    categorical : sequence of str
+        Columns of numbers to take as categories.
 
     Returns
     -------
@@ -50,130 +68,194 @@ def read_csv(path: str | Path, target: str | None) -> Dataset:
     Examples
     --------
     >>> import tempfile
-    >>> from leaveout.data import read_csv
+    >>> from leaveout.data import read_dataset
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "iris.csv")
     ...     _ = path.write_text("width,length,kind\n1.0,2.5,a\n3.0,0.5,b\n")
-    ...     read_csv(path, "kind").X
+    ...     read_dataset(path, "kind").X.to_numpy()
     array([[1. , 2.5],
            [3. , 0.5]])
     """
     path = Path(path)
-    table = _read_table(path)
-    columns = [str(column) for column in table.columns]
+    if is_svmlight(path):
+        if target or id_column or group_column or drop or categorical:
+            raise ValueError(
+                f"'{path}' is an svmlight file: its classes stand in front and its "
+                "columns have no names, so none can be chosen or left out."
+            )
+        return _read_svmlight(path)
+    table = read_table(path)
+    frame = table.frame
     if target is None:
         raise ValueError(
             f"Name the column of classes: --target COL. The columns of '{path}' are "
-            f"{_list_names(columns)}."
+            f"{list_names(frame.columns)}."
         )
-    if target not in columns:
-        raise ValueError(_unknown_column_message(target, columns, path))
-    if len(columns) == 1:
-        raise ValueError(f"'{path}' has no column besides '{target}': no features.")
-    _check_no_missing_values(table, path)
-    y = _classes(table[target], target)
+    special = [name for name in (target, id_column, group_column) if name is not None]
+    check_columns([*special, *drop, *categorical], frame, path)
+    _check_roles(target, id_column, group_column, drop, categorical)
+    frame, counters = _drop_row_numbers(frame.drop(columns=list(drop)), special)
+    no_id = frame if id_column is None else frame.drop(columns=id_column)
+    _check_classes_known(frame[target], target, path)
+    check_not_missing(
+        no_id,
+        f"'{path}'",
+        "Fill them in, delete these rows, or leave out these columns (--drop).",
+    )
+    features = make_features(
+        frame.drop(columns=list(dict.fromkeys(special))), categorical
+    )
+    if features.frame.shape[1] == 0:
+        raise ValueError(
+            f"'{path}' has no column besides {list_names(special)} that "
+            "can be a feature."
+        )
+    y, class_notes = _classes(frame[target], target)
     return Dataset(
         name=path.name,
-        X=_numeric_features(table.drop(columns=target)),
+        X=features.frame,
         y=y,
-        feature_names=[column for column in columns if column != target],
+        feature_names=list(features.frame.columns),
         target_name=target,
+        text_features=features.text,
+        ids=None if id_column is None else frame[id_column].astype(str).to_numpy(),
+        id_name=id_column,
+        groups=None
+        if group_column is None
+        else frame[group_column].astype(str).to_numpy(),
+        group_name=group_column,
+        notes=(*table.notes, *counters, *class_notes, *features.notes),
     )
 
 
-def _read_table(path: Path) -> DataFrame:
-    """Return the table in the file; every way to fail names the file."""
-    import pandas as pd
+def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
+    """Refuse the first name that no column has, and suggest the nearest.
 
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"No file '{path}'. Give the path of a CSV file with a header row."
-        )
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from leaveout.data import check_columns
+    >>> check_columns(["ages"], pd.DataFrame({"age": [31]}), "people.csv")
+    Traceback (most recent call last):
+    ...
+    ValueError: No column 'ages' in 'people.csv'. Did you mean 'age'? The columns are \
+'age'.
+    """
+    columns = [str(name) for name in frame.columns]
+    unknown = [name for name in names if name not in columns]
+    if not unknown:
+        return
+    headless = ""
+    if all(_is_number(name) for name in columns):
+        headless = " The first row holds numbers only: add a row of names above it."
+    raise ValueError(
+        f"No column '{unknown[0]}' in '{path}'."
+        f"{did_you_mean(unknown[0], columns)} The columns are {list_names(columns)}."
+        f"{headless}"
+    )
+
+
+def _is_number(name: str) -> bool:
     try:
-        table = pd.read_csv(path)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as why:
-        raise ValueError(f"'{path}' is not a CSV table: {why}".strip()) from why
-    if table.empty:
-        raise ValueError(f"'{path}' has a header but no rows.")
-    return table
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
-def _unknown_column_message(target: str, columns: list[str], path: Path) -> str:
-    close = get_close_matches(target, columns, n=1)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
-    return (
-        f"No column '{target}' in '{path}'.{hint} The columns are "
-        f"{_list_names(columns)}."
-    )
+def _check_roles(
+    target: str,
+    id_column: str | None,
+    group_column: str | None,
+    drop: Sequence[str],
+    categorical: Sequence[str],
+) -> None:
+    """Refuse a column that would be two things; an id may also be the group."""
+    roles = {
+        "--target": [target],
+        "--id": [id_column] if id_column else [],
+        "--groups": [group_column] if group_column else [],
+        "--drop": drop,
+        "--categorical": categorical,
+    }
+    seen: dict[str, str] = {}
+    for role, names in roles.items():
+        for name in dict.fromkeys(names):
+            if name in seen and {role, seen[name]} != {"--id", "--groups"}:
+                raise ValueError(
+                    f"Column '{name}' cannot be both {seen[name]} and {role}."
+                )
+            seen[name] = role
 
 
-def _check_no_missing_values(table: DataFrame, path: Path) -> None:
-    counts = table.isna().sum()
-    counts = counts[counts > 0]
-    if len(counts):
-        found = [f"'{column}' ({count})" for column, count in counts.items()]
+def _drop_row_numbers(
+    frame: DataFrame, special: Sequence[str]
+) -> tuple[DataFrame, list[str]]:
+    """Leave out a first column without name: R and pandas write row names so."""
+    first = frame.columns[0]
+    if first in special or not str(first).startswith(("(unnamed 1)", "Unnamed: 0")):
+        return frame, []
+    return frame.drop(columns=first), ["The first column has no name: left out."]
+
+
+def _check_classes_known(column: Series, target: str, path: Path) -> None:
+    """Refuse samples without a class."""
+    empty = column.isna().to_numpy()
+    if empty.any():
         raise ValueError(
-            f"'{path}' has missing values in {len(found)} of {table.shape[1]} columns: "
-            f"{_join(found)}. Fill them in, or drop these rows or columns."
+            f"Column '{target}' of '{path}' has no class in {int(empty.sum())} of "
+            f"{len(empty)} rows, first in row {int(np.argmax(empty)) + 1}. Delete "
+            "these rows; leaveout predict finds their classes."
         )
 
 
-def _numeric_features(features: DataFrame) -> FloatArray:
-    """Return the columns as numbers, or name the first value that is none."""
-    text = [
-        f"'{column}' (row {row + 1}: {value!r})"
-        for column in features.columns
-        for row, value in _first_non_numeric(features[column])
-    ]
-    if text:
-        raise ValueError(
-            f"{len(text)} feature column(s) are not numeric: {_join(text)}. "
-            "Encode them as numbers, or drop them."
-        )
-    X = features.to_numpy(dtype=np.float64)
-    infinite = ~np.isfinite(X).all(axis=0)
-    if infinite.any():
-        names = [str(name) for name in features.columns[infinite]]
-        raise ValueError(f"Infinite values in {_list_names(names)}. Correct them.")
-    return np.ascontiguousarray(X)
-
-
-def _first_non_numeric(column: Series) -> list[tuple[int, Any]]:
-    """Return [(row, value)] of the first entry that is no number, [] if all are."""
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-        return []
-    bad = pd.to_numeric(column, errors="coerce").isna().to_numpy()
-    row = int(np.argmax(bad))
-    return [(row, column.iloc[row])]
-
-
-def _classes(column: Series, target: str) -> np.ndarray[Any, Any]:
-    """Return the classes as an array of text, whole numbers or booleans."""
+def _classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
+    """Return the classes as an array of text, whole numbers or booleans; and notes."""
     import pandas as pd
 
     is_text = not pd.api.types.is_numeric_dtype(column)
-    y = column.astype(str).to_numpy(dtype=str) if is_text else column.to_numpy()
-    classes = np.unique(y)
+    y = column.to_numpy()
+    if is_text:
+        y = column.astype(str).str.strip().to_numpy(dtype=str)
+    classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
             f"Column '{target}' has one class only, '{classes[0]}' in all {len(y)} "
             "rows. At least two are needed."
         )
-    if type_of_target(y) == "continuous":
+    many = len(classes) > len(y) / 2 and len(y) >= N_ROWS_FOR_ID
+    if not is_text and (many or type_of_target(y) == "continuous"):
         raise ValueError(
-            f"Column '{target}' has {len(classes)} different values with decimals, "
+            f"Column '{target}' has {len(classes)} different values in {len(y)} rows, "
             "which are no classes. Choose another column, or cut it into classes."
         )
-    return y
+    if many:
+        raise ValueError(
+            f"Column '{target}' has {len(classes)} classes in {len(y)} rows: too few "
+            "samples of each to learn from. Is it the right column?"
+        )
+    plain = {str(label).casefold() for label in classes}
+    notes = []
+    if is_text and len(plain) < len(classes):
+        notes.append(f"Some classes differ in capitals only: {list_names(classes)}.")
+    if (counts == 1).any():
+        notes.append(
+            f"Classes with one sample: {list_names(classes[counts == 1])}. Left out, "
+            "it cannot be right. Merge or drop such a class."
+        )
+    return y, notes
 
 
-def _list_names(names: list[str]) -> str:
-    return _join([f"'{name}'" for name in names])
+def _read_svmlight(path: Path) -> Dataset:
+    import pandas as pd
 
-
-def _join(items: list[str]) -> str:
-    shown = ", ".join(items[:N_NAMES_SHOWN])
-    more = len(items) - N_NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    X, y, names = read_svmlight(path)
+    y, notes = _classes(pd.Series(y), "class")
+    return Dataset(
+        name=path.name,
+        X=X,
+        y=y,
+        feature_names=names,
+        target_name="class",
+        notes=tuple(notes),
+    )

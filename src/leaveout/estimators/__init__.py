@@ -5,22 +5,42 @@ Imports everything but report and cli; nothing but those imports it.
 """
 
 from leaveout.estimators._adapt import adapt_svc
+from leaveout.estimators._honest import honest_loo
 from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
+from leaveout.estimators._model_card import ModelCard, installed_versions, make_card
+from leaveout.estimators._model_file import load_model, read_model_card, save_model
+from leaveout.estimators._model_trust import check_schema
 from leaveout.estimators._pair_out import leave_pair_out_auc
+from leaveout.estimators._permutation import loo_permutation_test
+from leaveout.estimators._search import LooSearchCV
+from leaveout.estimators._suspects import suspects
 from leaveout.estimators._svc import SVC
+from leaveout.estimators._svccv import SVCCV
 from leaveout.estimators._task import Task, make_task
 from leaveout.estimators._unwrap import find_svc
 
 __all__ = [
     "SVC",
+    "SVCCV",
+    "LooSearchCV",
+    "ModelCard",
     "Task",
     "adapt_svc",
+    "check_schema",
     "find_svc",
+    "honest_loo",
+    "installed_versions",
     "leave_one_out",
     "leave_pair_out_auc",
+    "load_model",
     "loo_curve",
     "loo_path",
+    "loo_permutation_test",
+    "make_card",
     "make_task",
+    "read_model_card",
+    "save_model",
+    "suspects",
 ]

@@ -36,6 +36,14 @@ def check_penalty(C: Any) -> float:
     return check_number("C", C, above=0.0)
 
 
+def check_penalties(Cs: Any) -> FloatArray:
+    """Return the values of C, finite and positive, one or more."""
+    values = [check_penalty(C) for C in np.ravel(np.asarray(Cs, dtype=object))]
+    if not values:
+        raise ValueError("Cs is empty. Give one value of C or more.")
+    return np.array(values)
+
+
 def check_max_iter(max_iter: Any) -> int:
     """Return the cap on solver steps, -1 for none."""
     if not isinstance(max_iter, Integral) or isinstance(max_iter, bool):
@@ -45,6 +53,15 @@ def check_max_iter(max_iter: Any) -> int:
             f"max_iter must be -1 (no limit of yours) or >= 0; got {max_iter}."
         )
     return int(max_iter)
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return a whole number >= 1."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number; got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{name} must be 1 or more; got {value}.")
+    return int(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
@@ -205,6 +222,23 @@ def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
             "on. There must be two groups or more."
         )
     return codes.astype(np.intp)
+
+
+def check_ids(ids: Any, X: Any) -> NDArray[Any]:
+    """Return one name per row: those given, the index of a data frame, or numbers."""
+    n_samples = count_rows(X)
+    if ids is None:
+        ids = X.index if hasattr(X, "iloc") else range(n_samples)
+    found = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    # Tuples of a MultiIndex stay whole.
+    names = np.empty(len(found), dtype=object)
+    names[:] = found
+    if names.shape[0] != n_samples:
+        raise ValueError(
+            f"ids has {names.shape[0]} entries, X has {n_samples} rows; one name is "
+            "needed for each row."
+        )
+    return names
 
 
 def _to_numbers(sample_weight: Any) -> FloatArray:

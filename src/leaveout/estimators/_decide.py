@@ -30,7 +30,7 @@ def decide_one_vs_one(
     upper = np.where(np.abs(upper) <= TIE * scale, 0.0, upper)
     open_ = (lower <= 0.0) & (upper >= 0.0)
     if len(machines) == 1:
-        sign = np.where(task.codes == 1, 1.0, -1.0)
+        sign = _signs(task.codes)
         ends = np.sort(np.column_stack([sign * lower[:, 0], sign * upper[:, 0]]))
         return {
             "decision_values": values[:, 0],
@@ -53,6 +53,18 @@ def decide_one_vs_one(
         "upper": np.where(unique, margins, np.nan),
         "ambiguous": _open_votes(values, open_, winner, svc.break_ties),
     }
+
+
+def one_vs_one_margins(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the margin of each sample by the values of all machines, (n,)."""
+    if values.shape[1] == 1:
+        return _signs(codes) * values[:, 0]
+    return _margins(one_value_per_class(values), codes)
+
+
+def _signs(codes: IntArray) -> FloatArray:
+    """Which sign of the only machine speaks for the true class."""
+    return np.where(codes == 1, 1.0, -1.0)
 
 
 def _margins(per_class: FloatArray, codes: IntArray) -> FloatArray:

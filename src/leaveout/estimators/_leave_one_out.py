@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from leaveout._typing import FloatArray, IntArray
 from leaveout.estimators._adapt import adapt_model, as_leaveout_svc
 from leaveout.estimators._check import (
@@ -19,7 +21,13 @@ from leaveout.estimators._check import (
 )
 from leaveout.estimators._decide import decide_one_vs_one
 from leaveout.estimators._folds import refit_folds
-from leaveout.estimators._machines import Plan, all_certified, hardest, total_counts
+from leaveout.estimators._machines import (
+    Plan,
+    all_certified,
+    hardest,
+    learns_nothing,
+    total_counts,
+)
 from leaveout.estimators._one_vs_rest import decide_one_vs_rest
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Target, Task, make_target
@@ -34,7 +42,6 @@ from leaveout.loo import (
     find_method,
 )
 from leaveout.run import blas_threads, count_threads
-from leaveout.solve import solve_svc
 
 
 def leave_one_out(
@@ -144,12 +151,8 @@ def leave_one_out(
             values_decide=values_decide(model, svc, task),
         )
         name, codes = plan.name, plan.groups
-        with blas_threads(plan.n_threads):
-            machines = []
-            for part, i, j in task.machines:
-                problem = plan.problem(part, i, j)
-                solution = solve_svc(problem)
-                machines.append(plan.leave_out(part, i, j, problem, solution))
+        with blas_threads(1):
+            machines = plan.leave_out_all(task)
     weights = None
     if score_sample_weight is not None:
         weights = check_sample_weight(score_sample_weight, task.codes.shape[0])
@@ -184,6 +187,8 @@ def summarise(
         method=method,
         counts={**total_counts(machines), "seconds": seconds},
         weights=weights,
+        machine_values=np.column_stack([machine.values for machine in machines]),
+        anti_learning=learns_nothing(machines, decided["predictions"], task.labels),
     )
 
 

@@ -97,7 +97,7 @@ def loo_curve(
     )
     truth = np.where(task.codes < 0, 0.0, machine.y)
     n_threads = count_threads(n_jobs)
-    with blas_threads(n_threads):
+    with blas_threads(1):
         curve = trace_loo_curve(weights, low, high, truth=truth, n_threads=n_threads)
     if curve.n_uncertified:
         warnings.warn(

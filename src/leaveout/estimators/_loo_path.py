@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from leaveout._typing import FloatArray
 from leaveout.estimators._adapt import adapt_model
-from leaveout.estimators._check import check_flag, check_penalty
+from leaveout.estimators._check import check_flag, check_penalties
 from leaveout.estimators._leave_one_out import make_plan, summarise, values_decide
 from leaveout.estimators._unwrap import unwrap
 from leaveout.loo import LooPath, MachineLoo, solve_path
@@ -66,7 +65,7 @@ def loo_path(
     (4, (4, 150, 3))
     """
     check_flag("labels_only", labels_only)
-    penalties = _check_penalties(Cs)
+    penalties = check_penalties(Cs)
     model = unwrap(estimator)
     svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
     plan, definite = make_plan(
@@ -84,7 +83,7 @@ def loo_path(
     factors = penalties[order] / float(svc.C)
     machines: list[list[MachineLoo]] = [[] for _ in penalties]
     seconds = np.zeros(penalties.size)
-    with blas_threads(plan.n_threads):
+    with blas_threads(1):
         for part, i, j in task.machines:
             started = perf_counter()
             steps = solve_path(plan.problem(part, i, j), factors)
@@ -99,11 +98,3 @@ def loo_path(
         for own, spent in zip(machines, seconds, strict=True)
     )
     return LooPath(penalties, results)
-
-
-def _check_penalties(Cs: Any) -> FloatArray:
-    """Return the values of C, finite and positive, one or more."""
-    values = [check_penalty(C) for C in np.ravel(np.asarray(Cs, dtype=object))]
-    if not values:
-        raise ValueError("Cs is empty. Give one value of C or more.")
-    return np.array(values)

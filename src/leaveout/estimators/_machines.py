@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.estimators._pairs import positive_class
@@ -18,7 +20,7 @@ from leaveout.loo import (
     MachineLoo,
     loo_groups,
 )
-from leaveout.solve import Solution
+from leaveout.solve import Solution, solve_svc
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,14 @@ class Plan:
         if self.groups is None and not self.rebalance:
             return task.problem(i, j)
         return task.whole_problem(i, j)
+
+    def leave_out_all(self, task: Task) -> list[MachineLoo]:
+        """Fit each machine of a task and leave everybody out of it."""
+        machines = []
+        for part, i, j in task.machines:
+            problem = self.problem(part, i, j)
+            machines.append(self.leave_out(part, i, j, problem, solve_svc(problem)))
+        return machines
 
     def leave_out(
         self, task: Task, i: int, j: int, problem: Problem, solution: Solution
@@ -107,7 +117,9 @@ class Plan:
             (settled_by, part.settled_by),
         ):
             whole[rows] = own
-        return MachineLoo(values, lower, upper, certified, settled_by, part.counts)
+        return MachineLoo(
+            values, lower, upper, certified, settled_by, part.counts, part.anti_learning
+        )
 
 
 def fold_factors(task: Task, groups: IntArray) -> FloatArray:
@@ -140,6 +152,19 @@ def fold_factors(task: Task, groups: IntArray) -> FloatArray:
 def all_certified(machines: list[MachineLoo]) -> BoolArray:
     """Whether every machine of a sample was verified, (n,)."""
     return np.all([machine.certified for machine in machines], axis=0)
+
+
+def learns_nothing(
+    machines: list[MachineLoo], predictions: NDArray[Any], labels: NDArray[Any]
+) -> bool:
+    """Whether most machines follow the balance of the classes, and the labels show it.
+
+    They do if they are no better than the most frequent label for everybody.
+    """
+    if 2 * sum(machine.anti_learning for machine in machines) <= len(machines):
+        return False
+    most_frequent = np.unique(labels, return_counts=True)[1].max()
+    return bool(np.count_nonzero(predictions == labels) <= most_frequent)
 
 
 def total_counts(machines: list[MachineLoo]) -> dict[str, float]:

@@ -62,9 +62,14 @@ def make_one_vs_rest_task(
     return build_one_vs_rest_task(svc, X, target)
 
 
-def build_one_vs_rest_task(svc: SVC, X: Any, target: Target) -> OneVsRestTask:
+def build_one_vs_rest_task(
+    svc: SVC,
+    X: Any,
+    target: Target,
+    gram: tuple[FloatArray, float | None] | None = None,
+) -> OneVsRestTask:
     """Do what ``build_task`` does, for one machine per class."""
-    whole = build_task(clone(svc).set_params(class_weight=None), X, target)
+    whole = build_task(clone(svc).set_params(class_weight=None), X, target, gram)
     n_classes = len(whole.classes)
     codes = [1] if n_classes == 2 else range(n_classes)
     values = {field.name: getattr(whole, field.name) for field in fields(whole)}
@@ -119,6 +124,13 @@ def decide_one_vs_rest(
         "upper": _minus_best_other(upper, lower, target.codes),
         "ambiguous": _overlap(lower, upper, winner, slack),
     }
+
+
+def one_vs_rest_margins(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the margin of each sample by the values of all machines, (n,)."""
+    if values.shape[1] == 1:
+        values = np.hstack([-values, values]) / 2
+    return _minus_best_other(values, values, codes)
 
 
 def _minus_best_other(own: FloatArray, others: FloatArray, codes: Any) -> FloatArray:

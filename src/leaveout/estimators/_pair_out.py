@@ -69,7 +69,7 @@ def leave_pair_out_auc(
             "them, or one against the rest, y == label."
         )
     n_threads = count_threads(n_jobs)
-    with blas_threads(n_threads):
+    with blas_threads(1):
         pairs = loo_pairs(
             task.whole_problem(0, 1), n_threads=n_threads, verbose=verbose
         )

@@ -105,7 +105,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         Shape of the X passed to fit.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X has them and all are strings.
 
     See Also

@@ -147,12 +147,20 @@ def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
     return build_task(svc, X, make_target(y, X.shape[0], sample_weight))
 
 
-def build_task(svc: SVC, X: Any, target: Target) -> Task:
-    """Compute boxes and Gram matrix of what is checked already."""
+def build_task(
+    svc: SVC,
+    X: Any,
+    target: Target,
+    gram: tuple[FloatArray, float | None] | None = None,
+) -> Task:
+    """Compute boxes and Gram matrix of what is checked already.
+
+    ``gram`` is the Gram matrix and the gamma it was made with, if they are at hand.
+    """
     class_weight = resolve_class_weight(svc.class_weight, target)
     # class_weight[-1] stands in for the rows with code -1, whose weight is 0.
     C = float(svc.C) * class_weight[target.codes] * target.weights
-    K, gamma = _gram(svc, X)
+    K, gamma = gram or _gram(svc, X)
     return Task(
         labels=target.labels,
         classes=target.classes,

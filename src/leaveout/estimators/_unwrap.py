@@ -25,6 +25,7 @@ ADVICE = {
     "Pipeline": "each class would get its own steps. Put the steps before it: "
     "make_pipeline(..., OneVsRestClassifier(SVC())).",
     "BaseSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
+    "LooSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
     "OneVsRestClassifier": "one inside another adds nothing. "
     "Use OneVsRestClassifier(SVC()).",
     "OneVsOneClassifier": "SVC itself treats more than two classes one-vs-one. "

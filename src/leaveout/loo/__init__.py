@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
+from leaveout.loo._permutation import (
+    PermutationTest,
+    permute_groups,
+    permute_within,
+)
+from leaveout.loo._record import pack_results, unpack_results
 from leaveout.loo._registry import LABEL_METHODS, METHODS, LooMethod, find_method
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
 from leaveout.loo._standard import loo_refit
 from leaveout.loo._stopping import loo_stopping
+from leaveout.loo._suspects import Suspects
 from leaveout.loo._walk import loo_walk
+from leaveout.loo._without import Without
 
 __all__ = [
     "LABEL_METHODS",
@@ -23,12 +32,20 @@ __all__ = [
     "LooResult",
     "MachineLoo",
     "PairAUC",
+    "PermutationTest",
+    "Suspects",
+    "Without",
     "find_method",
+    "is_anti_learning",
     "loo_groups",
     "loo_pairs",
     "loo_refit",
     "loo_stopping",
     "loo_walk",
+    "pack_results",
+    "permute_groups",
+    "permute_within",
     "solve_path",
     "trace_loo_curve",
+    "unpack_results",
 ]

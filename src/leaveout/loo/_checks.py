@@ -19,6 +19,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._result import (
     CERTIFICATE,
     NEGATIVE_MARGIN,
@@ -43,6 +44,8 @@ class Checked:
 
     Parameters
     ----------
+    problem, solution : Problem, Solution
+        What was checked.
     lower, upper : ndarray of shape (n,)
         Intervals of f(x_r); only their sign counts for negative margins and
         certificates.
@@ -54,6 +57,8 @@ class Checked:
         Samples that no check settles.
     """
 
+    problem: Problem
+    solution: Solution
     lower: FloatArray
     upper: FloatArray
     certified: BoolArray
@@ -76,8 +81,9 @@ class Checked:
         """Return the answers with what they cost."""
         values = middle(self.lower, self.upper)
         return MachineLoo(
-            values, self.lower, self.upper, self.certified, self.settled_by, counts
-        )
+            values, self.lower, self.upper, self.certified, self.settled_by, counts,
+            is_anti_learning(self.problem, self.solution, values),
+        )  # fmt: skip
 
 
 def check_left_out(
@@ -103,6 +109,8 @@ def check_left_out(
     y, n = problem.y, problem.n_samples
     g = solution.decision_values - solution.intercept
     checked = Checked(
+        problem,
+        solution,
         solution.decision_values.copy(),
         solution.decision_values.copy(),
         np.full(n, solution.converged),

@@ -81,7 +81,8 @@ class Ends(NamedTuple):
 
     ``values`` has f for each sample of each group; the others have one entry a group:
     how far b may go ``down`` (<= 0) and ``up``, whether the optimality conditions were
-    verified, and how the group was settled.
+    verified, and how the group was settled. ``everywhere`` has f for all samples, one
+    row a group, if it was asked for; else it has no columns.
     """
 
     values: FloatArray
@@ -89,3 +90,4 @@ class Ends(NamedTuple):
     up: FloatArray
     certified: BoolArray
     settled_by: np.ndarray
+    everywhere: FloatArray

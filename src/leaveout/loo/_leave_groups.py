@@ -9,6 +9,7 @@ import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._groups import Groups
 from leaveout.loo._refit import refit_groups
 from leaveout.loo._result import MachineLoo, middle
@@ -79,7 +80,10 @@ def loo_groups(
     walker.counts["refits"] += len(others)
     walker.counts["seconds"] = perf_counter() - started
     values = middle(lower, upper)
-    return MachineLoo(values, lower, upper, certified, settled_by, walker.counts)
+    return MachineLoo(
+        values, lower, upper, certified, settled_by, walker.counts,
+        is_anti_learning(problem, solution, values, groups=codes, factors=factors),
+    )  # fmt: skip
 
 
 def _is_walk(problem: Problem, solution: Solution, rows: IntArray) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leaveout._typing import FloatArray, IntArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._result import LooResult
 from leaveout.solve import Solution, solve_svc
@@ -96,21 +96,30 @@ class LooPath:
         return np.stack([result.decision_values for result in self.results])
 
     @property
+    def anti_learning(self) -> BoolArray:
+        """Whether the balance of the classes decides, for each C, (n_Cs,)."""
+        return np.array([result.anti_learning for result in self.results])
+
+    @property
     def best_index(self) -> int:
-        """Position of the smallest error; among equals, of the smallest C."""
-        return int(np.lexsort((self.Cs, self.errors))[0])
+        """Position of the smallest error; among equals, of the smallest C.
+
+        A C for which the balance of the classes decides comes after all others.
+        """
+        return int(np.lexsort((self.Cs, self.errors, self.anti_learning))[0])
 
     @property
     def best_C(self) -> float:  # noqa: N802
-        """C with the smallest error; the smallest among equals."""
+        """C with the smallest error, see :attr:`best_index`."""
         return float(self.Cs[self.best_index])
 
     def __str__(self) -> str:
         """Small table: C, error, ambiguous."""
-        head = f"{'C':>12}{'error':>10}{'ambiguous':>11}"
+        head, best = f"{'C':>12}{'error':>10}{'ambiguous':>11}", self.best_index
         rows = [
             f"{C:>12.4g}{result.error:>10.4f}{result.n_ambiguous:>11d}"
-            + ("  *" if k == self.best_index else "")
+            + ("  *" if k == best else "")
+            + ("  anti-learning" if result.anti_learning else "")
             for k, (C, result) in enumerate(zip(self.Cs, self.results, strict=True))
         ]
         return "\n".join([head, *rows])

@@ -20,6 +20,7 @@ def refit_groups(
     *,
     factors: FloatArray | None = None,
     n_threads: int = 1,
+    everywhere: bool = False,
 ) -> Ends:
     """Solve the problem without each of the groups.
 
@@ -36,6 +37,8 @@ def refit_groups(
         is out: class weights that follow the counts of the fold.
     n_threads : int, default=1
         Threads over groups.
+    everywhere : bool, default=False
+        Whether f is wanted for all samples, not only for those left out.
 
     Returns
     -------
@@ -46,6 +49,7 @@ def refit_groups(
     ends = Ends(
         np.empty(groups.members.size), np.empty(n), np.empty(n),
         np.empty(n, dtype=bool), np.full(n, REFIT, dtype=np.int8),
+        np.empty((n, problem.n_samples if everywhere else 0)),
     )  # fmt: skip
 
     def run(part: slice) -> None:
@@ -59,6 +63,8 @@ def refit_groups(
             ends.down[k] = low - left_out.intercept
             ends.up[k] = high - left_out.intercept
             ends.certified[k] = left_out.converged
+            if everywhere:
+                ends.everywhere[k] = left_out.decision_values
 
     map_chunks(run, n, n_threads, size=1)
     return ends

@@ -66,6 +66,9 @@ class MachineLoo:
         Position in ``SETTLED_BY``.
     counts : mapping
         pivots, walks, refits, shared (duplicates), columns, seconds …
+    anti_learning : bool, default=False
+        Whether the signs follow the balance of the classes, not the data:
+        :func:`~leaveout.loo.is_anti_learning`.
     """
 
     values: FloatArray
@@ -74,6 +77,7 @@ class MachineLoo:
     certified: BoolArray
     settled_by: np.ndarray
     counts: Mapping[str, float]
+    anti_learning: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,16 @@ class LooResult:
         pivots, refits, seconds …
     weights : ndarray of shape (n,), optional
         Weights of the samples in the error.
+    machine_values : ndarray of shape (n, n_machines), optional
+        Left-out value of each binary machine, in the sign of the machine: one column
+        for two classes, else one per pair of classes, or per class (one-vs-rest). A
+        machine that was not trained on a sample has its full value there.
+    anti_learning : bool, default=False
+        Whether C is so small that the left-out labels follow the balance of the
+        classes: see :attr:`anti_learning_note`. With several machines: whether it is so
+        in more than half of them, and the error is no smaller than that of the answer
+        with the most frequent class. One such machine among many does not make the
+        result, and one-vs-rest compares values, whose order may still be right.
 
     Examples
     --------
@@ -131,6 +145,23 @@ class LooResult:
     method: str
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: FloatArray | None = None
+    machine_values: FloatArray | None = None
+    anti_learning: bool = False
+
+    @property
+    def anti_learning_note(self) -> str:
+        """What is wrong and what to do, in plain words; empty if nothing is.
+
+        :func:`~leaveout.loo.is_anti_learning` has the derivation.
+        """
+        if not self.anti_learning:
+            return ""
+        return (
+            "Anti-learning: C is so small that every alpha of the lighter class is at "
+            "its bound. The balance of the classes sets the intercept, and a sample "
+            "left out tips it against its own class: the error tells of this, not of "
+            "the data. Take a larger C."
+        )
 
     @property
     def wrong(self) -> BoolArray:
@@ -184,4 +215,5 @@ class LooResult:
             ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
         ]
         head = f"Leave-one-out ({self.method})"
-        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
+        lines = [head, *(f"  {name:<14}{value}" for name, value in rows)]
+        return "\n".join([*lines, *filter(None, [self.anti_learning_note])])

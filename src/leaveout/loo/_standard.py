@@ -12,6 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._checks import check_left_out
 from leaveout.loo._groups import Groups
 from leaveout.loo._left_out import LeftOutSolver, check_eps, solve_to_eps
@@ -77,9 +78,11 @@ def loo_refit(
         "refits": float(problem.n_samples),
         "seconds": perf_counter() - started,
     }
+    values = middle(lower, upper)
     return MachineLoo(
-        middle(lower, upper), lower, upper, ends.certified, ends.settled_by, counts
-    )
+        values, lower, upper, ends.certified, ends.settled_by, counts,
+        is_anti_learning(problem, solution, values),
+    )  # fmt: skip
 
 
 def _standard_approach(

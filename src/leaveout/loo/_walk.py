@@ -17,6 +17,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._duplicates import first_copies
 from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._refit import refit_without
@@ -32,7 +33,7 @@ from leaveout.loo._result import (
 )
 from leaveout.loo._tableau import Tableau, build_tableau
 from leaveout.loo._walk_fast import Status, run_walks, work_shape
-from leaveout.run import blas_threads, map_chunks
+from leaveout.run import map_chunks
 from leaveout.solve import Solution, intercept_range_without, solve_svc
 
 # Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
@@ -41,8 +42,9 @@ CAPACITIES = (32, 512)
 # Up to this many points on the margin a column costs less to make anew, in the walk
 # that needs it, than to keep; beyond, columns are made together by BLAS-3.
 ON_DEMAND = 16
-# Walks that are run first, to learn which other columns are needed.
-PILOT = 32
+# Walks meet mostly samples next to the margin: columns of this many of them, and of one
+# more for every fourth member of M, are made beforehand.
+N_NEAR = 10
 
 
 def loo_walk(
@@ -87,9 +89,10 @@ def loo_walk(
     walker.counts["shared"] = float(rows.size - leaders.size)
     walker.counts["fit_seconds"] = fitted - started
     walker.counts["seconds"] = perf_counter() - started
+    values = middle(answer.lower, answer.upper)
     return MachineLoo(
-        middle(answer.lower, answer.upper), answer.lower, answer.upper,
-        answer.certified, answer.settled_by, walker.counts,
+        values, answer.lower, answer.upper, answer.certified, answer.settled_by,
+        walker.counts, is_anti_learning(problem, solution, values),
     )  # fmt: skip
 
 
@@ -170,6 +173,8 @@ class Walker:
         Stop a walk of a single sample when its label is known.
     n_threads : int, default=1
         Threads over groups.
+    everywhere : bool, default=False
+        Whether f is wanted for all samples, not only for those left out.
     """
 
     def __init__(
@@ -179,11 +184,13 @@ class Walker:
         *,
         labels_only: bool = False,
         n_threads: int = 1,
+        everywhere: bool = False,
     ) -> None:
         self.problem = problem
         self.solution = solution
         self.labels_only = labels_only
         self.n_threads = n_threads
+        self.everywhere = everywhere
         self.counts: dict[str, float] = dict.fromkeys(
             ("pivots", "walks", "columns", "shared", "refits"), 0.0
         )
@@ -191,13 +198,19 @@ class Walker:
     @cached_property
     def columns(self) -> _Columns:
         """The columns of the tableau made so far."""
-        return _Columns(self.problem, self.solution)
+        return _Columns(self.problem, self.solution, self.n_threads)
 
     @cached_property
     def probe(self) -> tuple[FloatArray, FloatArray]:
         """Random signs z, and K @ z."""
         signs = _signs(self.problem.n_samples)
-        return signs, self.problem.K @ signs
+        product = np.empty(signs.size)
+
+        def multiply(part: slice) -> None:
+            np.matmul(self.problem.K[part], signs, out=product[part])
+
+        map_chunks(multiply, signs.size, self.n_threads)
+        return signs, product
 
     def leave_out(self, groups: Groups) -> Ends:
         """Leave each of the groups out; failed walks are solved anew, and counted."""
@@ -205,6 +218,7 @@ class Walker:
         ends = Ends(
             np.empty(groups.members.size), np.zeros(n), np.zeros(n),
             np.full(n, self.solution.converged), np.full(n, WALK, dtype=np.int8),
+            np.empty((n, self.problem.n_samples if self.everywhere else 0)),
         )  # fmt: skip
         for k in self._walk_all(groups, ends):
             self._refit(groups, k, ends)
@@ -224,11 +238,8 @@ class Walker:
         except np.linalg.LinAlgError:
             return open_.tolist()
         failed: list[int] = []
-        later = open_[:0]
-        if columns.tableau is not None and not columns.on_demand:
-            columns.add(np.unique(groups.members))
-            pilot = np.arange(open_.size) % max(1, open_.size // PILOT) == 0
-            open_, later = open_[pilot], open_[~pilot]
+        if not columns.on_demand:
+            columns.add(np.union1d(groups.members, self._next_to_margin(open_.size)))
         capacities = iter(CAPACITIES)
         capacity = next(capacities)
         while open_.size:
@@ -247,42 +258,54 @@ class Walker:
                     long[:] = False
                 else:
                     capacity = larger
-            open_ = np.concatenate([open_[waiting | long], later])
-            later = later[:0]
+            open_ = open_[waiting | long]
         self.counts["columns"] = columns.n_columns
         return failed
+
+    def _next_to_margin(self, most: int) -> IntArray:
+        """Return samples with alpha = 0 that walks are likely to meet."""
+        idle = np.flatnonzero((self.solution.beta == 0.0) & (self.problem.C > 0.0))
+        k = min(most, N_NEAR + self.columns.members.size // 4)
+        margins = (self.problem.y * self.solution.decision_values)[idle]
+        return idle[np.argsort(margins, kind="stable")[:k]]
 
     def _run_round(self, groups: Groups, capacity: int) -> _Round:
         """Run the walks of some groups over the threads."""
         problem, solution, columns = self.problem, self.solution, self.columns
+        factors, probe = columns.factors, self.probe
         n, K = problem.n_samples, problem.K
         scale = float(K.diagonal().mean()) or 1.0
         value = np.empty(groups.members.size)
+        everywhere = np.empty((len(groups) if self.everywhere else 0, n))
         down, up = np.empty((2, len(groups)))
         status = np.empty(len(groups), dtype=np.int8)
         pivots, missing = np.empty((2, len(groups)), dtype=np.intp)
 
+        # One workspace a thread: fresh memory for every part would cost as much again.
+        idle = [
+            (np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, np.intp))
+            for _ in range(self.n_threads)
+        ]
+
         def run(part: slice) -> None:
+            work = idle.pop()
             first, last = groups.begin[part.start], groups.begin[part.stop]
             run_walks(
                 K, problem.y, problem.C,
                 solution.beta, solution.decision_values, solution.state,
-                problem.fit_intercept, columns.rows, columns.where, *columns.factors,
-                *self.probe, scale, 1e-13 * scale,
+                problem.fit_intercept, columns.rows, columns.where, *factors, *probe,
+                scale, 1e-13 * scale,
                 groups.members[first:last],
                 groups.begin[part.start : part.stop + 1] - first,
-                self.labels_only, 8 * capacity, np.empty(work_shape(n, capacity)),
-                np.empty(capacity + 2 * n, dtype=np.intp), value[first:last],
-                down[part], up[part], status[part], pivots[part], missing[part],
+                self.labels_only, 8 * capacity, *work, everywhere[part],
+                value[first:last], down[part], up[part],
+                status[part], pivots[part], missing[part],
             )  # fmt: skip
+            idle.append(work)
 
-        if self.n_threads > 1:
-            # The walks are the parallel loop: none inside BLAS.
-            with blas_threads(1):
-                map_chunks(run, len(groups), self.n_threads)
-        else:
-            map_chunks(run, len(groups), 1)
-        return _Round(value, down, up, status, pivots, missing)
+        size = max(1, min(256, len(groups) // (8 * self.n_threads)))
+        map_chunks(run, len(groups), self.n_threads, size)
+        return _Round(value, down, up, status, pivots, missing, everywhere)
 
     def _collect(
         self, groups: Groups, which: IntArray, out: _Round, done: BoolArray, ends: Ends
@@ -292,6 +315,8 @@ class Walker:
         ends.values[groups.entries(which[done])] = out.value[here]
         ends.down[which[done]] = out.down[done]
         ends.up[which[done]] = out.up[done]
+        if self.everywhere:
+            ends.everywhere[which[done]] = out.everywhere[done]
         first = out.pivots[done] == 0
         ends.settled_by[which[done]] = np.where(first, FIRST_SEGMENT, WALK)
         self.counts["pivots"] += int(out.pivots[done].sum())
@@ -306,6 +331,8 @@ class Walker:
         ends.down[k], ends.up[k] = low - left_out.intercept, high - left_out.intercept
         ends.settled_by[k] = REFIT
         ends.certified[k] = left_out.converged
+        if self.everywhere:
+            ends.everywhere[k] = left_out.decision_values
         self.counts["refits"] += 1
 
 
@@ -318,12 +345,16 @@ class _Round(NamedTuple):
     status: np.ndarray
     pivots: IntArray
     missing: IntArray
+    everywhere: FloatArray
 
 
 class _Columns:
     """The columns of the tableau made so far, in rows of one array."""
 
-    def __init__(self, problem: Problem, solution: Solution) -> None:
+    def __init__(
+        self, problem: Problem, solution: Solution, n_threads: int = 1
+    ) -> None:
+        self.n_threads = n_threads
         n = problem.n_samples
         self.where = np.full(n, -1, dtype=np.intp)
         self.rows = np.empty((n, n))  # pages are only taken when written
@@ -332,27 +363,30 @@ class _Columns:
         self.tableau: Tableau | None = None
         self.on_demand = 0 < self.members.size <= ON_DEMAND
         if self.members.size:
-            self.tableau = build_tableau(problem, solution)
+            self.tableau = build_tableau(problem, solution, n_threads)
         elif not problem.fit_intercept:
             # Nobody on the margin, no bias: the tableau is the kernel itself.
             self.rows, self.where = problem.K, np.arange(n, dtype=np.intp)
 
-    @property
+    @cached_property
     def factors(self) -> tuple[np.ndarray, ...]:
         """What the kernel needs to make columns itself; empty if it is not to."""
         if self.tableau is None or not self.on_demand:
             none = np.empty((0, self.where.size))
             return self.members, none, np.empty(0), none, none
         t = self.tableau
-        return self.members, t.V, t.weights, t.Bm, t.A
+        V, Bm = np.ascontiguousarray(t.V.T), np.ascontiguousarray(t.Bm.T)
+        return self.members, V, t.weights, Bm, t.A
 
     def add(self, indices: IntArray) -> None:
         """Make the columns of some samples."""
         indices = indices[self.where[indices] < 0]
+        # Members first: the others are then next to each other, and made by products.
+        indices = indices[np.argsort(~np.isin(indices, self.members), kind="stable")]
         if self.tableau is None or indices.size == 0:
             return
         start, stop = self.n_columns, self.n_columns + indices.size
-        self.tableau.write_columns(indices, self.rows[start:stop])
+        self.tableau.write_columns(indices, self.rows[start:stop], self.n_threads)
         self.where[indices] = np.arange(start, stop)
         self.n_columns = stop
 

@@ -50,6 +50,35 @@ cdef extern from *:
         return (int)hits;
     }
 
+    /* column += sum over q of share[q] X[q], four rows of X at a time. */
+    WIDEST static void add_rows(
+        long n, long k, const double *X, long stride, const double *share, double *column)
+    {
+        long q = 0;
+        for (; q + 4 <= k; q += 4) {
+            const double *a = X + q * stride, *b = a + stride, *c = b + stride, *d = c + stride;
+            double s = share[q], t = share[q + 1], u = share[q + 2], v = share[q + 3];
+            for (long i = 0; i < n; i++)
+                column[i] += (s * a[i] + t * b[i]) + (u * c[i] + v * d[i]);
+        }
+        for (; q < k; q++)
+            for (long i = 0; i < n; i++)
+                column[i] += share[q] * X[q * stride + i];
+    }
+
+    /* How many of BLOCK quantities x - move c end the range of the bias earlier. */
+    WIDEST static int count_tighter(
+        const double *x, const double *c, double move, const double *low,
+        const double *high, double most, double least)
+    {
+        long hits = 0;
+        for (int i = 0; i < BLOCK; i++) {
+            double at = move != 0.0 ? x[i] - move * c[i] : x[i];
+            hits += (low[i] - at > most) + (high[i] - at < least);
+        }
+        return (int)hits;
+    }
+
     /* How many quantities are outside their range by more than a tolerance. */
     WIDEST static long count_outside(
         long n, const double *x, const double *low, const double *high, double tol)
@@ -62,6 +91,9 @@ cdef extern from *:
     """
     int count_hits(const double*, const double*, const double*, const double*,
                    double, double) noexcept nogil
+    void add_rows(long, long, const double*, long, const double*, double*) noexcept nogil
+    int count_tighter(const double*, const double*, double, const double*,
+                      const double*, double, double) noexcept nogil
     long count_outside(long, const double*, const double*, const double*,
                        double) noexcept nogil
     enum:
@@ -132,6 +164,7 @@ cdef struct Walk:
     double* fixed           # beta of those not on the margin, y of those on it
     double* X               # (capacity, padded) pivot columns
     Py_ssize_t* pivot       # (capacity,) pivot indices
+    double* shares          # work, (2 capacity,)
     double noise            # rates of f below this are rounding
     double scale            # typical K_ii
     double t
@@ -200,16 +233,28 @@ cdef inline void enter_margin(Walk* w, Py_ssize_t p) noexcept nogil:
     set_range(w.y[p], w.C[p], True, 0.0, &w.low[p], &w.high[p])
 
 
-cdef void apply_pivot(Walk* w, double* col, Py_ssize_t q) noexcept nogil:
-    """Bring a column over pivot q."""
-    cdef double* X = w.X + q * w.padded
-    cdef Py_ssize_t p = w.pivot[q]
-    cdef double share = col[p] / X[p], minus = -share
-    cdef int n = <int>w.n, one = 1
-    if share != 0.0:
-        # col -= X * share
-        daxpy(&n, &minus, X, &one, col, &one)
-    col[p] = -share
+cdef void apply_pivots(Walk* w, double* col, Py_ssize_t first) noexcept nogil:
+    """Bring a column over all pivots from the first given on.
+
+    The shares depend on the entries at pivots alone: follow those, then add all rows.
+    """
+    cdef Py_ssize_t q, k, n_pivots = w.n_pivots - first
+    cdef const double* X = w.X + first * w.padded
+    cdef const Py_ssize_t* pivot = w.pivot + first
+    cdef double* share = w.shares
+    cdef double* entry = w.shares + w.capacity
+    for k in range(n_pivots):
+        entry[k] = col[pivot[k]]
+    for q in range(n_pivots):
+        share[q] = -entry[q] / X[q * w.padded + pivot[q]]
+        for k in range(n_pivots):
+            if pivot[k] == pivot[q]:
+                entry[k] = share[q]
+            else:
+                entry[k] += share[q] * X[q * w.padded + pivot[k]]
+    add_rows(w.n, n_pivots, X, w.padded, share, col)
+    for k in range(n_pivots):
+        col[pivot[k]] = entry[k]
 
 
 cdef void make_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
@@ -270,8 +315,7 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
         for i in range(w.n):
             col[i] = row[i] - base[i] + K_bj
         col[w.base] = -1.0
-    for q in range(first, w.n_pivots):
-        apply_pivot(w, col, q)
+    apply_pivots(w, col, first)
     return True
 
 
@@ -305,7 +349,7 @@ cdef int pivot_on(Walk* w, Py_ssize_t p) noexcept nogil:
         return FAILED
     w.pivot[w.n_pivots] = p
     w.n_pivots += 1
-    apply_pivot(w, w.c, w.n_pivots - 1)
+    apply_pivots(w, w.c, w.n_pivots - 1)
     return DONE
 
 
@@ -414,25 +458,19 @@ cdef int restore_bias(Walk* w) noexcept nogil:
     What fades must be made up by the others, so the bias jumps against its sign. If
     nothing fades in sum, b is an interval instead: see meet.
     """
-    cdef Py_ssize_t i, k, j = -1
-    cdef double sign, room, least = FAR, fading = 0.0
+    cdef Py_ssize_t i, k, i_low, i_high
+    cdef double low, high, move, fading = 0.0
     for k in range(w.n_left):
         fading += w.share[k]
     if fabs(fading) <= 1e-12:
         return meet(w)
-    sign = -1.0 if fading > 0.0 else 1.0
-    for i in range(w.n):
-        room = room_ahead(w, i, sign)
-        if room < least:
-            least = room
-            j = i
-    if j < 0 or least > 0.5 * FAR:
+    bias_ends(w, w.t, &low, &high, &i_low, &i_high)
+    if (i_low if fading > 0.0 else i_high) < 0:
         return STUCK
-    if least < 0.0:
-        least = 0.0
+    move = min(low, 0.0) if fading > 0.0 else max(high, 0.0)
     for i in range(w.n):
-        w.x[i] += sign * least
-    start_from(w, j)
+        w.x[i] += move
+    start_from(w, i_low if fading > 0.0 else i_high)
     return aim(w)
 
 
@@ -447,19 +485,24 @@ cdef void bias_ends(
     Walk* w, double t, double* low, double* high, Py_ssize_t* i_low, Py_ssize_t* i_high,
 ) noexcept nogil:
     """How far b may go down and up if all x move on to t, nobody being on the margin."""
-    cdef Py_ssize_t i
-    cdef double x
-    low[0] = -FAR
-    high[0] = FAR
+    cdef Py_ssize_t k, block, i
+    cdef double x, move = w.t - t
+    low[0] = -0.5 * FAR
+    high[0] = 0.5 * FAR
     i_low[0] = i_high[0] = -1
-    for i in range(w.n):
-        x = w.x[i] - (w.t - t) * w.c[i]
-        if w.low[i] > -0.5 * FAR and w.low[i] - x > low[0]:
-            low[0] = w.low[i] - x
-            i_low[0] = i
-        if w.high[i] < 0.5 * FAR and w.high[i] - x < high[0]:
-            high[0] = w.high[i] - x
-            i_high[0] = i
+    for k in range(w.padded // BLOCK):
+        block = k * BLOCK
+        if not count_tighter(w.x + block, w.c + block, move, w.low + block,
+                             w.high + block, low[0], high[0]):
+            continue
+        for i in range(block, block + BLOCK):
+            x = w.x[i] - move * w.c[i] if move != 0.0 else w.x[i]
+            if w.low[i] - x > low[0]:
+                low[0] = w.low[i] - x
+                i_low[0] = i
+            if w.high[i] - x < high[0]:
+                high[0] = w.high[i] - x
+                i_high[0] = i
 
 
 cdef int meet(Walk* w) noexcept nogil:
@@ -493,7 +536,7 @@ cdef int meet(Walk* w) noexcept nogil:
             t = w.t
             bias_ends(w, t, &low, &high, &i, &j)
             break
-    mid = 0.5 * (low + high) if low > -0.5 * FAR and high < 0.5 * FAR else 0.0
+    mid = 0.5 * (low + high) if i >= 0 and j >= 0 else 0.0
     for k in range(w.n):
         w.x[k] += mid - (w.t - t) * w.c[k]
     w.t = t
@@ -585,6 +628,22 @@ cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
 
     A point on the margin within 1e-9 of a bound of its box counts as being on it.
     """
+    cdef Py_ssize_t i_low, i_high
+    if w.m == 0:
+        bias_ends(w, w.t, down, up, &i_low, &i_high)
+        if i_low < 0:
+            down[0] = -INFINITY
+        if i_high < 0:
+            up[0] = INFINITY
+    else:
+        bias_range_with_margin(w, down, up)
+    if down[0] > up[0]:
+        # Rounding only: check_end bounds how far they can cross.
+        down[0] = up[0] = 0.5 * (down[0] + up[0])
+
+
+cdef void bias_range_with_margin(Walk* w, double* down, double* up) noexcept nogil:
+    """The same where points on the margin have all reached a bound of their box."""
     cdef Py_ssize_t i
     cdef double distance, alpha
     cdef bint can_rise, can_fall
@@ -601,9 +660,6 @@ cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
             down[0] = max(down[0], distance)
         if can_fall if w.y[i] > 0 else can_rise:
             up[0] = min(up[0], distance)
-    if down[0] > up[0]:
-        # Rounding only: check_end bounds how far they can cross.
-        down[0] = up[0] = 0.5 * (down[0] + up[0])
 
 
 cdef int check_end(Walk* w, Start* full, Py_ssize_t anchor, double* values) noexcept nogil:
@@ -683,6 +739,7 @@ def run_walks(
     Py_ssize_t max_pivots,
     double[:, ::1] work,                 # work, work_shape(n, capacity)
     Py_ssize_t[::1] work_pivot,          # work, (capacity + 2 n,)
+    double[:, ::1] everywhere,           # out, (n_groups, n) f of all at the end; or (0, n)
     double[::1] value,                   # out, (n_left,) f at the end
     double[::1] down,                    # out, (n_groups,) b may go down by this (<= 0)
     double[::1] up,                      # out, (n_groups,) b may go up by this (>= 0)
@@ -698,6 +755,7 @@ def run_walks(
     cdef double share, size = 0.0, arrived = 0.0
     cdef Start full
     cdef double[::1] small = np.empty(V.shape[0] + 1)
+    cdef double[::1] shares = np.empty(2 * work.shape[0])
     cdef size_t row = width * sizeof(double)
     w.n = n
     w.padded = width
@@ -718,6 +776,7 @@ def run_walks(
     w.X = &work[N_WORK_ROWS, 0]
     w.pivot = &work_pivot[0]
     w.touched = &work_pivot[w.capacity]
+    w.shares = &shares[0]
     w.flagged = &work_pivot[w.capacity + n]
     w.n_factors = V.shape[0]
     w.n_members = members.shape[0]
@@ -777,6 +836,9 @@ def run_walks(
                 if intercept and share <= 1e-9:
                     bias_range(&w, &down[a], &up[a])
                 code = check_end(&w, &full, anchor, &value[begin[a]])
+            if code == DONE and everywhere.shape[0] > 0:
+                for i in range(n):
+                    everywhere[a, i] = y[i] if w.on[i] > 0.5 else w.x[i]
             status[a] = code
             missing[a] = w.missing
             for i in range(w.n_touched):

@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from leaveout.data import Dataset
-from leaveout.select import GridErrors, needs_gamma
+from leaveout.report._select_report import SelectReport
+
+# A table wider than this is no table in a terminal.
+N_COLUMNS_SHOWN = 8
 
 
 def format_dataset(dataset: Dataset) -> str:
-    """Say in two lines what the data are.
+    """Say in two lines what the data are, then what there is to note.
 
     Examples
     --------
@@ -23,69 +30,158 @@ def format_dataset(dataset: Dataset) -> str:
     n_samples, n_features = dataset.X.shape
     counts = Counter(dataset.y.tolist()).most_common()
     classes = ", ".join(f"{label} {count}" for label, count in counts)
-    return (
-        f"{dataset.name}: {n_samples} samples, {n_features} features\n"
-        f"Classes ({dataset.target_name}): {classes}"
+    lines = [
+        f"{dataset.name}: {n_samples} samples, {n_features} features",
+        f"Classes ({dataset.target_name}): {classes}",
+    ]
+    if dataset.groups is not None:
+        n_groups = len(np.unique(dataset.groups))
+        lines.append(
+            f"Left out together: {n_groups} groups ({dataset.group_name}), not single "
+            "samples"
+        )
+    return "\n".join([*lines, *(f"Note: {note}" for note in dataset.notes)])
+
+
+def format_model(kernel: str, params: Mapping[str, Any], class_weight: Any) -> str:
+    """Write a machine as the Python that makes it.
+
+    Examples
+    --------
+    >>> from leaveout.report import format_model
+    >>> format_model("rbf", {"C": 10.0, "gamma": 0.02}, None)
+    "SVC(kernel='rbf', C=10, gamma=0.02)"
+    """
+    parts = [f"kernel={kernel!r}"]
+    parts += [f"{name}={_number(value)}" for name, value in params.items()]
+    if class_weight is not None:
+        parts.append(f"class_weight={class_weight!r}")
+    return f"SVC({', '.join(parts)})"
+
+
+def format_grid(report: SelectReport) -> str:
+    """Lay the errors out in percent, C downwards, the rest across; * marks the best.
+
+    Cells where the balance of the classes decides, not the features, are marked !.
+    """
+    others = [name for name in report.grid if name != "C"]
+    keys = [tuple(cell[name] for name in others) for cell in report.cells["params"]]
+    heads = list(dict.fromkeys(keys))
+    labels = [
+        " ".join(f"{n} {v:.3g}" for n, v in zip(others, head, strict=True)) or "error"
+        for head in heads
+    ]
+    Cs = sorted({cell["C"] for cell in report.cells["params"]})
+    place = {
+        (cell["C"], key): k
+        for k, (cell, key) in enumerate(zip(report.cells["params"], keys, strict=True))
+    }
+    lines = ["Leave-one-out error in percent"]
+    for start in range(0, len(heads), N_COLUMNS_SHOWN):
+        part = slice(start, start + N_COLUMNS_SHOWN)
+        width = max(len("100.00*"), *(len(label) for label in labels[part]))
+        lines.append("       C   " + "   ".join(x.rjust(width) for x in labels[part]))
+        for C in Cs:
+            cells = [_cell(report, place[C, head]).rjust(width) for head in heads[part]]
+            lines.append(f"{C:8.4g}   {'   '.join(cells)}".rstrip())
+    if report.anti_learning.any():
+        lines.append(
+            "! C so small that the balance of the classes decides, not the features"
+        )
+    return "\n".join(lines)
+
+
+def _cell(report: SelectReport, k: int) -> str:
+    """One error, and a place for its mark."""
+    mark = "!" if report.anti_learning[k] else " "
+    return f"{100 * report.errors[k]:.2f}{'*' if k == report.best_index else mark}"
+
+
+def format_choice(report: SelectReport) -> str:
+    """Say which cell was chosen, how good it is, and against what."""
+    result = report.result
+    n = len(report.dataset.y)
+    largest = next(iter(report.class_counts))
+    wrong = ", ".join(
+        f"{label} {report.wrong_by_class[label]} of {count}"
+        for label, count in report.class_counts.items()
     )
-
-
-def format_grid(grid: GridErrors, kernel: str) -> str:
-    """Lay the errors out in percent, C downwards and gamma across; * marks the best.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.report import format_grid
-    >>> from leaveout.select import GridErrors
-    >>> n_wrong = np.array([[5, 3], [3, 4]])
-    >>> grid = GridErrors(np.array([1.0, 10.0]), np.array([0.1, 0.2]), n_wrong,
-    ...                   np.zeros_like(n_wrong), n_samples=50)
-    >>> print(format_grid(grid, "rbf"))
-    Leave-one-out error in percent
-         C   gamma 0.1   gamma 0.2
-         1      10.00        6.00*
-        10       6.00        8.00
-    """
-    labels = [f"gamma {gamma:.3g}" for gamma in grid.gammas]
-    if not needs_gamma(kernel):
-        labels = ["error"]
-    width = max(len(label) for label in labels)
-    lines = ["     C   " + "   ".join(label.rjust(width) for label in labels)]
-    for i, C in enumerate(grid.Cs):
-        cells = [
-            f"{100 * error:.2f}".rjust(width - 1) + "* "[(i, j) != grid.best_index]
-            for j, error in enumerate(grid.errors[i])
-        ]
-        lines.append(f"{C:6g}   " + "   ".join(cells))
-    return "\n".join(["Leave-one-out error in percent", *map(str.rstrip, lines)])
-
-
-def format_choice(grid: GridErrors, kernel: str, dataset: Dataset) -> str:
-    """Say which cell was chosen, how good it is, and against what.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.data import load_example
-    >>> from leaveout.report import format_choice
-    >>> from leaveout.select import GridErrors
-    >>> grid = GridErrors(np.array([1.0]), np.array([0.1]), np.array([[57]]),
-    ...                   np.array([[0]]), n_samples=569)
-    >>> print(format_choice(grid, "rbf", load_example()))
-    Chosen: SVC(kernel='rbf', C=1, gamma=0.1)
-    Leave-one-out error 10.02 % +- 1.26 % (57 of 569 wrong, 0 ambiguous)
-    Always 'benign' would be wrong on 37.26 %
-    """
-    gamma = f", gamma={grid.best_gamma:.6g}" if needs_gamma(kernel) else ""
-    (label, count), *_ = Counter(dataset.y.tolist()).most_common()
+    model = format_model(report.kernel, report.best_params, report.class_weight)
     return "\n".join(
         [
-            f"Chosen: SVC(kernel={kernel!r}, C={grid.best_C:g}{gamma})",
-            f"Leave-one-out error {100 * grid.best_error:.2f} % "
-            f"+- {100 * grid.best_standard_error:.2f} % "
-            f"({grid.n_wrong[grid.best_index]} of {grid.n_samples} wrong, "
-            f"{grid.n_ambiguous[grid.best_index]} ambiguous)",
-            f"Always {label!r} would be wrong on "
-            f"{100 * (1 - count / grid.n_samples):.2f} %",
+            f"Chosen: {model}",
+            f"Leave-one-out error {100 * result.error:.2f} % "
+            f"+- {100 * result.standard_error:.2f} % "
+            f"({int(result.wrong.sum())} of {n} wrong, {result.n_ambiguous} ambiguous)",
+            f"Wrong by class: {wrong}",
+            f"Always {largest!r} would be wrong on {100 * report.majority_error:.2f} %",
+            *_optimism(report),
+            *_curve(report),
         ]
     )
+
+
+def _optimism(report: SelectReport) -> list[str]:
+    """Say how far the error of the choice may be believed."""
+    honest = report.honest
+    n_cells = len(report.errors)
+    if honest is not None:
+        return [
+            f"Honest error {100 * honest.error:.2f} % "
+            f"+- {100 * honest.standard_error:.2f} %: parameters chosen anew without "
+            "each left-out sample"
+        ]
+    if n_cells == 1:
+        return []
+    return [
+        f"Chosen among {n_cells} cells by this very error, hence optimistic "
+        "(see --honest)"
+    ]
+
+
+def _curve(report: SelectReport) -> list[str]:
+    """Say where over all C the error is least."""
+    curve = report.curve
+    if curve is None:
+        return []
+    low, high = curve.best_interval
+    return [
+        f"Over every C from {curve.C_min:g} to {curve.C_max:g} the least error is "
+        f"{100 * curve.best_error:.2f} %, for C from {low:.4g} to {high:.4g}"
+    ]
+
+
+def format_select(report: SelectReport) -> str:
+    """Return the whole report for a terminal."""
+    return "\n".join(
+        [
+            format_dataset(report.dataset),
+            report.preparation,
+            "",
+            format_grid(report),
+            "",
+            format_choice(report),
+        ]
+    )
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a length of time with as many digits as a person needs.
+
+    Examples
+    --------
+    >>> from leaveout.report import format_seconds
+    >>> format_seconds(0.231), format_seconds(14.2), format_seconds(900)
+    ('0.2 s', '14 s', '15 min')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float | int) else repr(value)

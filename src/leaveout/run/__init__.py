@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run: loops over many tasks. Used by all steps; imports none of them."""
 
+from leaveout.run._atomic import write_atomically
+from leaveout.run._checkpoint import Checkpoint, interruption_told
+from leaveout.run._fingerprint import fingerprint
 from leaveout.run._parallel import map_parallel
 from leaveout.run._progress import show_progress
 from leaveout.run._threads import blas_threads, count_threads, map_chunks
 
 __all__ = [
+    "Checkpoint",
     "blas_threads",
     "count_threads",
+    "fingerprint",
+    "interruption_told",
     "map_chunks",
     "map_parallel",
     "show_progress",
+    "write_atomically",
 ]

@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from joblib import Parallel, delayed
 
 
 def map_parallel(
-    function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], *, n_jobs: int = 1
-) -> Iterator[Any]:
-    """Yield ``function(*task)`` for each task, in order, as soon as it is there.
+    function: Callable[..., Any],
+    tasks: Iterable[tuple[Any, ...]],
+    *,
+    n_jobs: int = 1,
+    ordered: bool = True,
+) -> Generator[Any, None, None]:
+    """Yield ``function(*task)`` for each task, as soon as it is there.
 
     Parameters
     ----------
@@ -23,6 +28,12 @@ def map_parallel(
     n_jobs : int, default=1
         Number of tasks at a time; -1 means one per core. The backend is joblib's
         choice, or that of the caller's :func:`joblib.parallel_config`.
+    ordered : bool, default=True
+        Whether each waits for those before it, or comes when it is finished.
+
+    Notes
+    -----
+    Close the generator to stop before the end: what is under way is then cancelled.
 
     Examples
     --------
@@ -30,5 +41,14 @@ def map_parallel(
     >>> list(map_parallel(pow, [(2, 3), (3, 2)]))
     [8, 9]
     """
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
-    return parallel(delayed(function)(*task) for task in tasks)
+    return_as = "generator" if ordered else "generator_unordered"
+    parallel = Parallel(n_jobs=n_jobs, return_as=return_as)
+    results = parallel(delayed(function)(*task) for task in tasks)
+    try:
+        for result in results:  # noqa: UP028, "yield from" would close it first
+            yield result
+    finally:
+        # joblib warns of what was computed and not used, which is no news.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()

@@ -34,12 +34,17 @@ def show_progress(
     ['a', 'b']
     """
     started = monotonic()
-    for done, item in enumerate(items):
-        if verbose and done:
-            left = (monotonic() - started) / done * (total - done)
-            sys.stderr.write(f"\r{label}: {done} of {total}, {left:.0f} s left ")
-            sys.stderr.flush()
-        yield item
+    try:
+        for done, item in enumerate(items):
+            if verbose and done:
+                left = (monotonic() - started) / done * (total - done)
+                sys.stderr.write(f"\r{label}: {done} of {total}, {left:.0f} s left ")
+                sys.stderr.flush()
+            yield item
+    except BaseException:
+        if verbose:  # whatever is said next begins a line
+            sys.stderr.write("\n")
+        raise
     if verbose:
         seconds = monotonic() - started
         sys.stderr.write(f"\r{label}: {total} of {total}, {seconds:.1f} s      \n")

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 _controller: ThreadpoolController | None = None
@@ -45,7 +46,8 @@ def map_chunks(
     n_threads : int
         Threads; with one, the parts are run here.
     size : int, default=256
-        Largest part; smaller if that keeps the threads evenly busy.
+        Length of a part. It does not depend on the number of threads, so that sums
+        over a part do not either.
 
     Examples
     --------
@@ -57,13 +59,14 @@ def map_chunks(
     >>> out
     array([1., 1., 1., 1., 1.])
     """
-    if n_threads > 1:
-        size = min(size, max(1, n // (8 * n_threads)))
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     if n_threads <= 1 or len(parts) <= 1:
         for part in parts:
             function(part)
-    else:
-        Parallel(n_jobs=n_threads, backend="threading", batch_size=1)(
-            delayed(function)(part) for part in parts
-        )
+        return
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        for _ in pool.map(function, parts):
+            pass
+    finally:
+        pool.shutdown(cancel_futures=True)

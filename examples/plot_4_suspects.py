@@ -1,0 +1,37 @@
+"""
+Find labels that may be wrong
+=============================
+
+A sample that all others would label differently deserves a look. Here we turn the
+labels of ten samples, and see how many of them come to the top of the list.
+"""
+
+# %%
+# Ten wrong labels among 200.
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC
+
+import leaveout as lo
+
+X, y = load_breast_cancer(return_X_y=True)
+X, y = scale(X[:200]), y[:200].copy()
+turned = np.random.default_rng(0).choice(200, size=10, replace=False)
+y[turned] = 1 - y[turned]
+
+# %%
+# The list, most suspicious first.
+
+svc = SVC(C=1, gamma=0.02)
+found = lo.suspects(svc, X, y, top=20)
+print(found)
+top = found.rows[:10]
+print(f"{np.isin(top, turned).sum()} of the first ten were turned.")
+
+# %%
+# The same as a picture: sorted margins, the first ten ringed.
+
+result = lo.leave_one_out(svc, X, y)
+lo.LooMarginDisplay.from_result(result, suspects=top)

@@ -1,0 +1,45 @@
+"""
+The price of choosing
+=====================
+
+The smallest of many errors is optimistic, even if each of them is exact. ``honest_loo``
+chooses anew without each sample, and asks about that sample only then.
+"""
+
+# %%
+# Pure noise: no choice of parameters can beat one half.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.svm import SVC
+
+import leaveout as lo
+
+grid = {"C": [0.1, 1, 10, 100], "gamma": [0.01, 0.1, 1]}
+naive, honest = [], []
+for seed in range(8):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(24, 5)), np.repeat([0, 1], 12)
+    search = lo.LooSearchCV(SVC(), grid)
+    result = lo.honest_loo(search, X, y, verbose=0)
+    naive.append(result.naive_error)
+    honest.append(result.error)
+print(f"mean of the smallest errors {np.mean(naive):.2f}, honest {np.mean(honest):.2f}")
+
+# %%
+# Each line is one draw, from the error of the winner to that of the procedure.
+
+figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+ax.axhline(0.5, color="#595959", linewidth=1)
+ax.plot([0, 1], [naive, honest], color="0.75", linewidth=1, zorder=1)
+ax.scatter(np.zeros(8), naive, color="#D55E00", marker="s", zorder=2)
+ax.scatter(np.ones(8), honest, color="#0072B2", marker="o", zorder=2)
+ax.text(1.3, 0.505, "chance", ha="right", va="bottom", color="#595959")
+ax.set(
+    xlim=(-0.3, 1.3),
+    ylim=(0, 1),
+    xticks=[0, 1],
+    xticklabels=["error of the best cell", "honest error"],
+    ylabel="leave-one-out error on noise",
+)
+ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The grid of parameters, from what was typed and from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import typer
+
+from leaveout.cli._prepared import Prepared
+from leaveout.data import did_you_mean
+from leaveout.estimators import SVC, LooSearchCV
+from leaveout.select import default_Cs, default_gammas, kernel_scale, needs_gamma
+
+PARAMETERS = {"C": float, "gamma": float, "degree": int, "coef0": float}
+
+
+def parse_grid(texts: Sequence[str] | None) -> dict[str, list[float]]:
+    """Read "C=0.1,1,10" or "C=0.01:1000:6", six values evenly apart in logarithm.
+
+    Raises
+    ------
+    BadParameter
+        Says what was typed and how it is written.
+    """
+    grid: dict[str, list[float]] = {}
+    for text in texts or ():
+        name, equals, values = text.partition("=")
+        name = name.strip()
+        if not equals or not values.strip():
+            raise _bad(text, "has no values")
+        if name not in PARAMETERS:
+            hint = did_you_mean(name, PARAMETERS)
+            raise _bad(text, f"names no parameter of the grid.{hint}", "")
+        if name in grid:
+            raise _bad(text, f"gives {name} a second time")
+        grid[name] = sorted(set(_parse_values(text, name, values)))
+    return grid
+
+
+def _parse_values(text: str, name: str, values: str) -> list[float]:
+    try:
+        if ":" in values:
+            low, high, count = values.split(":")
+            found = np.geomspace(float(low), float(high), int(count)).tolist()
+        else:
+            found = [PARAMETERS[name](value) for value in values.split(",")]
+    except ValueError as why:
+        raise _bad(text, "is no list of numbers") from why
+    lowest = 0.0 if name == "coef0" else np.nextafter(0.0, 1.0)
+    if not found or not all(lowest <= value < np.inf for value in found):
+        raise _bad(text, "has a value that is not positive")
+    return found
+
+
+def _bad(text: str, what: str, stop: str = ".") -> typer.BadParameter:
+    return typer.BadParameter(
+        f"'{text}' {what}{stop} Write NAME=1,10,100 or NAME=LOW:HIGH:COUNT, "
+        f"with NAME one of {', '.join(PARAMETERS)}.",
+        param_hint="'--grid'",
+    )
+
+
+def complete_grid(
+    grid: dict[str, list[float]], X: Any, kernel: str
+) -> dict[str, list[float]]:
+    """Add the values that come from the data; refuse what the kernel cannot use."""
+    uses = {"C", "gamma"} if needs_gamma(kernel) else {"C"}
+    uses |= {"degree", "coef0"} if kernel == "poly" else set()
+    useless = [name for name in grid if name not in uses]
+    if useless:
+        raise ValueError(
+            f"--grid {useless[0]}=… has no meaning for --kernel {kernel}, which has "
+            f"{' and '.join(sorted(uses))}."
+        )
+    full = {"C": grid.get("C") or default_Cs(kernel_scale(X, kernel)).tolist()}
+    if "gamma" in uses:
+        full["gamma"] = grid.get("gamma") or default_gammas(X, kernel).tolist()
+    return full | {name: grid[name] for name in ("degree", "coef0") if name in grid}
+
+
+def search_grid(
+    prepared: Prepared,
+    grid: dict[str, list[float]],
+    *,
+    kernel: str,
+    class_weight: str | None,
+    n_jobs: int = 1,
+    verbose: bool = False,
+    checkpoint: Any = None,
+) -> LooSearchCV:
+    """Leave one out in every cell of the grid, and fit the best."""
+    search = LooSearchCV(
+        SVC(kernel=kernel, class_weight=class_weight),
+        grid,
+        n_jobs=n_jobs,
+        verbose=int(verbose),
+        checkpoint=checkpoint,
+        error_score="raise",
+    )
+    return search.fit(prepared.X, prepared.dataset.y, groups=prepared.dataset.groups)

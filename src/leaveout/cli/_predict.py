@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``leaveout predict``: classes of new samples by a saved model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from leaveout.cli import _options as options
+from leaveout.cli._session import Clock, command, tell, warnings_told
+from leaveout.data import (
+    check_columns,
+    is_svmlight,
+    known_categories,
+    list_names,
+    match_columns,
+    read_svmlight,
+    read_table,
+)
+from leaveout.estimators import ModelCard, load_model, read_model_card
+from leaveout.run import write_atomically
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@command
+def predict(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="File that --save wrote.")
+    ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="New samples, same columns by name.")
+    ],
+    id_column: options.IdOption = None,
+    output: options.OutputOption = None,
+    as_json: options.JsonOption = False,
+    verbose: options.VerboseOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Print the class of each new sample as CSV, with probabilities if there are."""
+    clock = Clock()
+    with clock.measure("loading"):
+        card, classifier = read_model_card(model), load_model(model)
+    with clock.measure("reading"):
+        X, truth, ids = _read(data, card, classifier, id_column)
+    with warnings_told(), clock.measure("predicting"):
+        table = _predict(classifier, X)
+    names = np.arange(1, len(table) + 1) if ids is None else ids
+    table.insert(0, id_column or "row", names, allow_duplicates=True)
+    if truth is not None:
+        _compare(truth, table["prediction"].to_numpy(), card)
+    if as_json:
+        text = json.dumps(json.loads(table.to_json(orient="records")), indent=2) + "\n"
+    else:
+        text = table.to_csv(index=False)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_atomically(output, text.encode())
+        tell(f"{len(table)} samples written to {output}")
+    if verbose:
+        tell(str(clock))
+
+
+def _read(
+    path: Path, card: ModelCard, classifier: Any, id_column: str | None
+) -> tuple[Any, Any, Any]:
+    """Return the features, the classes if the file has them, and the ids."""
+    if is_svmlight(path):
+        X, classes, _ = read_svmlight(path, card.feature_names)
+        return X, classes, None
+    frame = read_table(path).frame
+    if id_column is not None:
+        check_columns([id_column], frame, path)
+    ids = None if id_column is None else frame[id_column].astype(str).to_numpy()
+    target = card.details.get("target")
+    truth = None
+    if target in frame.columns and frame[target].notna().all():
+        truth = frame[target].to_numpy()
+    names = card.feature_names or _unnamed_columns(frame, card, path)
+    rows = match_columns(frame, names, known_categories(classifier), path)
+    unused = [name for name in rows.unused if name not in (target, id_column)]
+    if unused:
+        tell(f"Not used by the model: {list_names(unused)}")
+    X = rows.frame
+    return (X if hasattr(classifier, "feature_names_in_") else X.to_numpy()), truth, ids
+
+
+def _unnamed_columns(frame: DataFrame, card: ModelCard, path: Path) -> list[str]:
+    """Return all columns, if the model has as many and was trained without names."""
+    names = [str(name) for name in frame.columns]
+    if card.n_features is not None and len(names) != card.n_features:
+        raise ValueError(
+            f"The model was trained on {card.n_features} columns without names; "
+            f"'{path}' has {len(names)}. Leave just these columns in the file."
+        )
+    return names
+
+
+def _predict(classifier: Any, X: Any) -> DataFrame:
+    """Return predictions, with a probability or a decision value for each class."""
+    import pandas as pd
+
+    table = pd.DataFrame({"prediction": classifier.predict(X)})
+    if hasattr(classifier, "predict_proba"):
+        shares = classifier.predict_proba(X)
+        for label, share in zip(classifier.classes_, shares.T, strict=True):
+            table[f"probability {label}"] = share
+        return table
+    values = np.asarray(classifier.decision_function(X))
+    if values.ndim == 1:
+        table[f"decision {classifier.classes_[1]}"] = values
+    else:
+        for label, value in zip(classifier.classes_, values.T, strict=True):
+            table[f"decision {label}"] = value
+    return table
+
+
+def _compare(truth: Any, predictions: Any, card: ModelCard) -> None:
+    """Tell the error on the new samples, whose classes are there to compare with."""
+    wrong = np.array(
+        [str(a).strip() != str(b) for a, b in zip(truth, predictions, strict=True)]
+    )
+    expected = ""
+    if card.loo_error is not None:
+        expected = f"; leave-one-out error of the model: {100 * card.loo_error:.2f} %"
+    tell(
+        f"Classes are in the file too: {int(wrong.sum())} of {len(wrong)} wrong, "
+        f"{100 * wrong.mean():.2f} %{expected}"
+    )

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How messages speak of columns: lists that end, and "did you mean"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+# How many names a message lists before it says "and 12 more".
+N_NAMES_SHOWN = 8
+
+
+def list_items(items: Sequence[str]) -> str:
+    """Join the first items with commas, and count the rest.
+
+    Examples
+    --------
+    >>> from leaveout.data import list_items
+    >>> list_items(["a", "b"])
+    'a, b'
+    >>> list_items([str(i) for i in range(20)])
+    '0, 1, 2, 3, 4, 5, 6, 7 and 12 more'
+    """
+    shown = ", ".join(items[:N_NAMES_SHOWN])
+    more = len(items) - N_NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def list_names(names: Iterable[object]) -> str:
+    """Join the first names, each in quotes, and count the rest.
+
+    Examples
+    --------
+    >>> from leaveout.data import list_names
+    >>> list_names(["age", "dose"])
+    "'age', 'dose'"
+    """
+    return list_items([f"'{name}'" for name in names])
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the known name nearest to a wrong one, or "".
+
+    Capitals and blanks at the ends do not count.
+
+    Examples
+    --------
+    >>> from leaveout.data import did_you_mean
+    >>> did_you_mean("Specis", ["sepal length", "species"])
+    " Did you mean 'species'?"
+    >>> did_you_mean("zzz", ["species"])
+    ''
+    """
+    close = nearest_name(name, known)
+    return "" if close is None else f" Did you mean '{close}'?"
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name nearest to a wrong one, if one is near."""
+    plain = {other.strip().casefold(): other for other in known}
+    close = get_close_matches(name.strip().casefold(), plain, n=1)
+    return plain[close[0]] if close else None

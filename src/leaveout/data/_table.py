@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a file to a table of columns with names, whatever wrote the file.
+
+Separator, encoding and decimal commas are found by looking; what was found and is not
+the plain case is noted, so that a wrong guess can be seen.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leaveout.data._names import list_names, nearest_name
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# What counts as an empty cell. Not "None": treatments and stages are called so.
+MISSING_MARKS = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "?"]
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+BLANKS = r"\s+"
+# Separators are judged by this many rows.
+N_ROWS_SNIFFED = 50
+UNNAMED = "(unnamed {})"
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+_FOREIGN = {
+    b"PK\x03\x04": "a zip archive, as Excel's .xlsx is. Save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an old Excel file. Save the sheet as CSV",
+    b"\x1f\x8b": "compressed with gzip. Unpack it first",
+    b"%PDF": "a PDF. Save the table as CSV",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it stands in a file, and what was found about the file.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns of numbers, booleans or text; all names differ.
+    notes : tuple of str
+        Sentences on how the file was read, none if it is a plain CSV file.
+    """
+
+    frame: DataFrame
+    notes: tuple[str, ...] = ()
+
+
+def read_table(path: str | Path) -> Table:
+    r"""Read a table from delimited text or Parquet.
+
+    Text may be separated by commas, semicolons, tabs, bars or blanks, be encoded as
+    UTF-8 or 16 or the West European way, and have decimal commas; the first row has
+    the names.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Parquet is told by its content.
+
+    Returns
+    -------
+    Table
+        With the notes.
+
+    Raises
+    ------
+    OSError
+        The file is missing or cannot be read.
+    ValueError
+        The file holds no table; the message says why.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from leaveout.data import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "dose.csv")
+    ...     _ = path.write_text("dose;kind\n1,5;a\n2,25;b\n")
+    ...     table = read_table(path)
+    >>> table.frame["dose"].tolist()
+    [1.5, 2.25]
+    >>> table.notes
+    ('Columns are separated by semicolons.', "Decimal commas read as such: 'dose'.")
+    """
+    path = Path(path)
+    raw = read_bytes(path)
+    if raw.startswith(b"PAR1"):
+        return _read_parquet(raw, path)
+    for start, what in _FOREIGN.items():
+        if raw.startswith(start):
+            raise ValueError(f"'{path}' is {what}.")
+    text, notes = _decode(raw, path)
+    table = _read_text(text, path)
+    return Table(table.frame, (*notes, *table.notes))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file; a missing or empty one is named."""
+    if path.is_dir():
+        raise IsADirectoryError(f"'{path}' is a folder. Give the path of a file.")
+    if not path.exists():
+        raise FileNotFoundError(f"No file '{path}'.{_other_files(path)}")
+    try:
+        raw = path.read_bytes()
+    except OSError as why:
+        raise OSError(f"'{path}' cannot be read: {why.strerror}.") from why
+    if not raw.strip():
+        raise ValueError(f"'{path}' is empty.")
+    return raw
+
+
+def _other_files(path: Path) -> str:
+    """Say which files of the folder have a name like the one not found."""
+    if not path.parent.is_dir():
+        return f" There is no folder '{path.parent}' either."
+    stems = {other.stem: other.name for other in path.parent.iterdir()}
+    close = nearest_name(path.stem, stems)
+    return "" if close is None else f" Did you mean '{stems[close]}'?"
+
+
+def _read_parquet(raw: bytes, path: Path) -> Table:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(BytesIO(raw))
+    except ImportError as why:
+        raise ValueError(
+            f"'{path}' is a Parquet file, which needs pyarrow: pip install pyarrow."
+        ) from why
+    except Exception as why:  # pyarrow has many kinds; each means a broken file
+        raise ValueError(f"'{path}' is a damaged Parquet file: {why}") from why
+    frame.columns = [str(name) for name in frame.columns]
+    _check_names(list(frame.columns), path)
+    if isinstance(frame.index, pd.MultiIndex) or frame.index.name is not None:
+        frame = frame.reset_index()
+    return Table(frame)
+
+
+def _decode(raw: bytes, path: Path) -> tuple[str, list[str]]:
+    """Return the text, and a note if it is not UTF-8."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return raw.decode("utf-16", errors="replace"), []
+    if b"\x00" in raw[:100_000]:
+        raise ValueError(f"'{path}' is not a table: it has bytes that are no text.")
+    try:
+        return raw.decode("utf-8-sig"), []
+    except UnicodeDecodeError:
+        pass
+    for encoding in ("cp1252", "latin-1"):  # the second takes any byte
+        try:
+            return raw.decode(encoding), [f"Not UTF-8: read as {encoding}."]
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("latin-1 decodes everything")
+
+
+def _read_text(text: str, path: Path) -> Table:
+    """Return the table in a text with a row of names."""
+    import pandas as pd
+
+    declared = re.match(r"sep=(.)\r?\n", text)  # Excel's own first line
+    if declared:
+        text = text[declared.end() :]
+    separator = declared[1] if declared else _find_separator(text)
+    names = _column_names(text, separator, path)
+    try:
+        frame = pd.read_csv(
+            StringIO(text),
+            sep=separator,
+            header=0,
+            names=names,
+            index_col=False,
+            skipinitialspace=True,
+            na_values=MISSING_MARKS,
+            keep_default_na=False,
+            low_memory=False,
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as why:
+        raise ValueError(_ragged_message(str(why), path)) from why
+    if frame.empty:
+        raise ValueError(f"'{path}' has a header but no rows.")
+    hollow = {UNNAMED.format(k + 1) for k in range(len(names))} & set(names)
+    empty = [name for name in hollow if frame[name].isna().all()]
+    frame = frame.drop(columns=empty).copy()  # one block of memory, not one a column
+    frame, commas = _convert_decimal_commas(frame, separator)
+    notes = []
+    if separator in (";", "|", BLANKS):
+        word = SEPARATORS.get(separator, "blanks")
+        notes.append(f"Columns are separated by {word}.")
+    if commas:
+        notes.append(f"Decimal commas read as such: {list_names(commas)}.")
+    return Table(frame, tuple(notes))
+
+
+def _find_separator(text: str) -> str:
+    """Return the separator by which header and rows have the same number of fields."""
+    best, best_rank = ",", (0.0, 1)
+    for separator in SEPARATORS:
+        widths = [len(row) for row in _first_rows(text, separator) if row]
+        if len(widths) == 0 or widths[0] == 1:
+            continue
+        rows = widths[1:] or widths
+        # Row names without a header (R), or a separator at the end: one field more.
+        share = sum(w in (widths[0], widths[0] + 1) for w in rows) / len(rows)
+        if (rank := (round(share, 1), widths[0])) > best_rank:
+            best, best_rank = separator, rank
+    if best_rank > (0.0, 1):
+        return best
+    widths = [len(line.split()) for line in text[:100_000].splitlines()[:-1]]
+    return BLANKS if len(set(widths)) == 1 and widths[0] > 1 else ","
+
+
+def _first_rows(text: str, separator: str) -> list[list[str]]:
+    """Return the fields of the first rows; none if a field grows beyond all reason."""
+    rows = csv.reader(StringIO(text), delimiter=separator, skipinitialspace=True)
+    try:
+        return list(islice(rows, N_ROWS_SNIFFED))
+    except csv.Error:
+        return []
+
+
+def _column_names(text: str, separator: str, path: Path) -> list[str]:
+    """Return one name per column; unnamed columns get one, equal names are refused."""
+    if separator == BLANKS:
+        rows = [line.split() for line in text[:100_000].splitlines() if line.strip()]
+    else:
+        rows = [row for row in _first_rows(text, separator) if row]
+    header = [name.strip() for name in rows[0]] if rows else []
+    if len(rows) > 1 and all(len(row) == len(header) + 1 for row in rows[1:]):
+        at_end = all(not row[-1].strip() for row in rows[1:])
+        header = [*header, ""] if at_end else ["", *header]
+    names = [name or UNNAMED.format(k + 1) for k, name in enumerate(header)]
+    _check_names(names, path)
+    return names
+
+
+def _check_names(names: list[str], path: Path) -> None:
+    """Refuse equal names: nobody could say which column is meant."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        first = [k + 1 for k, name in enumerate(names) if name == twice[0]]
+        raise ValueError(
+            f"'{path}' has more than one column named {list_names(twice)} "
+            f"('{twice[0]}': columns {', '.join(map(str, first))}). Rename them."
+        )
+
+
+def _ragged_message(why: str, path: Path) -> str:
+    """Say which line has too many fields, from what pandas says."""
+    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", why)
+    if found is None:
+        return f"'{path}' is not a table: {why}".strip()
+    expected, line, saw = found.groups()
+    return (
+        f"'{path}' is not a table: line {line} has {saw} fields, the lines before it "
+        f"{expected}. Quote values that contain the separator."
+    )
+
+
+def _convert_decimal_commas(
+    frame: DataFrame, separator: str
+) -> tuple[DataFrame, list[str]]:
+    """Turn text such as 1,5 into numbers, column by column; return the columns too.
+
+    A comma in a number of a comma-separated file (in quotes, then) may as well group
+    thousands: these stay text, and are refused later.
+    """
+    import pandas as pd
+
+    converted = {}
+    for name in [] if separator == "," else text_columns(frame):
+        values = frame[name].astype("string").str.strip()
+        commas = values.str.fullmatch(_DECIMAL_COMMA).fillna(False).astype(bool)
+        values = values.mask(commas, values.str.replace(",", "."))
+        numbers = pd.to_numeric(values, errors="coerce")
+        if not commas.any() or numbers.notna().sum() < values.notna().sum() / 2:
+            continue
+        whole = numbers.notna().equals(values.notna())
+        converted[name] = numbers.astype("float64") if whole else values
+    return (frame.assign(**converted) if converted else frame), list(converted)
+
+
+def text_columns(frame: DataFrame) -> list[str]:
+    """Return the names of the columns that hold neither numbers nor booleans."""
+    import pandas as pd
+
+    is_number = {
+        kind: pd.api.types.is_numeric_dtype(kind) for kind in set(frame.dtypes)
+    }
+    return [name for name, kind in frame.dtypes.items() if not is_number[kind]]

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Scores of left-out predictions: each scorer is called once for all samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, check_scoring, make_scorer
+from sklearn.utils.metadata_routing import process_routing
+
+from leaveout._typing import IntArray
+from leaveout.estimators._folds import take_rows
+from leaveout.estimators._pooled import PROBABILITIES, PooledClassifier
+from leaveout.exceptions import PooledScoreWarning
+from leaveout.loo import LooResult
+from leaveout.select import alike_blocks, random_blocks, standard_errors
+
+# Scorers of this kind see predictions and labels only, never X.
+MetricScorer = type(make_scorer(accuracy_score))
+
+
+@dataclass
+class Scoring:
+    """The scorers of a search, by name.
+
+    Parameters
+    ----------
+    scorers : dict of str to callable
+        ``scorer(estimator, X, y, **params)``; the only one is called "score".
+    router : object
+        What scikit-learn's metadata routing asks which of them wants which metadata.
+    multimetric : bool
+        Whether names were given.
+    is_accuracy : bool
+        Whether the score is the share of right predictions, which a LooResult knows.
+    error_score : "raise" or float, default="raise"
+        Score where a scorer fails.
+    params : dict of str to dict, default={}
+        Metadata for each scorer, one entry per row.
+    warned : bool, default=False
+        Whether it is said already that pooled decision values are a poor ranking.
+    """
+
+    scorers: dict[str, Callable[..., Any]]
+    router: Any
+    multimetric: bool
+    is_accuracy: bool
+    error_score: Any = "raise"
+    params: dict[str, dict[str, Any]] = field(default_factory=dict)
+    warned: bool = False
+
+    @property
+    def face(self) -> Any:
+        """The scorers as GridSearchCV shows them: one, or a dict of them."""
+        return self.scorers if self.multimetric else self.scorers["score"]
+
+    def route(self, metadata: Mapping[str, Any]) -> None:
+        """Give each scorer what it has requested (scikit-learn's metadata routing)."""
+        if self.multimetric:
+            routed = process_routing(self.router, "score", **metadata)
+            self.params = {name: dict(routed[name].score) for name in self.scorers}
+        else:
+            self.params = {"score": dict(metadata)}
+
+    def weigh(self, sample_weight: Any) -> None:
+        """Give the weights to all scorers that take any; warn of the others."""
+        for name, scorer in self.scorers.items():
+            metric = getattr(scorer, "_score_func", scorer)
+            if self.is_accuracy or "sample_weight" in signature(metric).parameters:
+                self.params[name] = {"sample_weight": sample_weight}
+            else:
+                warnings.warn(
+                    f"scoring: {name} takes no sample_weight, so it counts all samples "
+                    "alike.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    def score(
+        self, result: LooResult, X: Any, y: NDArray[Any]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the scores of pooled predictions, and their standard errors."""
+        if self.is_accuracy:
+            accuracy = float(np.average(~result.wrong, weights=result.weights))
+            return {"score": accuracy}, {"score": result.standard_error}
+        pooled = PooledClassifier(result)
+        scores = self._call(pooled, X, y, self.error_score)
+        if "decision_function" in pooled.asked and not self.warned:
+            _warn_pooled(self.scorers)
+            self.warned = True
+        return scores, self._standard_errors(pooled, scores, X, y)
+
+    def _call(
+        self,
+        pooled: PooledClassifier,
+        X: Any,
+        y: NDArray[Any],
+        error_score: Any = "raise",
+    ) -> dict[str, float]:
+        """Call every scorer; one that returns a dict names its own scores."""
+        scores: dict[str, float] = {}
+        for name, scorer in self.scorers.items():
+            params = self.params.get(name, {})
+            if pooled.rows is not None:
+                params = {key: take_rows(v, pooled.rows) for key, v in params.items()}
+            try:
+                value = scorer(pooled, X, y, **params)
+            except Exception as error:
+                missing = isinstance(error, AttributeError)
+                if missing and pooled.asked.intersection(PROBABILITIES):
+                    raise _no_probabilities(name, self.multimetric) from error
+                if error_score == "raise":
+                    raise
+                warnings.warn(
+                    f"scoring: {name} failed with {type(error).__name__}: {error} The "
+                    f"score is set to {error_score}.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                value = error_score
+            scores.update(value if isinstance(value, dict) else {name: value})
+        return {name: _check_score(name, value) for name, value in scores.items()}
+
+    def _standard_errors(
+        self,
+        pooled: PooledClassifier,
+        scores: dict[str, float],
+        X: Any,
+        y: NDArray[Any],
+    ) -> dict[str, float]:
+        """Leave rows out of the scores; NaN where they are then undefined."""
+        n = y.shape[0]
+        labels_only = pooled.asked == {"predict"} and not any(self.params.values())
+        metrics_only = all(isinstance(s, MetricScorer) for s in self.scorers.values())
+        blocks = (
+            alike_blocks(y, pooled.result.predictions)
+            if labels_only and metrics_only
+            else random_blocks(n)
+        )
+
+        def score_rows(rows: IntArray) -> dict[str, float]:
+            part = PooledClassifier(pooled.result, rows)
+            return self._call(part, take_rows(X, rows), y[rows])
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the scores themselves gave them
+            try:
+                return standard_errors(score_rows, scores, blocks, n)
+            except Exception:  # such as the AUC of one class
+                return dict.fromkeys(scores, np.nan)
+
+
+def make_scoring(estimator: Any, scoring: Any, error_score: Any = "raise") -> Scoring:
+    """Check ``scoring`` as GridSearchCV does.
+
+    Parameters
+    ----------
+    estimator : object
+        Whose ``score`` counts if scoring is None.
+    scoring : None, str, callable, list, tuple or dict
+        One scorer, or several by name.
+    error_score : "raise" or float, default="raise"
+        Score where a scorer fails.
+    """
+    router = check_scoring(estimator, scoring=scoring)
+    if scoring is None or isinstance(scoring, str) or callable(scoring):
+        is_accuracy = scoring is None or scoring == "accuracy"
+        return Scoring({"score": router}, router, False, is_accuracy, error_score)
+    named = (
+        scoring if isinstance(scoring, Mapping) else {name: name for name in scoring}
+    )
+    scorers = {name: check_scoring(estimator, scoring=s) for name, s in named.items()}
+    return Scoring(scorers, router, True, False, error_score)
+
+
+def _check_score(name: str, value: Any) -> float:
+    """Return the score as a number."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(
+            f"scoring must return a number; {name} returned {value!r} "
+            f"({type(value).__name__})."
+        )
+    return float(value)
+
+
+def _no_probabilities(name: str, multimetric: bool) -> ValueError:
+    which = f"scoring[{name!r}]" if multimetric else "scoring"
+    return ValueError(
+        f"{which} needs predict_proba, and leaving one out of an SVC gives decision "
+        "values, no probabilities. Take a score of labels ('accuracy', "
+        "'balanced_accuracy', 'f1', …), or leave_pair_out_auc for the AUC."
+    )
+
+
+def _warn_pooled(scorers: Mapping[str, Any]) -> None:
+    warnings.warn(
+        f"scoring ({', '.join(map(repr, scorers))}) uses decision values: those of "
+        "different samples come from different classifiers, and ranking them against "
+        "each other is biased (pooled AUC is too low, on noise far below one half). "
+        "leave_pair_out_auc gives the AUC without this bias.",
+        PooledScoreWarning,
+        stacklevel=5,
+    )

@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``LooSearchCV``: GridSearchCV(cv=LeaveOneOut()), the fast way."""
+
+from __future__ import annotations
+
+import os
+import time
+from copy import deepcopy
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from leaveout._typing import FloatArray
+from leaveout.estimators._check import (
+    check_labels,
+    check_preprocessing,
+    check_sample_weight,
+    count_rows,
+)
+from leaveout.estimators._scoring import Scoring, make_scoring
+from leaveout.estimators._search_cell import CellRun, Failure, set_candidate
+from leaveout.estimators._search_metadata import (
+    Metadata,
+    plain_metadata,
+    route_metadata,
+)
+from leaveout.estimators._search_run import (
+    report_anti_learning,
+    report_failures,
+    run_cells,
+)
+from leaveout.estimators._search_table import tabulate
+from leaveout.estimators._unwrap import Model, unwrap
+from leaveout.loo import LooResult
+from leaveout.select import split_cells, take_best
+
+
+def _refitted_has(name: str) -> Any:
+    """Return whether the best estimator, or the given one before fit, has a method."""
+
+    def check(self: LooSearchCV) -> bool:
+        if hasattr(self, "best_estimator_"):
+            getattr(self.best_estimator_, name)
+        else:
+            getattr(self.estimator, name)
+        return True
+
+    return check
+
+
+class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Choose parameters of a support vector classifier by exact leave-one-out.
+
+    Does what ``GridSearchCV(estimator, param_grid, cv=LeaveOneOut())`` does, with the
+    same parameters, attributes and methods, at about the price of fitting the grid
+    once. All values of C that share a kernel are one path.
+
+    Parameters
+    ----------
+    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
+        scikit-learn's SVC or ours. It is cloned, never changed.
+    param_grid : dict or list of dict
+        Values to try, by name of the parameter: ``{"C": [1, 10], "gamma": [0.1, 1]}``,
+        ``{"svc__C": [1, 10]}`` in a Pipeline.
+    scoring : str, callable, list, tuple or dict, default=None
+        Scorers, as for GridSearchCV; None is the accuracy. Each is called once for all
+        left-out predictions together, not once per sample, so that "f1" or
+        "balanced_accuracy" have a meaning. It cannot need ``predict_proba``.
+    refit : bool, str or callable, default=True
+        Whether to fit the estimator with the best parameters on all samples. With
+        several scores, the name of the one that decides, or a function that takes
+        ``cv_results_`` and returns ``best_index_``.
+    n_jobs : int, default=None
+        Number of cells at a time, over processes; if there is one cell only, threads
+        inside it. None means 1, -1 all cores. The linear algebra below has one thread.
+    verbose : int, default=0
+        1 shows on stderr how far the search is, 2 each cell.
+    checkpoint : str or path-like, default=None
+        File that keeps each finished cell. A search that was killed goes on from there
+        when it is run again with the same data, estimator and grid; with others it is
+        refused. The file stays when the search is done.
+    error_score : "raise" or float, default=nan
+        Score of a candidate that fails; a FitFailedWarning tells. "raise" lets its
+        error through.
+    method : {"auto", "walk", "refit"}, default="auto"
+        As in :func:`leave_one_out`.
+    preprocessing : {"frozen", "refit"}, default="frozen"
+        Whether the steps of a Pipeline are fitted once on all rows, or anew without
+        each sample, which is slower: see :func:`leave_one_out`.
+    balanced : {"frozen", "fold"}, default="frozen"
+        Whether ``class_weight="balanced"`` counts all rows, or those that are left.
+
+    Attributes
+    ----------
+    cv_results_ : dict of ndarray
+        One entry per candidate, keys as GridSearchCV has them without ``split*``.
+        ``mean_test_score`` is the score of the pooled left-out predictions, and
+        **std_test_score is its standard error**, not a deviation over splits, where
+        there is one sample each. ``rank_test_score``, ``params``, ``param_*``,
+        ``mean_fit_time`` (seconds per left-out fit; their spread is not known, so
+        ``std_fit_time`` is NaN), and ``n_ambiguous``: samples whose label depends on
+        which of several optimal intercepts is taken. ``anti_learning``: whether C is so
+        small that the balance of the classes decides (``LooResult.anti_learning``);
+        a warning says if such a candidate is the best. With several scores,
+        ``mean_test_<name>`` and so on.
+    best_index_ : int
+        The best candidate. Of equal scores, one that is not anti-learning wins, then
+        the smaller C, then the smaller gamma, then the earlier in the grid.
+    best_params_, best_score_ : dict, float
+        Its parameters and score. The score is the largest of many, hence optimistic.
+    best_loo_result_ : LooResult
+        Its left-out predictions, with decision values and margins.
+    best_estimator_ : estimator
+        Fitted on all samples with the best parameters, if ``refit``.
+    refit_time_ : float
+        Seconds that took.
+    scorer_ : callable or dict
+        The scorers.
+    multimetric_ : bool
+        Whether there are several scores.
+    n_splits_ : int
+        Number of samples, or of groups.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, if ``refit``.
+    n_features_in_, feature_names_in_
+        Columns of X, if ``refit`` and the best estimator has them.
+
+    See Also
+    --------
+    leave_one_out : One setting.
+    loo_curve : Every C of an interval.
+
+    Notes
+    -----
+    ``gamma="scale"`` and ``class_weight="balanced"`` are resolved once on all rows;
+    GridSearchCV resolves them anew in each split. With numbers both searches agree.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> import leaveout as lo
+    >>> X, y = load_iris(return_X_y=True)
+    >>> grid = {"C": [0.1, 1, 10], "gamma": [0.01, 0.1, 1]}
+    >>> search = lo.LooSearchCV(SVC(), grid).fit(X, y)
+    >>> search.best_params_, round(search.best_score_, 4)
+    ({'C': 1, 'gamma': 0.1}, 0.9733)
+    >>> search.predict(X[:2])
+    array([0, 0])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        scoring: Any = None,
+        refit: Any = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
+        error_score: Any = np.nan,
+        method: str = "auto",
+        preprocessing: str = "frozen",
+        balanced: str = "frozen",
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.error_score = error_score
+        self.method = method
+        self.preprocessing = preprocessing
+        self.balanced = balanced
+
+    def __sklearn_tags__(self) -> Any:
+        """Be what the estimator is."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.sparse = inner.input_tags.sparse
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say which metadata go to the estimator, to the scorers and to the search."""
+        scoring = make_scoring(self.estimator, self.scoring)
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                scorer=scoring.router,
+                method_mapping=MethodMapping()
+                .add(caller="fit", callee="score")
+                .add(caller="score", callee="score"),
+            )
+        )
+
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, **params: Any
+    ) -> LooSearchCV:
+        """Leave every sample out for all candidates, and take the best.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
+            whatever its first step takes.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        groups : array-like of shape (n_samples,), default=None
+            Samples with equal entries are left out together, as with LeaveOneGroupOut.
+        **params : dict
+            ``sample_weight``: factor of C per sample, and weight in the scores that
+            take one. With scikit-learn's metadata routing enabled, it goes to the
+            estimator and to the scorers that request it.
+
+        Returns
+        -------
+        LooSearchCV
+            This search.
+        """
+        self._check_parameters()
+        self._forget()
+        scoring = make_scoring(self.estimator, self.scoring, self.error_score)
+        if scoring.multimetric:
+            self._check_decides(scoring.scorers)
+        X, y = indexable(X, y)
+        labels = check_labels(y, count_rows(X))
+        candidates = list(ParameterGrid(self.param_grid))
+        if not candidates:
+            raise ValueError("param_grid is empty. Give one dict or more.")
+        estimators = [set_candidate(self.estimator, own) for own in candidates]
+        models = [unwrap(estimator) for estimator in estimators]
+        metadata = self._metadata(params, estimators[0], models[0], scoring)
+        weights = metadata.sample_weight
+        results = self._leave_out(candidates, models, X, y, labels, weights, groups)
+        results = _with_score_weights(results, scoring, len(labels))
+        self.n_splits_ = len(labels if groups is None else np.unique(groups))
+        self.scorer_ = scoring.face
+        self.cv_results_, names = tabulate(
+            candidates, results, scoring, X, labels, self.n_splits_
+        )
+        self.multimetric_ = names != ["score"]
+        if self.multimetric_:
+            self._check_decides(names)
+        self._choose(candidates, models, results)
+        if self.refit is not False:
+            self._refit(X, y, metadata)
+        return self
+
+    @available_if(_refitted_has("predict"))
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the labels of new samples by the best estimator."""
+        return self._best("predict").predict(X)
+
+    @available_if(_refitted_has("decision_function"))
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the decision values of new samples by the best estimator."""
+        return self._best("decision_function").decision_function(X)
+
+    @available_if(_refitted_has("predict_proba"))
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return probabilities of new samples by the best estimator."""
+        return self._best("predict_proba").predict_proba(X)
+
+    @available_if(_refitted_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities by the best estimator."""
+        return self._best("predict_log_proba").predict_log_proba(X)
+
+    @available_if(_refitted_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """Return new samples as the best estimator transforms them."""
+        return self._best("transform").transform(X)
+
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """Return the score of the best estimator on new samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New samples.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        **params : dict
+            Metadata for the scorer, if metadata routing is enabled.
+        """
+        best = self._best("score")
+        if params and not _routing_enabled():
+            raise ValueError(
+                f"score got {', '.join(map(repr, params))}, which needs "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        if params:
+            params = process_routing(self, "score", **params).scorer["score"]
+        scorer = self.scorer_
+        if isinstance(scorer, dict):
+            scorer = scorer[self.refit]
+        value = scorer(best, X, y, **params)
+        return value[self.refit] if isinstance(value, dict) else value
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the best estimator."""
+        return self._best("classes_").classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of X."""
+        try:
+            check_is_fitted(self)
+        except NotFittedError as error:
+            raise AttributeError(
+                f"{type(self).__name__} has no n_features_in_ before fit."
+            ) from error
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def _raises(self) -> bool:
+        return isinstance(self.error_score, str) and self.error_score == "raise"
+
+    def _best(self, wanted: str) -> Any:
+        """Return the best estimator, or say why there is none."""
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"{wanted} needs the best estimator, but refit=False. Fit the search "
+                "with refit=True, or an estimator with best_params_."
+            )
+        return self.best_estimator_
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter of the search is wrong."""
+        check_preprocessing(self.preprocessing)
+        if not self._raises and not isinstance(self.error_score, Real):
+            raise ValueError(
+                f"error_score must be 'raise' or a number; got {self.error_score!r}."
+            )
+        if not (isinstance(self.refit, bool | str) or callable(self.refit)):
+            raise ValueError(
+                "refit must be True, False, the name of a score or a function; got "
+                f"{self.refit!r}."
+            )
+
+    def _check_decides(self, names: Any) -> None:
+        """Raise if it is not said which of several scores decides."""
+        if self.refit is False or callable(self.refit) or self.refit in list(names):
+            return
+        raise ValueError(
+            f"For multi-metric scoring, refit must say which score decides: one of "
+            f"{', '.join(map(repr, names))}, a function of cv_results_, or False; got "
+            f"{self.refit!r}."
+        )
+
+    def _forget(self) -> None:
+        """Drop what only some fits set."""
+        for name in ("index", "params", "score", "loo_result", "estimator"):
+            self.__dict__.pop(f"best_{name}_", None)
+        self.__dict__.pop("feature_names_in_", None)
+
+    def _leave_out(
+        self,
+        candidates: list[dict[str, Any]],
+        models: list[Model],
+        X: Any,
+        y: Any,
+        labels: NDArray[Any],
+        sample_weight: Any,
+        groups: Any,
+    ) -> list[LooResult | Failure]:
+        """Leave one out for all candidates, cell by cell."""
+        cells = split_cells(
+            candidates,
+            [f"{model.prefix}C" for model in models],
+            [model.svc.C for model in models],
+        )
+        run = CellRun(
+            self.estimator,
+            X,
+            y,
+            sample_weight,
+            groups,
+            self.method,
+            self.preprocessing,
+            self.balanced,
+            catch=not self._raises,
+        )
+        results = run_cells(
+            cells,
+            run,
+            labels,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            stacklevel=4,
+        )
+        report_failures(results, self.error_score, stacklevel=4)
+        return results
+
+    def _metadata(
+        self, params: dict[str, Any], candidate: Any, model: Model, scoring: Scoring
+    ) -> Metadata:
+        """Divide what fit was given among the SVC and the scorers."""
+        if not _routing_enabled():
+            metadata = plain_metadata(params, model)
+            if metadata.sample_weight is not None:
+                scoring.weigh(metadata.sample_weight)
+            return metadata
+        routed = process_routing(self, "fit", **params)
+        scoring.route(routed.scorer.score)
+        return route_metadata(candidate, routed.estimator.fit, model)
+
+    def _choose(
+        self,
+        candidates: list[dict[str, Any]],
+        models: list[Model],
+        results: list[LooResult | Failure],
+    ) -> None:
+        """Take the best candidate, if it is said by what."""
+        if callable(self.refit):
+            self.best_index_ = _check_index(self.refit(self.cv_results_), candidates)
+        elif self.multimetric_ and self.refit is False:
+            return
+        else:
+            decisive = self.refit if self.multimetric_ else "score"
+            scores = self.cv_results_[f"mean_test_{decisive}"]
+            # The score decides, as with GridSearchCV; anti-learning only loses ties.
+            ranks = self.cv_results_[f"rank_test_{decisive}"]
+            flagged = np.ma.filled(self.cv_results_["anti_learning"], True)
+            self.best_index_ = take_best(
+                2 * ranks + flagged,
+                [model.svc.C for model in models],
+                [model.svc.gamma for model in models],
+            )
+            self.best_score_ = float(scores[self.best_index_])
+        self.best_params_ = candidates[self.best_index_]
+        best = results[self.best_index_]
+        if isinstance(best, LooResult):
+            self.best_loo_result_ = best
+        report_anti_learning(best, stacklevel=4)
+
+    def _refit(self, X: Any, y: Any, metadata: Metadata) -> None:
+        """Fit the best candidate on all samples."""
+        self.best_estimator_ = set_candidate(self.estimator, self.best_params_)
+        started = time.perf_counter()
+        self.best_estimator_.fit(X, y, **metadata.fit_params)
+        self.refit_time_ = time.perf_counter() - started
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+
+def _check_index(index: Any, candidates: list[dict[str, Any]]) -> int:
+    """Return what a function passed as refit has returned, if it is a candidate."""
+    if not isinstance(index, Integral):
+        raise TypeError(
+            "refit must return the index of a candidate, a whole number; it returned "
+            f"{index!r}."
+        )
+    if not 0 <= int(index) < len(candidates):
+        raise IndexError(
+            f"refit returned {index}, but the {len(candidates)} candidates have "
+            f"indices 0 to {len(candidates) - 1}."
+        )
+    return int(index)
+
+
+def _routing_enabled() -> bool:
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def _with_score_weights(
+    results: list[LooResult | Failure], scoring: Scoring, n_samples: int
+) -> list[LooResult | Failure]:
+    """Let the errors of the results count weights as the scores do."""
+    weights = scoring.params.get("score", {}).get("sample_weight")
+    if weights is None:
+        return results
+    weights = check_sample_weight(weights, n_samples)
+    return [
+        result if isinstance(result, Failure) else replace(result, weights=weights)
+        for result in results
+    ]

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a machine trained without one sample says of all the others."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.kernel import Problem
+from leaveout.loo._groups import Ends, Groups
+from leaveout.loo._refit import refit_groups
+from leaveout.loo._result import middle
+from leaveout.loo._walk import Walker
+from leaveout.solve import Solution, intercept_range_without
+
+
+class Without:
+    """Decision values of all samples by one binary machine without one of them.
+
+    They stand at the end of each walk; the value of the left-out sample itself is its
+    leave-one-out value, the others are values on the training set that is left.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine. A sample with C = 0 is not trained on, but has a value.
+    solution : Solution
+        Its optimum.
+    method : {"walk", "refit"}, default="walk"
+        "refit" solves a problem for each sample, as kernels that are not positive
+        semi-definite need it.
+    n_threads : int, default=1
+        Threads over samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.kernel import Problem
+    >>> from leaveout.loo import Without
+    >>> from leaveout.solve import solve_svc
+    >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
+    >>> problem = Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0))
+    >>> without = Without(problem, solve_svc(problem))
+    >>> without.values(np.array([0, 2])).round(3)
+    array([[-2. , -1. ,  1. ,  4. ],
+           [-1.4, -1. , -0.2,  1. ]])
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        solution: Solution,
+        *,
+        method: str = "walk",
+        n_threads: int = 1,
+    ) -> None:
+        self.problem = problem
+        self.solution = solution
+        self.method = method
+        self.n_threads = n_threads
+
+    def values(self, rows: IntArray) -> FloatArray:
+        """Return f of all n samples without each of some rows, (n_rows, n).
+
+        The intercept is in the middle of its interval, as everywhere.
+        """
+        problem, solution = self.problem, self.solution
+        found = np.tile(solution.decision_values, (rows.size, 1))
+        inside = problem.C[rows] > 0.0
+        if not inside.any():
+            return found
+        moving = inside & (solution.beta[rows] != 0.0)
+        resting = np.flatnonzero(inside & ~moving)
+        if problem.fit_intercept:
+            # w stays; b may have more room.
+            room = intercept_range_without(problem, solution, rows[resting])
+            found[resting] += middle(*room)[:, None]
+        walked = moving & self._can_walk[rows]
+        refitted = moving & ~walked
+        if walked.any():
+            found[walked] = _settle(
+                self._walker.leave_out(Groups.singles(rows[walked]))
+            )
+        if refitted.any():
+            ends = refit_groups(
+                problem,
+                solution,
+                Groups.singles(rows[refitted]),
+                n_threads=self.n_threads,
+                everywhere=True,
+            )
+            found[refitted] = _settle(ends)
+        return found
+
+    @cached_property
+    def _can_walk(self) -> BoolArray:
+        """Whether each sample leaves both classes behind (no walk ends at one)."""
+        y, C = self.problem.y, self.problem.C
+        can = np.full(y.shape[0], self.method != "refit")
+        for sign in (-1.0, 1.0):
+            members = np.flatnonzero((y == sign) & (C > 0.0))
+            if members.size == 1 and self.problem.fit_intercept:
+                can[members] = False
+        return can
+
+    @cached_property
+    def _walker(self) -> Walker:
+        return Walker(
+            self.problem, self.solution, n_threads=self.n_threads, everywhere=True
+        )
+
+
+def _settle(ends: Ends) -> FloatArray:
+    """Move each row of values to the middle of its interval."""
+    return ends.everywhere + middle(ends.down, ends.up)[:, None]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``leaveout loo`` and ``leaveout audit``: one machine, typed or chosen."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+MACHINE = ("--C", "10", "--gamma", "0.5")
+
+
+def left_out_values(frame):
+    """Decision values by scikit-learn's refits, red positive."""
+    X = StandardScaler().fit_transform(frame[["a", "b"]])
+    return cross_val_predict(
+        SVC(C=10, gamma=0.5, tol=1e-12),
+        X,
+        frame["colour"],
+        cv=LeaveOneOut(),
+        method="decision_function",
+    )
+
+
+def test_loo_agrees_with_refits(run, table, frame, tmp_path):
+    path = tmp_path / "samples.csv"
+    result = run("loo", table, "--target", "colour", *MACHINE, "-o", path)
+    assert result.exit_code == 0, result.stderr
+    assert "SVC(kernel='rbf', C=10, gamma=0.5)" in result.stdout
+    samples = pd.read_csv(path)
+    values = left_out_values(frame)
+    sign = np.where(frame["colour"] == "red", 1, -1)
+    assert samples["row"].tolist() == list(range(1, 25))
+    assert np.allclose(samples["margin"], sign * values, atol=1e-6)
+    wrong = samples["prediction"] != samples["y"]
+    assert np.array_equal(wrong, sign * values < 0)
+    assert f"  wrong         {wrong.sum()}" in result.stdout
+
+
+def test_loo_json_with_ids(run, full_table, tmp_path):
+    path = tmp_path / "samples.csv"
+    arguments = ("--target", "colour", "--id", "name", "--gamma", "scale", "--C", "1")
+    result = run("loo", full_table, *arguments, "--json", "-o", path)
+    report = json.loads(result.stdout)
+    assert report["model"] == "SVC(kernel='rbf', C=1, gamma='scale')"
+    assert 0 <= report["error"] <= 1
+    assert pd.read_csv(path)["name"].tolist()[:2] == ["s0", "s1"]
+
+
+@pytest.mark.parametrize("command", ["loo", "audit"])
+def test_parameters_not_given_are_chosen_as_select_does(run, table, command):
+    chosen = json.loads(run("select", table, "--target", "colour", "--json").stdout)[
+        "best"
+    ]
+    result = run(command, table, "--target", "colour", "--json")
+    assert "Parameters chosen by leave-one-out" in result.stderr
+    report = json.loads(result.stdout)
+    assert f"C={chosen['C']:g}, gamma={chosen['gamma']:.6g}" in report["model"]
+    assert report["error"] == chosen["error"]
+
+
+def test_audit_lists_the_samples_with_the_least_margin(
+    run, full_table, frame, tmp_path
+):
+    path = tmp_path / "suspects.csv"
+    result = run(
+        "audit", full_table, "--target", "colour", "--id", "name", "--drop", "site",
+        "--drop", "pair", *MACHINE, "--top", "3", "-o", path,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    margins = np.where(frame["colour"] == "red", 1, -1) * left_out_values(frame)
+    expected = np.argsort(margins)[:3]
+    found = pd.read_csv(path)
+    assert found["name"].tolist() == frame["name"][expected].tolist()
+    assert found["row"].tolist() == (expected + 1).tolist()
+    assert np.allclose(found["margin"], margins[expected], atol=1e-6)
+    assert all(name in result.stdout for name in found["name"])
+
+
+def test_gamma_must_be_a_number_or_a_word(run):
+    result = run("loo", "--gamma", "wide")
+    assert result.exit_code == 2
+    assert "'wide' is no number, nor 'scale' or 'auto'" in result.stderr
+
+
+def test_negative_penalty_is_a_mistake(run):
+    result = run("loo", "--gamma", "1", "--C", "-1")
+    assert result.exit_code == 1
+    assert "C must be a finite number > 0; got -1.0" in result.stderr

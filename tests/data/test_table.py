@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Files as other programs write them, each with the table that must come out."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leaveout.data import read_table
+
+FRAME = pd.DataFrame({"dose": [1.5, -2.25, 3e-4], "n": [1, 2, 3], "kind": list("aba")})
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file, return its path."""
+
+    def write_file(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write_file
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_separators(write, separator, ends):
+    path = write(FRAME.to_csv(sep=separator, index=False, lineterminator=ends))
+    found = read_table(path).frame
+    pd.testing.assert_frame_equal(found, FRAME, check_dtype=False)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_decimal_commas(write, separator):
+    path = write(FRAME.to_csv(sep=separator, index=False, decimal=","))
+    table = read_table(path)
+    pd.testing.assert_frame_equal(table.frame, FRAME, check_dtype=False)
+    assert "Decimal commas read as such: 'dose'." in table.notes
+
+
+def test_quoted_numbers_with_commas_stay_text_where_commas_separate(write):
+    # 1,234 may be a thousand or one and a bit: not ours to decide.
+    frame = read_table(write('a,y\n"1,234",0\n"5,678",1\n')).frame
+    assert frame["a"].tolist() == ["1,234", "5,678"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings(write, encoding):
+    table = read_table(write("größe;ort\n1;Köln\n2;Malmö\n".encode(encoding)))
+    assert list(table.frame) == ["größe", "ort"]
+    assert table.frame["ort"].tolist() == ["Köln", "Malmö"]
+    assert any("cp1252" in note for note in table.notes) == (encoding == "cp1252")
+
+
+def test_byte_outside_every_code_page_is_latin_1(write):
+    table = read_table(write(b"a,k\n1,\x81\xe4\n"))
+    assert table.frame["k"].tolist() == ["\x81ä"]
+    assert "Not UTF-8: read as latin-1." in table.notes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a, b, y\n1, 2.5, x\n3, 4, z\n",  # blanks after commas
+        " a ,b,y\n\n1,2.5,x\n3,4,z\n\n",  # blanks in names, empty lines
+        '"a","b","y"\n1,2.5,"x"\n3,4,"z"\n',
+        "sep=;\na;b;y\n1;2.5;x\n3;4;z\n",  # Excel
+        "a,b,y,\n1,2.5,x,\n3,4,z,\n",  # a separator at the end
+        "a,b,y\n1,2.5,x,\n3,4,z,\n",  # the same, not in the header
+    ],
+)
+def test_habits_of_other_programs(write, text):
+    frame = read_table(write(text)).frame
+    assert list(frame) == ["a", "b", "y"]
+    assert frame.to_numpy().tolist() == [[1, 2.5, "x"], [3, 4.0, "z"]]
+
+
+def test_comma_in_a_quoted_name_and_in_numbers(write):
+    table = read_table(write("dose, mg;weight, kg;class\n1,5;2;A\n2;3,25;B\n"))
+    assert list(table.frame) == ["dose, mg", "weight, kg", "class"]
+    assert table.frame["weight, kg"].tolist() == [2, 3.25]
+
+
+def test_row_names_without_a_header(write):
+    frame = read_table(
+        write('"a" "y"\n"r1" 1 "x"\n"r2" 2 "z"\n'.replace(" ", "\t"))
+    ).frame
+    assert list(frame) == ["(unnamed 1)", "a", "y"]
+    assert frame["a"].tolist() == [1, 2]
+
+
+def test_marks_of_missing_values(write):
+    frame = read_table(write("a,b\n1,?\nNA,None\n,x\n4,nan\n")).frame
+    assert frame["a"].isna().tolist() == [False, True, True, False]
+    assert frame["b"].isna().tolist() == [True, False, False, True]  # None is a word
+
+
+def test_parquet(write, tmp_path):
+    path = tmp_path / "table.anything"
+    FRAME.to_parquet(path)
+    pd.testing.assert_frame_equal(read_table(path).frame, FRAME)
+    broken = write(path.read_bytes()[:100], "broken.parquet")
+    with pytest.raises(ValueError, match=r"broken.parquet' is a damaged Parquet file"):
+        read_table(broken)
+
+
+def test_parquet_keeps_a_named_index(tmp_path):
+    path = tmp_path / "table.parquet"
+    FRAME.set_index("kind").to_parquet(path)
+    assert set(read_table(path).frame) == set(FRAME)
+
+
+def test_many_columns_are_read_once(write, rng):
+    values = rng.normal(size=(20, 20_000))
+    names = [f"gene {k}" for k in range(values.shape[1])]
+    path = write(pd.DataFrame(values, columns=names).to_csv(index=False, sep=";"))
+    frame = read_table(path).frame
+    assert list(frame) == names
+    assert np.array_equal(frame.to_numpy(), values)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"table.csv' is empty"),
+        (" \n\n", r"table.csv' is empty"),
+        ("a,y\n", r"has a header but no rows"),
+        ("a,y\n1,2\n1,2\n1,2,3\n", r"line 4 has 3 fields, the lines before it 2"),
+        ("a,b,a,y\n1,2,3,4\n", r"more than one column named 'a' \('a': columns 1, 3\)"),
+        (b"PK\x03\x04rest", r"zip archive, as Excel's .xlsx is. Save the sheet as CSV"),
+        (b"\x1f\x8brest", r"compressed with gzip. Unpack"),
+        (b"a,b\n\x00\x01\x02", r"has bytes that are no text"),
+    ],
+)
+def test_no_table(write, content, message):
+    with pytest.raises(ValueError, match=message):
+        read_table(write(content))
+
+
+def test_missing_files(write, tmp_path):
+    write("a\n1\n", "measurements.csv")
+    with pytest.raises(FileNotFoundError, match=r"Did you mean 'measurements.csv'\?"):
+        read_table(tmp_path / "measurement.csv")
+    with pytest.raises(FileNotFoundError, match=r"no folder '.*nowhere' either"):
+        read_table(tmp_path / "nowhere" / "x.csv")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        read_table(tmp_path)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page: its numbers are those of the results, and nothing in the data is markup."""
+
+import builtins
+import re
+from base64 import b64decode, b64encode
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leaveout as lo
+from leaveout.data import Dataset, make_twonorm
+from leaveout.report import SelectReport, render_page, write_page
+from leaveout.report._html_figures import pair_roc
+
+EVIL = "</script><script>alert('x')</script><img src=http://a.b onerror=alert(1)>"
+GRID = {"C": [0.001, 1.0, 100.0], "gamma": [0.05, 0.5]}
+
+
+@pytest.fixture(scope="module")
+def report():
+    X, codes = make_twonorm(60, 2, random_state=3)
+    y = np.array(["no", "yes"])[codes]
+    search = lo.LooSearchCV(lo.SVC(), GRID).fit(X, y)
+    best = lo.SVC(**search.best_params_)
+    return SelectReport(
+        dataset=Dataset(
+            "toys",
+            pd.DataFrame(X, columns=["u", "v"]),
+            y,
+            ["u", "v"],
+            "kind",
+            ids=np.array([f"toy-{k}" for k in range(60)]),
+            id_name="toy",
+            notes=("Two rows were dropped.",),
+        ),
+        preparation="Features as they are.",
+        kernel="rbf",
+        class_weight=None,
+        grid=GRID,
+        cells=search.cv_results_,
+        best_index=int(search.best_index_),
+        result=search.best_loo_result_,
+        curve=lo.loo_curve(best, X, y, C_min=0.1, C_max=10),
+        pairs=lo.leave_pair_out_auc(best, X, y),
+        command="leaveout select toys.csv --target kind",
+        versions={"leaveout": lo.__version__},
+        seconds={"reading": 0.25},
+    )
+
+
+class Page(HTMLParser):
+    """What a browser would find: tags with attributes, and the text of cells."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.cells, self._in_cell = [], [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self._in_cell = tag == "td"
+        if self._in_cell:
+            self.cells.append("")
+
+    def handle_endtag(self, tag):
+        self._in_cell = False
+
+    def handle_data(self, data):
+        if self._in_cell:
+            self.cells[-1] += data
+
+    def find(self, name):
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+
+def test_the_answer_in_one_sentence(report):
+    text = " ".join(re.sub(r"<[^>]+>", "", render_page(report)).split())
+    result, best = report.result, report.best_params
+    machine = f"SVC(kernel='rbf', C={best['C']:g}, gamma={best['gamma']:g})"
+    assert machine.replace("'", "&#39;") in text
+    share = (
+        f"{100 * result.error:.1f} %&nbsp;±&nbsp;{100 * result.standard_error:.1f} %"
+    )
+    assert f"is wrong on {share} of samples" in text
+    assert f"({result.wrong.sum()} of 60)" in text
+    assert "always answering “" in text
+    assert "would be wrong on 50.0 %" in text
+    assert "smallest of 6 errors, hence optimistic" in text
+
+
+def test_samples_are_sorted_by_margin(report):
+    page = render_page(report)
+    table = page[page.index('<table id="samples">') :]
+    rows = re.findall(r'<tr class="(\w+)"><td class="number">(\d+)</td>', table)
+    order = np.argsort(report.result.margins, kind="stable")
+    assert [int(row) for _, row in rows] == order.tolist()
+    states = np.where(report.result.wrong, "wrong", "right")
+    states[report.result.ambiguous] = "ambiguous"
+    assert [state for state, _ in rows] == states[order].tolist()
+
+
+def test_confusion_adds_up(report):
+    page = Page(render_page(report))
+    y, predictions = report.dataset.y, report.result.predictions
+    labels = list(report.class_counts)
+    counts = [[np.sum((y == a) & (predictions == b)) for b in labels] for a in labels]
+    shares = [f"{100 * np.mean(predictions[y == a] != a):.1f} %" for a in labels]
+    expected = [
+        cell
+        for row, share in zip(counts, shares, strict=True)
+        for cell in (*map(str, row), share)
+    ]
+    found = page.cells
+    assert any(found[k : k + 6] == expected for k in range(len(found)))
+
+
+def test_roc_has_the_area_of_the_pairs(report):
+    positive = report.dataset.y == "yes"
+    false, true = pair_roc(report.pairs.wins, positive)
+    area = np.sum(np.diff(false) * true[:-1])
+    assert area == pytest.approx(report.pairs.auc, abs=1e-12)
+    assert np.all(np.diff(false) >= 0)
+    assert (false[0], true[0], false[-1], true[-1]) == (0, 0, 1, 1)
+
+
+def test_optional_parts(report):
+    assert len(Page(render_page(report)).find("img")) == 4
+    bare = render_page(replace(report, curve=None, pairs=None))
+    assert len(Page(bare).find("img")) == 2
+    assert "Ranking" not in bare
+    assert "Error over C<" not in bare
+
+
+def test_honest_error_is_the_one_to_report(report):
+    y = report.dataset.y
+    honest = lo.HonestLoo(
+        y, np.full_like(y, "no"), np.arange(60), ({"C": 1.0},) * 59 + ({},), 0.02, 1.0
+    )
+    text = render_page(replace(report, honest=honest))
+    assert "50.0 %&nbsp;±&nbsp;6.5 %</strong>: report this one" in text
+    assert '<td>C = 1.0</td><td class="number">59</td>' in text
+    assert "hence optimistic" not in text
+
+
+def test_nothing_is_loaded(report):
+    page = Page(render_page(report))
+    for image in page.find("img"):
+        assert image["src"].startswith("data:image/svg+xml;base64,")
+        assert image["alt"]
+        assert b"<svg" in b64decode(image["src"].partition(",")[2])
+    assert {"link", "iframe", "object"}.isdisjoint(tag for tag, _ in page.tags)
+    assert not any("src" in script for script in page.find("script"))
+
+
+def test_policy_allows_its_own_script_only(report):
+    text = render_page(report)
+    (policy,) = [tag["content"] for tag in Page(text).find("meta") if "content" in tag][
+        :1
+    ]
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.S)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+def test_everything_from_the_data_is_escaped(report):
+    y = np.where(report.dataset.y == "yes", EVIL, "no").astype(object)
+    predictions = np.where(report.result.predictions == "yes", EVIL, "no").astype(
+        object
+    )
+    dataset = replace(
+        report.dataset,
+        name=EVIL,
+        y=y,
+        target_name=EVIL,
+        ids=np.full(60, EVIL, dtype=object),
+        id_name=EVIL,
+        groups=np.arange(60),
+        group_name=EVIL,
+        notes=(EVIL,),
+    )
+    evil = replace(
+        report,
+        dataset=dataset,
+        result=replace(report.result, y=y, predictions=predictions),
+        warnings=(EVIL,),
+        preparation=EVIL,
+        command=EVIL,
+        class_weight=EVIL,
+        versions={EVIL: EVIL},
+        seconds={EVIL: 1.0},
+    )
+    before, after = Page(render_page(report)), Page(render_page(evil))
+    assert len(after.find("script")) == 1
+    assert len(after.find("img")) == len(before.find("img"))
+    assert not any("onerror" in attributes for _, attributes in after.tags)
+    assert EVIL in after.cells  # seen by the reader, as text
+
+
+def test_written_whole(report, tmp_path):
+    write_page(report, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == render_page(report)
+
+
+def test_missing_jinja_names_the_extra(monkeypatch, report):
+    real_import = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name == "jinja2":
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match=r"leaveout\[cli\]"):
+        render_page(report)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+
+import numpy as np
+from select_reports import DATASET, make_report
+
+from leaveout.loo import LooCurve
+from leaveout.report import describe_select
+from leaveout.select import HonestLoo
+
+
+def test_report_survives_json():
+    found = json.loads(json.dumps(describe_select(make_report(command="leaveout x"))))
+    assert found["grid"] == {"C": [0.01, 1000.0], "gamma": [0.015625, 0.25]}
+    assert [cell["error"] for cell in found["cells"]] == [0.25, 0.125, 0.125, 0.0]
+    assert [cell["anti_learning"] for cell in found["cells"]] == [True, *3 * [False]]
+    assert found["best"]["C"] == 1000
+    assert found["best"]["n_wrong"] == 1
+    assert found["best"]["n_ambiguous"] == 2
+    assert found["majority_error"] == 0.375
+    assert found["wrong_by_class"] == {"a": 1, "b": 0}
+    assert found["command"] == "leaveout x"
+    assert "honest" not in found
+
+
+def test_extras():
+    y = DATASET.y
+    honest = HonestLoo(y, y, np.arange(8), (), 0.1, 1.0)
+    curve = LooCurve(np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25]), np.zeros(2), 8)
+    found = describe_select(make_report(honest=honest, curve=curve))
+    assert found["honest"] == {"error": 0.0, "standard_error": 0.0}
+    assert found["curve"]["best_interval"] == [2.0, 4.0]
+    json.dumps(found)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leaveout import CheckpointError
+from leaveout.run import Checkpoint, interruption_told
+
+META = {"data": "a" * 64, "grid": "b" * 64, "version": "0.1.0"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.db"
+
+
+def test_a_cell_comes_back_bit_by_bit(path, rng):
+    arrays = {
+        "values": rng.normal(size=(3, 4)),
+        "odd": np.array([np.nan, np.inf, -0.0, 5e-324]),
+        "flags": np.array([True, False]),
+        "names": np.array(["a", "bcd"]),
+    }
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(7, arrays, {"seconds": 0.1, "names": ["é"]})
+    with Checkpoint(path, META) as checkpoint:
+        found, facts = checkpoint.get(7)
+        assert len(checkpoint) == 1
+        assert checkpoint.get(8) is None
+    assert facts == {"seconds": 0.1, "names": ["é"]}
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        assert found[name].tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("name", ["data", "grid"])
+def test_another_run_is_refused_by_name_of_what_differs(path, name):
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(0, {"x": np.zeros(1)}, {})
+    with pytest.raises(
+        CheckpointError, match=rf"has 1 finished .* what differs: {name}\. .* delete"
+    ):
+        Checkpoint(path, {**META, name: "c" * 64})
+    with Checkpoint(path, META) as checkpoint:  # refused, not harmed
+        assert len(checkpoint) == 1
+
+
+def test_another_version_is_refused_with_both(path):
+    Checkpoint(path, META).close()
+    with pytest.raises(CheckpointError, match=r"version \(0\.1\.0 there, 0\.2\.0 here"):
+        Checkpoint(path, {**META, "version": "0.2.0"})
+
+
+def test_what_is_no_checkpoint_is_refused_and_kept(tmp_path, path):
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, but of some length\n" * 50)
+    with pytest.raises(CheckpointError, match="file is not a database"):
+        Checkpoint(text, META)
+    assert text.read_text().startswith("not a database")
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE cells (x)")
+    other.close()
+    with pytest.raises(CheckpointError, match="another program's SQLite database"):
+        Checkpoint(path, META)
+    with pytest.raises(CheckpointError, match="is a folder"):
+        Checkpoint(tmp_path, META)
+    with pytest.raises(CheckpointError, match=r"does not exist\. Make it first"):
+        Checkpoint(tmp_path / "no" / "run.db", META)
+
+
+def test_an_empty_file_is_a_fresh_start(path):
+    path.touch()
+    with Checkpoint(path, META) as checkpoint:
+        assert len(checkpoint) == 0
+
+
+def test_objects_that_need_pickle_are_refused(path):
+    with Checkpoint(path, META) as checkpoint:
+        with pytest.raises(ValueError, match="allow_pickle"):
+            checkpoint.put(0, {"x": np.array([object()])}, {})
+        assert len(checkpoint) == 0
+
+
+def test_a_full_disk_is_told(path):
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(0, {"x": np.zeros(2)}, {})
+        checkpoint._database.execute("PRAGMA max_page_count = 4")
+        with pytest.raises(CheckpointError, match=r"disk is full\. 1 cells are in"):
+            checkpoint.put(1, {"x": np.zeros(100_000)}, {})
+        assert len(checkpoint) == 1
+
+
+def delete_and_stop(checkpoint):
+    with checkpoint._transaction():
+        checkpoint._database.execute("DELETE FROM cells")
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_transaction_leaves_nothing(path):
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(0, {"x": np.zeros(2)}, {})
+        with pytest.raises(KeyboardInterrupt):
+            delete_and_stop(checkpoint)
+        assert len(checkpoint) == 1
+
+
+def test_interruption_is_told_in_one_line(path, capsys):
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(0, {"x": np.zeros(2)}, {})
+        with pytest.raises(KeyboardInterrupt), interruption_told(checkpoint, 20):
+            raise KeyboardInterrupt
+    assert capsys.readouterr().err == (
+        f"Interrupted: 1 of 20 cells are kept in {path}; run again to go on.\n"
+    )
+    with pytest.raises(KeyboardInterrupt), interruption_told(None, 20):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == ""
+
+
+KILLED_AT = """
+import os, signal, sqlite3, sys
+import numpy as np
+from leaveout.run import Checkpoint
+
+class Deadly(sqlite3.Connection):
+    left = int(sys.argv[2])
+    def execute(self, *arguments):
+        Deadly.left -= 1
+        if Deadly.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().execute(*arguments)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda *a, **k: connect(*a, factory=Deadly, **k)
+kept = 0
+for n in range(1, 60):
+    Deadly.left, child = n, os.fork()
+    if child == 0:
+        with Checkpoint(sys.argv[1], {"version": "1"}) as checkpoint:
+            first = len(checkpoint)
+            for number in range(first, first + 2):
+                checkpoint.put(number, {"x": np.full(3000, number)}, {})
+        os._exit(0)
+    killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    Deadly.left = 10**9
+    with Checkpoint(sys.argv[1], {"version": "1"}) as checkpoint:
+        assert len(checkpoint) >= kept, "a kept cell is gone"
+        kept = len(checkpoint)
+        for number in range(kept):
+            arrays, _ = checkpoint.get(number)
+            assert (arrays["x"] == number).all()
+    print(n, killed, kept)
+    if not killed:
+        break
+"""
+
+
+def test_killed_before_each_statement(path):
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_AT, str(path), "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[1] for line in lines[:-1]] == ["True"] * (len(lines) - 1)
+    assert lines[-1][1] == "False"
+    assert len(lines) > 10
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_search_killed_at_random_resumes_bit_identical(n_jobs):
+    check_faults(n_kills=4 if n_jobs == 1 else 2, seed=n_jobs, n_jobs=n_jobs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_search_killed_fifty_times(n_jobs):
+    check_faults(n_kills=50, seed=10 + n_jobs, n_jobs=n_jobs)
+
+
+def check_faults(n_kills, seed, n_jobs):
+    script = Path(__file__).parents[1] / "faults.py"
+    command = [sys.executable, str(script), "--kills", str(n_kills)]
+    command += ["--seed", str(seed), "--n-jobs", str(n_jobs)]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    kills = [record for record in records if record["event"] == "killed"]
+    finished = [record for record in records if record["event"] == "finished"]
+    assert len(kills) == n_kills
+    for record in kills:
+        assert record["file"] in ("ok", "absent")
+        assert record["kept"] >= record["kept_before"]
+    assert finished
+    for record in finished:
+        assert record["kept"] == 10
+        assert record["identical"]

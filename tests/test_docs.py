@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python blocks of README and pages run, in order, in one namespace a page.
+
+A block with prompts is a doctest: its output must be what the page says.
+"""
+
+import doctest
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+import leaveout
+
+ROOT = Path(__file__).parents[1]
+GENERATED = {"_build", "auto_examples", "generated"}
+PAGES = [
+    ROOT / "README.md",
+    *sorted(
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if not GENERATED & set(page.relative_to(ROOT / "docs").parts)
+    ),
+]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+
+
+def blocks_of(page):
+    """Return (code, number of lines before it) of each Python block."""
+    text = page.read_text()
+    return [
+        (block[1], text.count("\n", 0, block.start(1)))
+        for block in BLOCK.finditer(text)
+    ]
+
+
+def run_block(code, lines_before, names, page):
+    """Run a block; a failure names the page and the line."""
+    if ">>>" not in code:
+        # As many empty lines as stand before it: a traceback shows the right line.
+        exec(compile("\n" * lines_before + code, str(page), "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(
+        code, names, page.name, str(page), lines_before
+    )
+    report = []
+    doctest.DocTestRunner().run(test, out=report.append, clear_globs=False)
+    names.update(test.globs)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    with warnings.catch_warnings():
+        # Pages show what leaveout warns of, and say so.
+        warnings.simplefilter("ignore", leaveout.LeaveoutWarning)
+        for code, lines_before in blocks_of(page):
+            run_block(code, lines_before, names, page)
+
+
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/start/tutorial.md", "docs/pitfalls.md"]
+)
+def test_blocks_are_found(name):
+    assert blocks_of(ROOT / name)
+
+
+def test_a_wrong_output_is_reported(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("text\n\n```python\n>>> 1 + 1\n3\n```\n")
+    [(code, lines_before)] = blocks_of(page)
+    with pytest.raises(AssertionError, match=r"page\.md.*line 4"):
+        run_block(code, lines_before, {}, page)
+
+
+def test_api_page_is_complete():
+    text = (ROOT / "docs" / "reference" / "api.md").read_text()
+    missing = [
+        name for name in leaveout.__all__ if not re.search(rf"^   {name}$", text, re.M)
+    ]
+    assert not missing
