@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import platform
 from collections.abc import Iterator, Sequence
@@ -115,6 +116,7 @@ def write_config(
     """Date, versions and arguments; no paths."""
     packages = ("leaveout", "numpy", "scipy", "scikit-learn")
     given = {k: v for k, v in vars(args).items() if k not in ("data", "resume")}
+    notes = [*notes, "seconds are CPU seconds; run in parts (--resume), machine shared"]
     lines = [
         f"command: python benchmarks/papers/{Path(script).name} --data DIR",
         f"date: {date.today().isoformat()}",
@@ -122,6 +124,7 @@ def write_config(
         f"python: {platform.python_version()}",
         *(f"{package}: {version(package)}" for package in packages),
         f"cores: {os.cpu_count()}",
-        *(f"note {k}: '{note}'" for k, note in enumerate(notes)),
+        "notes:",
+        *(f"- {json.dumps(note)}" for note in notes),
     ]
     (RESULTS / name / "config.yaml").write_text("\n".join(lines) + "\n")
