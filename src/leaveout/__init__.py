@@ -5,6 +5,8 @@ The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` �
 ``report``; ``estimators`` is its scikit-learn face, ``cli`` its terminal face.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from leaveout.estimators import (
     SVC,
     SVCCV,
@@ -41,8 +43,10 @@ from leaveout.loo import (
     PermutationTest,
     Suspects,
 )
-from leaveout.report import LooCurveDisplay, LooGridDisplay, LooMarginDisplay
 from leaveout.select import HonestLoo
+
+if TYPE_CHECKING:
+    from leaveout.report import LooCurveDisplay, LooGridDisplay, LooMarginDisplay
 
 __version__ = "0.1.0"
 
@@ -82,3 +86,16 @@ __all__ = [
     "save_model",
     "suspects",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the displays when they are asked for: most programs draw nothing."""
+    if name in ("LooCurveDisplay", "LooGridDisplay", "LooMarginDisplay"):
+        from leaveout import report
+
+        return getattr(report, name)
+    raise AttributeError(f"module 'leaveout' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

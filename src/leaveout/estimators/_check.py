@@ -169,7 +169,10 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"y has {missing.size} missing label(s) (NaN, inf or None), the first in "
             f"row {missing[0]}. Drop these rows of X and y."
         )
-    kind = type_of_target(y, input_name="y")
+    # Integers, truth values and texts are labels; type_of_target is slow to say so.
+    kind = (
+        "multiclass" if y.dtype.kind in "biuUS" else type_of_target(y, input_name="y")
+    )
     if kind not in ("binary", "multiclass"):
         raise ValueError(
             f"Unknown label type: {kind}. y must hold class labels; got {y[0]!r} in "

@@ -398,6 +398,11 @@ def _check_finite(K: FloatArray, name: str) -> None:
 
 def _check_features(X: Any, name: str) -> Any:
     """Return X as finite float64, dense and C-contiguous or CSR."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.flags.c_contiguous:
+        # The usual case, from an estimator that has checked X; a sum over NaN is NaN.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if X.dtype == np.float64 and np.isfinite(X.sum()):
+                return X
     return check_array(
         X, accept_sparse="csr", dtype=np.float64, order="C", input_name=name
     )

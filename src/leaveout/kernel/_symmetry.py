@@ -7,6 +7,7 @@ Nothing here holds a second matrix of the size of the first.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -33,8 +34,13 @@ def mirror_upper_rows(K: FloatArray, rows: slice) -> None:
     """Write K[rows, rows.start:] onto its mirror image below the diagonal."""
     K[rows.stop :, rows] = K[rows, rows.stop :].T
     corner = K[rows, rows]
-    below = np.tril_indices(corner.shape[0], -1)
+    below = _below_diagonal(corner.shape[0])
     corner[below] = corner.T[below]
+
+
+@lru_cache(maxsize=4)
+def _below_diagonal(n: int) -> tuple[IntArray, ...]:
+    return np.tril_indices(n, -1)
 
 
 def largest_asymmetry(K: FloatArray) -> tuple[float, int, int]:

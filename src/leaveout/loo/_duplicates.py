@@ -52,15 +52,22 @@ def _match(
 ) -> IntArray:
     """Leader of each candidate: the first candidate with the same row of K, y and C."""
     leaders: list[int] = []
-    out = np.empty_like(candidates)
-    for a, i in enumerate(candidates):
+    out = candidates.copy()
+    # A copy j of i has K_ij = K_ii: most of those who only look alike end here.
+    square = K[np.ix_(candidates, candidates)]
+    alike = np.abs(square - K[candidates, candidates]) <= _rounding(square.diagonal())
+    for a in np.flatnonzero(alike.sum(axis=0) > 1):
+        i = candidates[a]
         for leader in leaders:
             # Bits may differ although the inputs do not (blocked products).
             same = y[i] == y[leader] and C[i] == C[leader]
-            if same and np.abs(K[i] - K[leader]).max() <= 1e-14 * abs(K[i, i]):
+            if same and np.abs(K[i] - K[leader]).max() <= _rounding(K[i, i]):
                 out[a] = leader
                 break
         else:
             leaders.append(int(i))
-            out[a] = i
     return out
+
+
+def _rounding(diagonal: FloatArray) -> FloatArray:
+    return 1e-14 * np.abs(diagonal)

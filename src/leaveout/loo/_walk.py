@@ -45,6 +45,8 @@ ON_DEMAND = 16
 # Walks meet mostly samples next to the margin: columns of this many of them, and of one
 # more for every fourth member of M, are made beforehand.
 N_NEAR = 10
+# Refits that start from one another; the number of threads does not change the results.
+REFITS_IN_A_ROW = 32
 
 
 def loo_walk(
@@ -220,8 +222,18 @@ class Walker:
             np.full(n, self.solution.converged), np.full(n, WALK, dtype=np.int8),
             np.empty((n, self.problem.n_samples if self.everywhere else 0)),
         )  # fmt: skip
-        for k in self._walk_all(groups, ends):
-            self._refit(groups, k, ends)
+        failed = self._walk_all(groups, ends)
+
+        def refit(part: slice) -> None:
+            near: dict[float, Solution] = {}
+            for k in failed[part]:
+                # Without one sample or another of a class: nearly the same optimum.
+                side = float(self.problem.y[groups[k]].sum())
+                start = near.get(side, self.solution)
+                near[side] = self._refit(groups, k, ends, start)
+
+        map_chunks(refit, len(failed), self.n_threads, REFITS_IN_A_ROW)
+        self.counts["refits"] += len(failed)
         return ends
 
     def _walk_all(self, groups: Groups, ends: Ends) -> list[int]:
@@ -240,7 +252,9 @@ class Walker:
         failed: list[int] = []
         if not columns.on_demand:
             columns.add(np.union1d(groups.members, self._next_to_margin(open_.size)))
-        capacities = iter(CAPACITIES)
+        # From an empty margin a long walk builds up M point by point, as it happens if
+        # gamma is so large that K is nearly diagonal; a refit does it in one go.
+        capacities = iter(CAPACITIES if columns.members.size else CAPACITIES[:1])
         capacity = next(capacities)
         while open_.size:
             out = self._run_round(groups.take(open_), capacity)
@@ -303,7 +317,9 @@ class Walker:
             )  # fmt: skip
             idle.append(work)
 
-        size = max(1, min(256, len(groups) // (8 * self.n_threads)))
+        size = 256
+        if self.n_threads > 1:
+            size = max(1, min(size, len(groups) // (8 * self.n_threads)))
         map_chunks(run, len(groups), self.n_threads, size)
         return _Round(value, down, up, status, pivots, missing, everywhere)
 
@@ -322,10 +338,10 @@ class Walker:
         self.counts["pivots"] += int(out.pivots[done].sum())
         self.counts["walks"] += int(done.sum())
 
-    def _refit(self, groups: Groups, k: int, ends: Ends) -> None:
-        """Solve the problem without a group whose walk did not pass its check."""
+    def _refit(self, groups: Groups, k: int, ends: Ends, start: Solution) -> Solution:
+        """Solve the problem without a group whose walk failed or became too long."""
         rows = groups[k]
-        left_out = refit_without(self.problem, self.solution, rows)
+        left_out = refit_without(self.problem, start, rows)
         ends.values[groups.entries(np.array([k]))] = left_out.decision_values[rows]
         low, high = left_out.intercept_interval
         ends.down[k], ends.up[k] = low - left_out.intercept, high - left_out.intercept
@@ -333,7 +349,7 @@ class Walker:
         ends.certified[k] = left_out.converged
         if self.everywhere:
             ends.everywhere[k] = left_out.decision_values
-        self.counts["refits"] += 1
+        return left_out
 
 
 class _Round(NamedTuple):

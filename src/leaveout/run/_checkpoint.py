@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -63,6 +62,8 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], meta: Mapping[str, str]) -> None:
+        import sqlite3  # only those who keep cells pay for it
+
         self.path = Path(path)
         _check_place(self.path)
         self._database = sqlite3.connect(self.path, isolation_level=None, timeout=60.0)
@@ -84,6 +85,8 @@ class Checkpoint:
         self, number: int, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]
     ) -> None:
         """Keep a cell; on return it is on the disk."""
+        import sqlite3
+
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
         row = (number, buffer.getvalue(), json.dumps(facts))
