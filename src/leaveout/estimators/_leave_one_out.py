@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -33,7 +34,13 @@ from leaveout.estimators._task import Target, Task, make_target
 from leaveout.estimators._unwrap import Model, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
 from leaveout.kernel import is_psd, may_be_indefinite
-from leaveout.loo import LooMethod, LooResult, MachineLoo, find_method
+from leaveout.loo import (
+    LABEL_METHODS,
+    LooMethod,
+    LooResult,
+    MachineLoo,
+    find_method,
+)
 from leaveout.run import blas_threads, count_threads
 
 
@@ -49,6 +56,7 @@ def leave_one_out(
     labels_only: bool = False,
     preprocessing: str = "frozen",
     score_sample_weight: Any = None,
+    method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> LooResult:
     """Leave every sample out once, exactly, for about the price of one fit.
@@ -70,8 +78,10 @@ def leave_one_out(
         Factor of C per sample, as in ``fit``. A sample with weight 0 is never trained
         on and gets the answer of the full classifier. The steps of a Pipeline do not
         get the weights.
-    method : {"auto", "walk", "refit"}, default="auto"
-        "walk" follows the optimum as the sample fades out; "refit" solves n problems.
+    method : {"auto", "walk", "refit", "stopping"}, default="auto"
+        "walk" follows the optimum as the sample fades out; "refit" solves n problems;
+        "stopping" solves them only until the labels are proved, and gives labels only,
+        as with ``labels_only=True``. All give the same labels.
     groups : array-like of shape (n_samples,), default=None
         Samples with equal entries are left out together, as with LeaveOneGroupOut:
         replicates, subjects, batches, or the folds of K-fold.
@@ -93,6 +103,11 @@ def leave_one_out(
         are the same. The Pipeline's ``memory`` is not used.
     score_sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in ``error``.
+    method_params : mapping, default=None
+        Parameters of the method alone. "refit": ``eps`` and ``seed``; "stopping": these
+        and ``condition`` and ``n_trial``; see :func:`leaveout.loo.loo_refit` and
+        :func:`leaveout.loo.loo_stopping`. With ``eps`` labels that are not certified
+        are optimal within eps only.
     n_jobs : int, default=None
         Threads; None means 1, -1 all cores. With preprocessing="refit", joblib's
         workers.
@@ -119,14 +134,21 @@ def leave_one_out(
     model = unwrap(estimator)
     if model.in_pipeline and preprocessing == "refit":
         svc, task, codes, machines = _refit_pipeline(
-            model, X, y, sample_weight, method, groups, n_jobs
+            model, X, y, sample_weight, method, method_params, groups, n_jobs
         )
         name, definite = "refit", True
     else:
         svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-        labels_only = labels_only and not values_decide(model, svc, task)
         plan, definite = make_plan(
-            svc, task, method, groups, balanced, n_jobs, labels_only=labels_only
+            svc,
+            task,
+            method,
+            groups,
+            balanced,
+            n_jobs,
+            params=method_params,
+            labels_only=labels_only,
+            values_decide=values_decide(model, svc, task),
         )
         name, codes = plan.name, plan.groups
         with blas_threads(1):
@@ -171,17 +193,22 @@ def summarise(
 
 
 def choose_method(
-    svc: SVC, task: Task, method: str, stacklevel: int = 3
+    svc: SVC,
+    task: Task,
+    method: str,
+    stacklevel: int = 3,
+    params: Mapping[str, Any] | None = None,
 ) -> tuple[str, LooMethod, bool]:
     """Return the method by name, and whether the kernel is positive semi-definite."""
-    name, function = find_method(method)
+    name, function = find_method(method, params)
     if not may_be_indefinite(svc.kernel, svc.coef0) or is_psd(task.K):
         return name, function, True
-    if method not in ("auto", "refit"):
+    if method not in ("auto", "refit") or params:
+        given = f" with method_params={dict(params)}" if params else ""
         raise ValueError(
-            f"method={method!r} needs a positive semi-definite kernel; {svc.kernel!r} "
-            "is not on these data. Use method='refit' (not certified), or another "
-            "kernel."
+            f"method={method!r}{given} needs a positive semi-definite kernel; "
+            f"{svc.kernel!r} is not on these data. Use method='refit' (not "
+            "certified), or another kernel."
         )
     warnings.warn(
         f"The kernel {svc.kernel!r} is not positive semi-definite on these data: "
@@ -206,13 +233,17 @@ def make_plan(
     balanced: str,
     n_jobs: int | None,
     *,
+    params: Mapping[str, Any] | None = None,
     labels_only: bool = False,
+    values_decide: bool = False,
     stacklevel: int = 4,
 ) -> tuple[Plan, bool]:
     """Check how samples are to be left out; also, whether the kernel is definite."""
-    name, function, definite = choose_method(svc, task, method, stacklevel)
+    name, function, definite = choose_method(svc, task, method, stacklevel, params)
     if balanced not in ("frozen", "fold"):
         raise ValueError(f"balanced must be 'frozen' or 'fold'; got {balanced!r}.")
+    rebalance = balanced == "fold" and svc.class_weight == "balanced"
+    _check_reach(name, params, groups is not None or rebalance, values_decide)
     codes = None if groups is None else check_groups(groups, task.C)
     if codes is None:
         _warn_singletons(task, stacklevel)
@@ -220,11 +251,28 @@ def make_plan(
         name,
         function,
         count_threads(n_jobs),
-        labels_only=labels_only,
+        labels_only=labels_only and not values_decide,
         groups=codes,
-        rebalance=balanced == "fold" and svc.class_weight == "balanced",
+        rebalance=rebalance,
     )
     return plan, definite
+
+
+def _check_reach(
+    name: str, params: Mapping[str, Any] | None, grouped: bool, values_decide: bool
+) -> None:
+    """Raise if the method does not apply to what is asked."""
+    if grouped and (name in LABEL_METHODS or params):
+        given = f" with method_params={dict(params)}" if params else ""
+        raise ValueError(
+            f"method={name!r}{given} leaves out single samples with fixed boxes. With "
+            "groups or balanced='fold' use method='walk' or 'refit' as they are."
+        )
+    if values_decide and name in LABEL_METHODS:
+        raise ValueError(
+            f"method={name!r} gives the signs of the machines, and here their values "
+            "decide among three classes or more. Use method='walk' or 'refit'."
+        )
 
 
 def _refit_pipeline(
@@ -233,13 +281,15 @@ def _refit_pipeline(
     y: Any,
     sample_weight: Any,
     method: str,
+    params: Mapping[str, Any] | None,
     groups: Any,
     n_jobs: int | None,
 ) -> tuple[SVC, Target, IntArray | None, list[MachineLoo]]:
     """Fit the whole Pipeline without each sample or group."""
-    if method not in ("auto", "refit"):
+    if method not in ("auto", "refit") or params:
+        given = f" with method_params={dict(params)}" if params else ""
         raise ValueError(
-            f"method={method!r} needs one Gram matrix for all samples, and "
+            f"method={method!r}{given} needs one Gram matrix for all samples, and "
             "preprocessing='refit' makes one for each. Use method='refit', or "
             "preprocessing='frozen'."
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
@@ -27,6 +28,7 @@ def loo_path(
     groups: Any = None,
     balanced: str = "frozen",
     labels_only: bool = False,
+    method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> LooPath:
     """Leave every sample out for each of a list of C, exactly.
@@ -44,7 +46,7 @@ def loo_path(
         Class labels.
     Cs : array-like of shape (n_Cs,)
         Values of C, in any order.
-    sample_weight, method, groups, balanced, labels_only, n_jobs
+    sample_weight, method, groups, balanced, labels_only, method_params, n_jobs
         As in :func:`leave_one_out`.
 
     Returns
@@ -66,9 +68,16 @@ def loo_path(
     penalties = check_penalties(Cs)
     model = unwrap(estimator)
     svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-    labels_only = labels_only and not values_decide(model, svc, task)
     plan, definite = make_plan(
-        svc, task, method, groups, balanced, n_jobs, labels_only=labels_only
+        svc,
+        task,
+        method,
+        groups,
+        balanced,
+        n_jobs,
+        params=method_params,
+        labels_only=labels_only,
+        values_decide=values_decide(model, svc, task),
     )
     order = np.argsort(penalties, kind="stable")
     factors = penalties[order] / float(svc.C)

@@ -12,14 +12,16 @@ from leaveout.loo._permutation import (
     permute_within,
 )
 from leaveout.loo._record import pack_results, unpack_results
-from leaveout.loo._refit import loo_refit
-from leaveout.loo._registry import METHODS, LooMethod, find_method
+from leaveout.loo._registry import LABEL_METHODS, METHODS, LooMethod, find_method
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
+from leaveout.loo._standard import loo_refit
+from leaveout.loo._stopping import loo_stopping
 from leaveout.loo._suspects import Suspects
 from leaveout.loo._walk import loo_walk
 from leaveout.loo._without import Without
 
 __all__ = [
+    "LABEL_METHODS",
     "METHODS",
     "REFIT",
     "SETTLED_BY",
@@ -38,6 +40,7 @@ __all__ = [
     "loo_groups",
     "loo_pairs",
     "loo_refit",
+    "loo_stopping",
     "loo_walk",
     "pack_results",
     "permute_groups",

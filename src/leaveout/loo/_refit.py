@@ -1,64 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Method "refit": n warm-started refits, the reference and the last resort."""
+"""Solve a machine anew without some samples: warm starts from the full solution."""
 
 from __future__ import annotations
-
-from time import perf_counter
 
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
-from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._groups import Ends, Groups
-from leaveout.loo._result import REFIT, MachineLoo, middle
+from leaveout.loo._result import REFIT
 from leaveout.run import map_chunks
 from leaveout.solve import Solution, solve_svc
-
-
-def loo_refit(
-    problem: Problem,
-    *,
-    solution: Solution | None = None,
-    labels_only: bool = False,
-    n_threads: int = 1,
-) -> MachineLoo:
-    """Leave every sample out of one binary machine by solving n problems.
-
-    Each starts from the full solution by alpha-seeding (Franc, Laskov & Müller 2008,
-    section 4; DeCoste & Wagstaff 2000) and ends at the same tolerance as a fit.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution, optional
-        Its optimum, if it is at hand.
-    labels_only : bool, default=False
-        Ignored: a refit gives the value anyway.
-    n_threads : int, default=1
-        Threads over samples.
-
-    Returns
-    -------
-    MachineLoo
-        Values with the interval of the intercept.
-    """
-    started = perf_counter()
-    if solution is None:
-        solution = solve_svc(problem)
-    singles = Groups.singles(np.arange(problem.n_samples))
-    ends = refit_groups(problem, solution, singles, n_threads=n_threads)
-    lower, upper = ends.values + ends.down, ends.values + ends.up
-    counts = {
-        "refits": float(problem.n_samples),
-        "seconds": perf_counter() - started,
-    }
-    values = middle(lower, upper)
-    return MachineLoo(
-        values, lower, upper, ends.certified, ends.settled_by, counts,
-        is_anti_learning(problem, solution, values),
-    )  # fmt: skip
 
 
 def refit_groups(

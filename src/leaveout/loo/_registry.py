@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from functools import partial
+from inspect import signature
+from typing import Any, Protocol
 
 from leaveout.kernel import Problem
-from leaveout.loo._refit import loo_refit
 from leaveout.loo._result import MachineLoo
+from leaveout.loo._standard import loo_refit
+from leaveout.loo._stopping import loo_stopping
 from leaveout.loo._walk import loo_walk
 from leaveout.solve import Solution
 
@@ -26,19 +30,46 @@ class LooMethod(Protocol):
         """Leave every sample of the problem out."""
 
 
-METHODS: dict[str, LooMethod] = {"walk": loo_walk, "refit": loo_refit}
+METHODS: dict[str, LooMethod] = {
+    "walk": loo_walk,
+    "refit": loo_refit,
+    "stopping": loo_stopping,
+}
+# Methods that give the sign of a left-out value, not the value.
+LABEL_METHODS = frozenset({"stopping"})
+_SHARED = ("problem", "solution", "labels_only", "n_threads")
 
 
-def find_method(name: str) -> tuple[str, LooMethod]:
+def find_method(
+    name: str, params: Mapping[str, Any] | None = None
+) -> tuple[str, LooMethod]:
     """Return (name, function) of a method; "auto" is the walk.
+
+    Parameters
+    ----------
+    name : str
+        "auto" or one of ``METHODS``.
+    params : mapping, optional
+        Parameters of this method alone; they are bound to the function.
 
     Examples
     --------
     >>> find_method("auto")[0]
     'walk'
+    >>> name, loo = find_method("refit", {"eps": 1e-3})
     """
     name = "walk" if name == "auto" else name
     if name not in METHODS:
         known = ", ".join(repr(known) for known in ["auto", *METHODS])
         raise ValueError(f"method={name!r} is not known. Use one of {known}.")
-    return name, METHODS[name]
+    if not params:
+        return name, METHODS[name]
+    own = [key for key in signature(METHODS[name]).parameters if key not in _SHARED]
+    for key in params:
+        if key not in own:
+            takes = ", ".join(own) if own else "none"
+            raise ValueError(
+                f"method_params has {key!r}, which method={name!r} does not take. "
+                f"It takes: {takes}."
+            )
+    return name, partial(METHODS[name], **params)

@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 SETTLED_BY = (
     "zero_alpha",  # alpha_r = 0: the machine does not change
     "negative_margin",  # wrong even with r in the training set; without it is worse
+    "certificate",  # an interval from the full solution excludes zero
     "first_segment",  # the walk met no event: the span formula is exact
     "walk",  # the walk, with events
+    "stopping",  # a solver of the left-out problem, stopped when the label was proved
+    "eps_kkt",  # the same solver, at a point optimal within eps
     "refit",  # solved anew
     "singleton",  # the only member of its class
     "untouched",  # r is not in this machine's training set (one-vs-one)
 )
 (
-    ZERO_ALPHA, NEGATIVE_MARGIN, FIRST_SEGMENT, WALK, REFIT, SINGLETON, UNTOUCHED,
+    ZERO_ALPHA, NEGATIVE_MARGIN, CERTIFICATE, FIRST_SEGMENT, WALK, STOPPING, EPS_KKT,
+    REFIT, SINGLETON, UNTOUCHED,
 ) = range(len(SETTLED_BY))  # fmt: skip
 
 
@@ -52,7 +56,8 @@ class MachineLoo:
     ----------
     values : ndarray of shape (n,)
         f without r at x_r, b in the middle of its interval. In labels mode only the
-        sign counts where ``settled_by`` says negative_margin or the walk was stopped.
+        sign counts where ``settled_by`` says negative_margin, certificate or stopping,
+        or the walk was stopped.
     lower, upper : ndarray of shape (n,)
         Interval of f over all optimal b; infinite where b is not bounded.
     certified : ndarray of bool, shape (n,)

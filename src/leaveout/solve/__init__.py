@@ -11,7 +11,7 @@ from leaveout.solve._optimality import (
     weighted_median_interval,
 )
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
-from leaveout.solve._svc import solve_svc
+from leaveout.solve._svc import make_solution, solve_svc
 
 __all__ = [
     "BOUNDED",
@@ -22,6 +22,7 @@ __all__ = [
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
+    "make_solution",
     "solve_svc",
     "weighted_median_interval",
 ]

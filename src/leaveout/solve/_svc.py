@@ -93,7 +93,7 @@ def solve_svc(
         n_members, steps = _finish(problem, lower, upper, beta, F, members, tol, budget)
         n_iter += steps
         F = y - problem.K @ beta
-        solution = _solution(problem, beta, F, members[:n_members], n_iter, tol)
+        solution = make_solution(problem, beta, F, members[:n_members], n_iter, tol)
         if solution.converged or n_iter >= cap:
             break
         smo_tol *= 1e-2
@@ -151,7 +151,7 @@ def _finish(
     return m, total
 
 
-def _solution(
+def make_solution(
     problem: Problem,
     beta: FloatArray,
     F: FloatArray,
@@ -159,7 +159,26 @@ def _solution(
     n_iter: int,
     tol: float,
 ) -> Solution:
-    """Put the optimum, its bias interval and its certificate together."""
+    """Put a dual point, its bias interval and its certificate together.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    beta, F : ndarray of shape (n,)
+        Signed coefficients and y - K @ beta.
+    members : ndarray of int
+        The free support vectors.
+    n_iter : int
+        Steps taken.
+    tol : float
+        KKT residual up to which it counts as converged.
+
+    Returns
+    -------
+    Solution
+        Optimal if ``converged``.
+    """
     state = np.where(beta == 0.0, OUTSIDE, BOUNDED).astype(np.int8)
     state[members] = MARGIN
     interval = (0.0, 0.0)

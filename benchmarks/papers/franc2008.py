@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Remake Tables 2 and 3 and Figure 1 of Franc, Laskov & Müller (2008).
+
+    python benchmarks/papers/franc2008.py --data DIR [--quick] [--resume]
+                                          [--parts table2 table3 figure1]
+
+DIR holds the 13 IDA sets as ``ida_*.npz`` with arrays X, y and, where the published
+splits are known, train_idx and test_idx. Nothing is standardised.
+
+Table 2: C (and gamma) by the smallest leave-one-out error, averaged over realisations;
+test error of that choice over all known realisations. The paper's grids: linear
+C = 10^-2 ... 10^2; RBF C = 500^(i/7), and gamma = 2^(11 i/7) as printed or
+2^(-11 i/7), which is what standardised data ask for (docs/method/stopping): both run.
+The errors are exact (method "walk"); the paper's are those of eps = 1e-3.
+
+Table 3: kernel columns and seconds of the standard approach ("refit" with eps = 1e-3)
+over those of the proposed one ("stopping"). Both get the same full solution and the
+same checks: the ratio is that of the left-out solves, which are nearly all of the work.
+
+Figure 1: what a loose eps does to model selection by the standard approach.
+
+What is smaller than in the paper is printed with the results: REALISATIONS, the sample
+of left-out rows, the part of the RBF grid.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import franc2008_figure1
+import franc2008_table2
+import franc2008_table3
+from franc2008_common import write_config
+
+from leaveout.run import blas_threads
+
+PARTS = {
+    "table2": franc2008_table2,
+    "table3": franc2008_table3,
+    "figure1": franc2008_figure1,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of .npz sets")
+    parser.add_argument("--quick", action="store_true", help="three small sets")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", action="store_true", help="keep sets already there")
+    args = parser.parse_args()
+    notes = []
+    with blas_threads(1):
+        for part in args.parts:
+            notes += PARTS[part].run(args)
+    for note in notes:
+        print("note:", note)
+    if not args.quick:
+        write_config("franc2008", __file__, args, notes)
+
+
+if __name__ == "__main__":
+    main()

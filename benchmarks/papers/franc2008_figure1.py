@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Figure 1 of Franc, Laskov & Müller (2008): model selection at a loose eps."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from time import process_time
+
+import numpy as np
+from franc2008_common import (
+    EXPONENTS,
+    NAME,
+    RBF_C,
+    RESULTS,
+    gram,
+    load,
+    read_rows,
+    write_rows,
+)
+
+from leaveout.kernel import Problem
+from leaveout.loo import loo_stopping, loo_walk, solve_path
+from leaveout.loo._checks import check_left_out
+from leaveout.loo._left_out import LeftOutSolver, solve_to_eps
+from leaveout.solve import Solution
+
+# Every so many training samples are left out.
+SETS = {"banana": 1, "german": 4, "image": 10}
+EPSILONS = [1e-3, 1e-2, 1e-1, 0.3, 0.6, 0.9, 1.0]
+GAMMAS, PENALTIES = (0, 2, 4, 6), (1, 3, 5, 7)
+
+
+@dataclass
+class Row:
+    """One set and eps; errors in per cent over the left-out samples."""
+
+    data: str
+    eps: float
+    C: float
+    gamma: float
+    selected_error: float
+    its_exact_error: float
+    best_model_error: float
+    best_exact_error: float
+    seconds: float
+    certified: float
+    certified_wrong: int
+    certified_low: float
+    certified_high: float
+
+
+def standard_error(problem: Problem, eps: float, rows: np.ndarray) -> float:
+    """Leave-one-out error by the paper's Algorithm 1, every solve within eps."""
+    solution, _ = solve_to_eps(problem, eps)
+    checked = check_left_out(problem, solution, rows)
+    open_rows = checked.open_rows
+    solver = LeftOutSolver(problem, solution, eps, steps_per_sample=100)
+    out = solver.leave_out(open_rows)
+    checked.fill(open_rows, *out[:4])
+    values = checked.result({}).values[rows]
+    return float(np.mean(problem.y[rows] * values < 0))
+
+
+def proofs(
+    problem: Problem, solution: Solution, eps: float, rows: np.ndarray
+) -> tuple[float, int, float, float]:
+    """Of "stopping" within eps: share proved, proved wrongly, range of the error."""
+    exact = loo_walk(problem, solution=solution)
+    sure = (exact.lower > 1e-8) | (exact.upper < -1e-8)
+    loo = loo_stopping(problem, solution=solution, eps=eps, n_trial=0)
+    wrong = loo.certified & sure & (np.sign(loo.values) != np.sign(exact.values))
+    known, error = loo.certified[rows], problem.y[rows] * loo.values[rows] < 0
+    low = float(np.mean(known & error))
+    return float(known.mean()), int(wrong.sum()), low, low + float(np.mean(~known))
+
+
+def trace(args: argparse.Namespace, name: str) -> list[Row]:
+    """Return the curves of one set on its first realisation."""
+    data = load(args.data, name, args.seed)
+    rows = data.splits[0].train
+    X, y = data.X[rows], data.y[rows]
+    left_out = np.arange(0, len(y), 8 if args.quick else SETS[name])
+    models: list[tuple[Problem, Solution, float]] = []
+    for i in (2, 4) if args.quick else GAMMAS:
+        gamma = 2.0 ** -EXPONENTS[i]
+        unit = Problem(gram(X, gamma), y, np.ones(len(y)))
+        Cs = np.array([RBF_C[j] for j in PENALTIES])
+        models += [(p, s, gamma) for p, s in solve_path(unit, Cs)]
+    exact = np.empty(len(models))
+    for k, (problem, solution, _) in enumerate(models):
+        loo = loo_walk(problem, solution=solution, labels_only=True)
+        exact[k] = np.mean((y * loo.values)[left_out] < 0)
+    best = int(np.argmin(exact))
+    found = []
+    for eps in EPSILONS:
+        started = process_time()
+        errors = np.array([standard_error(p, eps, left_out) for p, _, _ in models])
+        seconds = process_time() - started
+        chosen = int(np.argmin(errors))
+        problem, solution, gamma = models[chosen]
+        share, wrong, low, high = proofs(problem, solution, eps, left_out)
+        found.append(
+            Row(
+                name,
+                eps,
+                float(problem.C[0]),
+                gamma,
+                100 * errors[chosen],
+                100 * exact[chosen],
+                100 * errors[best],
+                100 * exact[best],
+                seconds,
+                100 * share,
+                wrong,
+                100 * low,
+                100 * high,
+            )
+        )
+        show(found[-1])
+    return found
+
+
+def show(r: Row) -> None:
+    """Print one point of the curves."""
+    print(
+        f"{r.data:<8}eps {r.eps:<7g}chosen C {r.C:<6.3g}gamma {r.gamma:<8.3g}error "
+        f"{r.selected_error:5.2f}, truly {r.its_exact_error:5.2f}; best model "
+        f"{r.best_model_error:5.2f}, truly {r.best_exact_error:5.2f}; "
+        f"{r.seconds:.2f} s; proved {r.certified:.0f} %, {r.certified_wrong} wrongly",
+        flush=True,
+    )
+
+
+def plot(rows: list[Row]) -> None:
+    """Draw the errors over eps, one panel a set."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(row.data for row in rows))
+    figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3.4))
+    for ax, name in zip(np.atleast_1d(axes), names, strict=True):
+        own = [row for row in rows if row.data == name]
+        eps = [row.eps for row in own]
+        ax.fill_between(
+            eps, [r.certified_low for r in own], [r.certified_high for r in own],
+            color="0.88", label="error range by proved labels",
+        )  # fmt: skip
+        ax.plot(eps, [r.selected_error for r in own], "o-", label="model chosen at eps")
+        ax.plot(eps, [r.best_model_error for r in own], "s--", label="best model, eps")
+        ax.plot(eps, [r.its_exact_error for r in own], "^:", label="chosen, exact")
+        ax.axhline(own[0].best_exact_error, color="k", lw=0.8, label="best, exact")
+        ax.set(xscale="log", xlabel="eps", title=name, ylim=(0, None))
+    np.atleast_1d(axes)[0].set_ylabel("leave-one-out error, %")
+    np.atleast_1d(axes)[0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(RESULTS / NAME / "figure1.png", dpi=110)
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Print the curves, store and draw them."""
+    print("Figure 1: leave-one-out error by the standard approach over eps")
+    resume = args.resume and not args.quick
+    rows: list[Row] = read_rows(NAME, Row, "figure1.csv") if resume else []
+    done = {row.data for row in rows}
+    for row in rows:
+        show(row)
+    for name in ["banana"] if args.quick else SETS:
+        if name not in done:
+            rows += trace(args, name)
+        if not args.quick:
+            write_rows(NAME, rows, "figure1.csv")
+    if not args.quick:
+        plot(rows)
+    parts = ", ".join(f"{name} 1/{step}" for name, step in SETS.items())
+    return [
+        f"Figure 1: 1 realisation (paper 5), {len(PENALTIES)} x {len(GAMMAS)} of the "
+        f"8 x 8 RBF models (gamma 2^-), share of the samples left out: {parts}; the "
+        "truth is eps = 0 (walk), the paper's eps = 1e-4"
+    ]
