@@ -10,6 +10,7 @@ puts the rows with equal COLUMN together, HOW being sum, max, min or first.
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 
 import yaml
@@ -62,6 +63,8 @@ def short(text: str) -> str:
         value = float(text)
     except ValueError:
         return text
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else str(value)
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
