@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 import sklearn.svm
 from honest import honest_refits
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_iris,
+    load_wine,
+    make_blobs,
+    make_classification,
+)
+from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 from sklearn.utils.class_weight import compute_class_weight
@@ -228,3 +235,19 @@ def test_path_takes_such_a_C_last():  # noqa: N802
     assert [line.endswith("anti-learning") for line in str(path).splitlines()] == [
         False, True, True, False,
     ]  # fmt: skip
+
+
+def test_anti_learning_loses_ties_of_the_search_and_nothing_else():
+    """Scores are GridSearchCV's; of three equal best the two flagged are not taken."""
+    X, y = make_classification(24, 4, n_informative=2, flip_y=0.15, random_state=1)
+    others = np.delete(np.arange(24), 4)
+    grid = {"C": [0.3, 3.0], "gamma": [0.05, 0.5]}
+    search = lo.LooSearchCV(lo.SVC(), grid).fit(X[others], y[others])
+    peer = GridSearchCV(sklearn.svm.SVC(tol=1e-8), grid, cv=LeaveOneOut())
+    peer.fit(X[others], y[others])
+    scores = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(scores, peer.cv_results_["mean_test_score"])
+    assert scores[0] == scores[1] == scores[2] == scores.max()
+    flags = np.asarray(search.cv_results_["anti_learning"])
+    np.testing.assert_array_equal(flags, [True, True, False, False])
+    assert (search.best_index_, peer.best_index_) == (2, 0)

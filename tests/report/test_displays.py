@@ -18,7 +18,6 @@ from sklearn.svm import SVC
 
 import leaveout as lo
 from leaveout.data import make_twonorm
-from leaveout.select import GridErrors
 
 
 @pytest.fixture(autouse=True)
@@ -134,19 +133,19 @@ class TestCurve:
             lo.LooCurveDisplay()
 
 
-GRID = GridErrors(
-    np.array([0.01, 1.0, 100.0]),
-    np.array([0.1, 0.5]),
-    np.array([[50, 30], [4, 3], [9, 12]]),
-    np.array([[0, 0], [0, 0], [2, 0]]),
-    n_samples=60,
-)
+GRID = {
+    "errors": np.array([[50, 30], [4, 3], [9, 12]]) / 60,
+    "Cs": np.array([0.01, 1.0, 100.0]),
+    "gammas": np.array([0.1, 0.5]),
+    "best_index": (1, 1),
+    "n_ambiguous": np.array([[0, 0], [0, 0], [2, 0]]),
+}
 
 
 class TestGrid:
     def test_cells_are_the_errors(self):
-        display = lo.LooGridDisplay.from_grid(GRID)
-        assert_array_equal(display.image_.get_array(), GRID.errors.T)
+        display = lo.LooGridDisplay(**GRID).plot()
+        assert_array_equal(display.image_.get_array(), GRID["errors"].T)
         assert display.best_.get_xy() == (1 - 0.46, 1 - 0.46)
         assert [text.get_text() for text in display.text_] == [
             "83", "50", "6.7", "5.0", "15", "20",
@@ -156,14 +155,14 @@ class TestGrid:
         drawn(display.figure_)
 
     def test_worse_than_the_majority_is_hatched_and_ends_the_scale(self):
-        display = lo.LooGridDisplay.from_grid(GRID, majority_error=0.5)
+        display = lo.LooGridDisplay(**GRID, majority_error=0.5).plot()
         (cell,) = display.worse_  # 0.5 itself is not worse
         assert cell.get_xy() == (-0.5, -0.5)
         assert display.image_.get_clim() == (0.05, 0.5)
         assert "worse than majority" in labels_of(display.ax_)
 
     def test_ambiguous_cells_have_a_dot(self):
-        display = lo.LooGridDisplay.from_grid(GRID)
+        display = lo.LooGridDisplay(**GRID).plot()
         x, y = display.ambiguous_.get_data()
         assert_array_equal(np.round(x), [2])
         assert_array_equal(np.round(y), [0])

@@ -5,20 +5,12 @@ from scipy import sparse
 
 from leaveout.kernel import KERNELS, gram_matrix
 from leaveout.select import (
-    GridErrors,
     default_Cs,
     default_gammas,
     kernel_scale,
     median_heuristic,
     needs_gamma,
 )
-
-
-def grid_of(n_wrong, n_samples=100):
-    n_wrong = np.array(n_wrong)
-    Cs = 10.0 ** np.arange(n_wrong.shape[0])
-    gammas = 0.5 ** np.arange(n_wrong.shape[1], 0, -1)
-    return GridErrors(Cs, gammas, n_wrong, np.zeros_like(n_wrong), n_samples)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
@@ -85,25 +77,3 @@ def test_default_grid(rng):
     assert (np.diff(gammas) > 0).all()
     assert (np.diff(default_Cs()) > 0).all()
     assert default_gammas(X, "linear").shape == (1,)
-
-
-@pytest.mark.parametrize(
-    ("n_wrong", "best"),
-    [
-        ([[5, 3], [3, 3]], (0, 1)),
-        ([[5, 4], [3, 3]], (1, 0)),
-        ([[5, 4], [3, 2]], (1, 1)),
-        ([[2, 2], [2, 2]], (0, 0)),
-    ],
-)
-def test_ties_go_to_smaller_c_then_smaller_gamma(n_wrong, best):
-    grid = grid_of(n_wrong)
-    assert grid.best_index == best
-    assert grid.best_C == grid.Cs[best[0]]
-    assert grid.best_gamma == grid.gammas[best[1]]
-
-
-def test_standard_error():
-    grid = grid_of([[20]])
-    assert grid.best_error == 0.2
-    assert grid.best_standard_error == pytest.approx(0.04)

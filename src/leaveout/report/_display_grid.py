@@ -16,7 +16,6 @@ from leaveout.report._canvas import (
     percent_formatter,
     short_number,
 )
-from leaveout.select import GridErrors
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -38,7 +37,7 @@ class LooGridDisplay:
     class, or the worst cell that learns, and anything above. A dot marks cells with
     ambiguous samples.
 
-    Create one with ``from_grid``, ``from_cv_results`` or ``from_estimator``.
+    Create one with ``from_cv_results`` or ``from_estimator``.
 
     Parameters
     ----------
@@ -78,11 +77,9 @@ class LooGridDisplay:
     --------
     >>> import numpy as np
     >>> import leaveout as lo
-    >>> from leaveout.select import GridErrors
-    >>> n_wrong = np.array([[25, 20], [5, 3]])
-    >>> grid = GridErrors(np.array([1.0, 10.0]), np.array([0.1, 0.2]), n_wrong,
-    ...                   np.zeros_like(n_wrong), n_samples=50)
-    >>> display = lo.LooGridDisplay.from_grid(grid)
+    >>> display = lo.LooGridDisplay(
+    ...     errors=np.array([[0.5, 0.4], [0.1, 0.06]]), Cs=np.array([1.0, 10.0]),
+    ...     gammas=np.array([0.1, 0.2]), best_index=(1, 1)).plot()
     >>> [text.get_text() for text in display.text_]
     ['50', '40', '10', '6.0']
     """
@@ -113,42 +110,6 @@ class LooGridDisplay:
         self.n_ambiguous = n_ambiguous
         self.anti_learning = anti_learning
         self.majority_error = majority_error
-
-    @classmethod
-    def from_grid(
-        cls,
-        grid: GridErrors,
-        *,
-        majority_error: float | None = None,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> LooGridDisplay:
-        """Draw the errors of a grid.
-
-        Parameters
-        ----------
-        grid : GridErrors
-            Errors over C and gamma.
-        majority_error : float, optional
-            Error of always answering with the largest class.
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        **options
-            As for :meth:`plot`.
-
-        Returns
-        -------
-        LooGridDisplay
-            The display, drawn.
-        """
-        return cls(
-            errors=grid.errors,
-            Cs=grid.Cs,
-            gammas=grid.gammas,
-            best_index=grid.best_index,
-            n_ambiguous=grid.n_ambiguous,
-            majority_error=majority_error,
-        ).plot(ax, **options)
 
     @classmethod
     def from_cv_results(

@@ -10,7 +10,6 @@ from leaveout.select._cells import (
     take_smoothest,
 )
 from leaveout.select._grid import (
-    GridErrors,
     default_Cs,
     default_gammas,
     kernel_scale,
@@ -27,7 +26,6 @@ from leaveout.select._standard_error import (
 
 __all__ = [
     "Cell",
-    "GridErrors",
     "HonestLoo",
     "Sigmoid",
     "alike_blocks",

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from leaveout._typing import FloatArray, IntArray
+from leaveout._typing import FloatArray
 
 # Distances among this many rows fix the median to a few per cent.
 N_MEDIAN_ROWS = 500
@@ -157,71 +156,3 @@ def default_Cs(scale: float = 1.0) -> FloatArray:  # noqa: N802
     """
     exponent = round(np.log10(scale))
     return np.array([float(f"1e{k - exponent}") for k in range(-2, 4)])
-
-
-@dataclass(frozen=True)
-class GridErrors:
-    """Leave-one-out errors on a grid, and the best cell.
-
-    Parameters
-    ----------
-    Cs : ndarray of shape (n_Cs,)
-        Values of C, ascending.
-    gammas : ndarray of shape (n_gammas,)
-        Values of gamma, ascending.
-    n_wrong : ndarray of int, shape (n_Cs, n_gammas)
-        Number of samples whose leave-one-out prediction is wrong.
-    n_ambiguous : ndarray of int, shape (n_Cs, n_gammas)
-        Number of samples whose leave-one-out prediction is not unique.
-    n_samples : int
-        Number of samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.select import GridErrors
-    >>> n_wrong = np.array([[5, 3], [3, 4]])
-    >>> grid = GridErrors(np.array([1.0, 10.0]), np.array([0.1, 0.2]), n_wrong,
-    ...                   np.zeros_like(n_wrong), n_samples=50)
-    >>> grid.best_C, grid.best_gamma, grid.best_error
-    (1.0, 0.2, 0.06)
-    """
-
-    Cs: FloatArray
-    gammas: FloatArray
-    n_wrong: IntArray
-    n_ambiguous: IntArray
-    n_samples: int
-
-    @property
-    def errors(self) -> FloatArray:
-        """Share of wrong predictions, (n_Cs, n_gammas)."""
-        return self.n_wrong / self.n_samples
-
-    @property
-    def best_index(self) -> tuple[int, int]:
-        """Cell with the smallest error; of equal ones smaller C, then smaller gamma."""
-        # argmin takes the first in row order, and the values ascend.
-        i, j = np.unravel_index(np.argmin(self.n_wrong), self.n_wrong.shape)
-        return int(i), int(j)
-
-    @property
-    def best_C(self) -> float:  # noqa: N802
-        """C of the best cell."""
-        return float(self.Cs[self.best_index[0]])
-
-    @property
-    def best_gamma(self) -> float:
-        """Gamma of the best cell."""
-        return float(self.gammas[self.best_index[1]])
-
-    @property
-    def best_error(self) -> float:
-        """Error of the best cell."""
-        return float(self.errors[self.best_index])
-
-    @property
-    def best_standard_error(self) -> float:
-        """Standard error of the best error, as if the samples were independent."""
-        error = self.best_error
-        return float(np.sqrt(error * (1.0 - error) / self.n_samples))
