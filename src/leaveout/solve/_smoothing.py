@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Solve a family of machines exactly, by smoothing: tau <- tau / 8 until it is proved.
+
+Wang & Yang (2022), end of section 2.3. Each round minimises the smoothed machines with
+one shared factorisation, then tries the exactness step. Machines that are solved leave;
+what is left after the last round is the caller's to solve otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray
+from leaveout.run import map_chunks
+from leaveout.solve._family import Family
+from leaveout.solve._interpolate import finish
+from leaveout.solve._majorise import Iterate, Majoriser, minimise
+
+# tau of the rounds. The paper's.
+TAUS = tuple(8.0**-k for k in range(6))
+# How far from the smoothed optimum a round may end, in boxes: the exactness step needs
+# the sets, not the point.
+TOL = 1e-2
+MAX_STEPS = 100
+# Machines worked on at a time: enough for BLAS-3, few enough for the cache.
+BLOCK = 128
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """What smoothing made of a family.
+
+    Parameters
+    ----------
+    eta : ndarray of shape (n_machines, n)
+        Coefficients within their boxes.
+    solved : ndarray of bool, shape (n_machines,)
+        Whether the optimality conditions hold.
+    n_steps : int
+        Majorise-minimise steps of all machines.
+    rounds : ndarray of int, shape (n_machines,)
+        Values of tau each machine went through.
+    """
+
+    eta: FloatArray
+    solved: BoolArray
+    n_steps: int
+    rounds: np.ndarray
+
+
+def solve_family(
+    family: Family, C: FloatArray, start: Iterate, *, n_threads: int = 1
+) -> Smoothed:
+    """Solve machines that share a kernel matrix, all at once.
+
+    Parameters
+    ----------
+    family : Family
+        The machines.
+    C : ndarray of shape (n,)
+        Largest box of each sample over the machines; > 0.
+    start : Iterate
+        Where to start; overwritten.
+    n_threads : int, default=1
+        Threads over blocks of machines.
+
+    Returns
+    -------
+    Smoothed
+        Check ``solved``.
+    """
+    k = len(family)
+    eta, solved = start.eta.copy(), np.zeros(k, dtype=bool)
+    rounds, steps = np.zeros(k, dtype=np.intp), np.zeros(k, dtype=np.intp)
+    open_ = np.arange(k)
+    for tau in TAUS:
+        majoriser = Majoriser.of(family.K, C, tau, family.fit_intercept)
+        waiting = open_
+
+        def run(block: slice, majoriser=majoriser, waiting=waiting) -> None:
+            rows = waiting[block]
+            part, at = family.take(rows), start.take(rows)
+            steps[rows[0]] += minimise(part, majoriser, at, TOL, MAX_STEPS)
+            start.put(rows, at)
+            eta[rows], solved[rows] = finish(part, at, majoriser.tau)
+
+        map_chunks(run, open_.size, n_threads, BLOCK)
+        rounds[open_] += 1
+        open_ = np.flatnonzero(~solved)
+        if open_.size == 0:
+            break
+    return Smoothed(eta, solved, int(steps.sum()), rounds)
