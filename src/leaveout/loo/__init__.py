@@ -2,6 +2,7 @@
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
 from leaveout.loo._anti_learning import is_anti_learning
+from leaveout.loo._consolidated import loo_consolidated, loo_magic
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._pairs import PairAUC, loo_pairs
@@ -12,7 +13,14 @@ from leaveout.loo._permutation import (
     permute_within,
 )
 from leaveout.loo._record import pack_results, unpack_results
-from leaveout.loo._registry import LABEL_METHODS, METHODS, LooMethod, find_method
+from leaveout.loo._registry import (
+    GROUP_METHODS,
+    LABEL_METHODS,
+    METHODS,
+    LooMethod,
+    find_method,
+    follow_path,
+)
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
 from leaveout.loo._standard import loo_refit
 from leaveout.loo._stopping import loo_stopping
@@ -21,6 +29,7 @@ from leaveout.loo._walk import loo_walk
 from leaveout.loo._without import Without
 
 __all__ = [
+    "GROUP_METHODS",
     "LABEL_METHODS",
     "METHODS",
     "REFIT",
@@ -36,8 +45,11 @@ __all__ = [
     "Suspects",
     "Without",
     "find_method",
+    "follow_path",
     "is_anti_learning",
+    "loo_consolidated",
     "loo_groups",
+    "loo_magic",
     "loo_pairs",
     "loo_refit",
     "loo_stopping",

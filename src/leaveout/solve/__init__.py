@@ -2,14 +2,20 @@
 """Solve: from a Problem to a Solution with its proof. Imports data and kernel only."""
 
 from leaveout.solve._certificate import (
+    left_out_radii,
     loo_interval_from_point,
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
+from leaveout.solve._family import Certificate, Family, certify
+from leaveout.solve._majorise import Iterate
 from leaveout.solve._optimality import (
     intercept_range_without,
     weighted_median_interval,
+    weighted_median_intervals,
 )
+from leaveout.solve._smoothed_hinge import box_share, smoothed_hinge
+from leaveout.solve._smoothing import Smoothed, solve_family
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
 from leaveout.solve._svc import make_solution, solve_svc
 
@@ -17,12 +23,22 @@ __all__ = [
     "BOUNDED",
     "MARGIN",
     "OUTSIDE",
+    "Certificate",
+    "Family",
+    "Iterate",
+    "Smoothed",
     "Solution",
+    "box_share",
+    "certify",
     "intercept_range_without",
+    "left_out_radii",
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
     "make_solution",
+    "smoothed_hinge",
+    "solve_family",
     "solve_svc",
     "weighted_median_interval",
+    "weighted_median_intervals",
 ]

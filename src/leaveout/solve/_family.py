@@ -134,7 +134,7 @@ def bias_intervals(
     low, high = point.copy(), point
     rest = np.flatnonzero(n_free == 0)
     if rest.size:
-        levels = (C[rest] * (y > 0)).sum(axis=1)
+        levels = (C[rest] * (y > 0)).sum(axis=1) - family.totals[rest]
         low[rest], high[rest] = weighted_median_intervals(
             breakpoints[rest], C[rest], levels
         )
