@@ -78,8 +78,9 @@ def solve_family(
     if family.y.size == 0:
         return Smoothed(eta, ~solved, 0, rounds)
     open_ = np.arange(k)
+    reach = _reach(family, start)
     for tau in TAUS:
-        majoriser = Majoriser.of(family.K, C, tau, family.fit_intercept)
+        majoriser = Majoriser.of(family.K, C, tau * reach, family.fit_intercept)
         waiting = open_
 
         def run(block: slice, majoriser=majoriser, waiting=waiting) -> None:
@@ -95,3 +96,15 @@ def solve_family(
         if open_.size == 0:
             break
     return Smoothed(eta, solved, int(steps.sum()), rounds)
+
+
+def _reach(family: Family, start: Iterate) -> float:
+    """Spread of the decision values, at most 1: the scale that tau is measured in.
+
+    With a small C and an intercept all of the heavier class is next to the margin, at
+    distances of the order of C: tau must tell them apart.
+    """
+    if not family.fit_intercept:
+        return 1.0
+    spread = float(np.ptp(start.values[0] + family.offsets[0]))
+    return min(1.0, spread) or 1.0
