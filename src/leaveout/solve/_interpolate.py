@@ -15,6 +15,8 @@ solved when its optimality conditions hold.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
@@ -22,14 +24,15 @@ from leaveout.solve._family import Family, bias_intervals
 from leaveout.solve._majorise import Iterate
 
 # Exchanges a call; most machines need two or three.
-ROUNDS = 8
+ROUNDS = 30
+PATIENCE = 3
 # Numbers in one stack of systems.
 STACK = 2_000_000
 # Violations below this are rounding.
-SLACK = 1e-10
-# Added to K_EE, relative to its diagonal, so that copies do not make it singular. The
-# margins move by this times alpha, below all tolerances.
-RIDGE = 1e-13
+SLACK = 1e-12
+# Added to K_EE, relative to its diagonal, so that copies do not make it singular: as
+# small as rounding, or the hinge times a large C would see it in the duality gap.
+RIDGE = 2e-15
 
 
 def finish(family: Family, near: Iterate, tau: float) -> tuple[FloatArray, BoolArray]:
@@ -51,16 +54,13 @@ def finish(family: Family, near: Iterate, tau: float) -> tuple[FloatArray, BoolA
     solved : ndarray of bool, shape (n_machines,)
         Whether the optimality conditions of the machine hold.
     """
-    u = family.y * (near.values + family.offsets + near.b[:, None])
-    present = family.boxes > 0.0
-    margin = present & (np.abs(u - 1.0) < tau)
-    bounded = present & (u <= 1.0 - tau)
+    sets = _Sets.near(family, near, tau)
     eta, solved = near.eta.copy(), np.zeros(len(family), dtype=bool)
     rows = np.arange(len(family))
     for _ in range(ROUNDS):
         part = family.take(rows)
-        found, values, b = interpolate(part, margin[rows], bounded[rows])
-        wrong = _exchange(part, found, values, b, margin, bounded, rows)
+        found, values, b = interpolate(part, sets.margin[rows], sets.bounded[rows])
+        wrong = sets.exchange(rows, part, found, values, b)
         eta[rows] = part.y * np.clip(part.y * found, 0.0, part.boxes)
         solved[rows[~wrong]] = True
         rows = rows[wrong]
@@ -69,36 +69,77 @@ def finish(family: Family, near: Iterate, tau: float) -> tuple[FloatArray, BoolA
     return eta, solved
 
 
-def _exchange(
-    family: Family,
-    eta: FloatArray,
-    values: FloatArray,
-    b: FloatArray,
-    margin: BoolArray,
-    bounded: BoolArray,
-    rows: IntArray,
+@dataclass
+class _Sets:
+    """Who is on the margin and who is bounded in each machine, and how it goes.
+
+    Block principal pivoting: all samples whose set is wrong change it, as long as that
+    makes them fewer; after PATIENCE rounds without a new minimum only the last of
+    them, which cannot cycle (Judice & Pires 1994).
+    """
+
+    margin: BoolArray
+    bounded: BoolArray
+    fewest: IntArray
+    patience: IntArray
+
+    @classmethod
+    def near(cls, family: Family, near: Iterate, tau: float) -> _Sets:
+        """Guess by the margins of the smoothed machines."""
+        u = family.y * (near.values + family.offsets + near.b[:, None])
+        present, k = family.boxes > 0.0, len(family)
+        return cls(
+            present & (np.abs(u - 1.0) < tau),
+            present & (u <= 1.0 - tau),
+            np.full(k, family.y.size + 1),
+            np.full(k, PATIENCE),
+        )
+
+    def exchange(
+        self,
+        rows: IntArray,
+        family: Family,
+        eta: FloatArray,
+        values: FloatArray,
+        b: FloatArray,
+    ) -> BoolArray:
+        """Move samples whose set is wrong; return the machines that have such."""
+        y, C = family.y, family.boxes
+        alpha, u = y * eta, y * (values + b[:, None])
+        on, at_bound = self.margin[rows], self.bounded[rows]
+        idle = ~on & ~at_bound & (C > 0.0)
+        size = np.maximum(1.0, np.abs(values).max(axis=1, initial=0.0))
+        slack = SLACK * size[:, None]
+        room = SLACK * np.minimum(C, np.abs(alpha).max(axis=1, initial=0.0)[:, None])
+        too_high = on & (alpha > C + room)
+        moves = too_high | (on & (alpha < -room))
+        moves |= (idle & (u < 1.0 - slack)) | (at_bound & (u > 1.0 + slack))
+        if family.fit_intercept:
+            moves |= _holds_bias(family, eta, u, on)
+        count = moves.sum(axis=1)
+        better = count < self.fewest[rows]
+        self.fewest[rows] = np.minimum(count, self.fewest[rows])
+        self.patience[rows] = np.where(better, PATIENCE, self.patience[rows] - 1)
+        single = np.flatnonzero((self.patience[rows] < 0) & (count > 1))
+        last = y.size - 1 - moves[single, ::-1].argmax(axis=1)
+        moves[single] = False
+        moves[single, last] = True
+        self.margin[rows] = on ^ moves
+        self.bounded[rows] = (at_bound & ~moves) | (too_high & moves)
+        return count > 0
+
+
+def _holds_bias(
+    family: Family, eta: FloatArray, u: FloatArray, on: BoolArray
 ) -> BoolArray:
-    """Move samples whose set is wrong; return the machines that have such."""
-    y, C = family.y, family.boxes
-    alpha, u = y * eta, y * (values + b[:, None])
-    on, at_bound = margin[rows], bounded[rows]
-    idle = ~on & ~at_bound & (C > 0.0)
-    slack = SLACK * np.maximum(1.0, np.abs(values).max(axis=1, initial=0.0))[:, None]
-    too_low = on & (alpha < -SLACK * C)
-    too_high = on & (alpha > C * (1.0 + SLACK))
-    enters = (idle & (u < 1.0 - slack)) | (at_bound & (u > 1.0 + slack))
-    wrong = (too_low | too_high | enters).any(axis=1)
-    if family.fit_intercept:
-        # Nobody on the margin and unbalanced: whoever holds b enters.
-        off = np.abs(eta.sum(axis=1) - family.totals)
-        stuck = ~on.any(axis=1) & (off > SLACK * C.sum(axis=1)) & (C > 0.0).any(axis=1)
-        distance = np.where(C > 0.0, np.abs(u - 1.0), np.inf)
-        k = np.flatnonzero(stuck)
-        enters[k, distance[k].argmin(axis=1)] = True
-        wrong |= stuck
-    margin[rows] = (on & ~too_low & ~too_high) | enters
-    bounded[rows] = (at_bound | too_high) & ~enters
-    return wrong
+    """Where nobody is on the margin and sum(eta) is wrong: whoever holds b."""
+    C = family.boxes
+    off = np.abs(eta.sum(axis=1) - family.totals) > SLACK * C.sum(axis=1)
+    stuck = np.flatnonzero(off & ~on.any(axis=1) & (C > 0.0).any(axis=1))
+    holds = np.zeros_like(on)
+    distance = np.where(C[stuck] > 0.0, np.abs(u[stuck] - 1.0), np.inf)
+    holds[stuck, distance.argmin(axis=1)] = True
+    return holds
 
 
 def interpolate(
@@ -172,7 +213,12 @@ def _solve_stack(
         target[:, size] = missing
     matrix[:, size, size] = ~real.any(axis=1) | (not family.fit_intercept)
     target[:, size] *= matrix[:, size, size] == 0.0
-    scale = float(family.K.diagonal().mean()) or 1.0
-    matrix[:, diagonal, diagonal] += RIDGE * scale
-    found = np.linalg.solve(matrix, target[:, :, None])[:, :, 0]
+    sizes = family.K.diagonal()
+    ridge = RIDGE * (sizes + (float(sizes.mean()) or 1.0))[members]
+    matrix[:, diagonal, diagonal] += ridge
+    try:
+        found = np.linalg.solve(matrix, target[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:  # one of them is singular to the last bit
+        matrix[:, diagonal, diagonal] += 1e4 * ridge
+        found = np.linalg.solve(matrix, target[:, :, None])[:, :, 0]
     return found[:, :size] * real, found[:, size]

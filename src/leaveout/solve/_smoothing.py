@@ -75,7 +75,7 @@ def solve_family(
     k = len(family)
     eta, solved = start.eta.copy(), np.zeros(k, dtype=bool)
     rounds, steps = np.zeros(k, dtype=np.intp), np.zeros(k, dtype=np.intp)
-    if family.y.size == 0:
+    if family.boxes.size == 0:
         return Smoothed(eta, ~solved, 0, rounds)
     open_ = np.arange(k)
     reach = _reach(family, start)
