@@ -87,6 +87,7 @@ class Tally:
     refits: int = 0
 
     def add(self, found: MachineLoo, walk: MachineLoo) -> None:
+        """Count the labels of one machine."""
         sure = (walk.lower > ROUNDING) | (walk.upper < -ROUNDING)
         unlike = np.sign(found.values) != np.sign(walk.values)
         self.compared += int(sure.sum())
@@ -105,6 +106,7 @@ class Checker:
         self.objective = self.coefficient = self.residual = 0.0
 
     def add(self, problem: Problem, solution: Solution, n_folds: int) -> None:
+        """Check some folds of one machine."""
         rng = np.random.default_rng(0)
         every = np.flatnonzero(solution.beta)
         known = screen_at_same_C(problem, solution, every)

@@ -159,10 +159,10 @@ def run(args: argparse.Namespace) -> list[str]:
             write_rows("wang2022_table1", times)
             write_rows("wang2022_accuracy", accuracies)
     return [
-        "Table 1: seconds of one run (paper: mean of 50 on another machine); consolidated "
-        f"and magic on as many of the 50 lambda as fit into {BUDGET:.0f} CPU seconds, "
-        "spread over the range, scaled up; LIBSVM on 40 (n = 1600: 20) and kernlab on 15 "
-        "(5) left-out problems, scaled up",
+        "Table 1: seconds of one run (paper: mean of 50 on another machine); "
+        "consolidated and magic on as many of the 50 lambda as fit into "
+        f"{BUDGET:.0f} CPU seconds, spread over the range, scaled up; LIBSVM on 40 "
+        "(n = 1600: 20) and kernlab on 15 (5) left-out problems, scaled up",
         "Accuracy: 10 runs, 5 at n = 1600 (paper: 50), at the lambda with the smallest "
         "leave-one-out error",
     ]

@@ -23,6 +23,7 @@ from leaveout.loo._result import CONSOLIDATED, REFIT, MachineLoo, middle
 from leaveout.loo._screening import (
     PathMemory,
     Screened,
+    Solved,
     screen_along_path,
     screen_at_same_C,
 )
@@ -132,7 +133,7 @@ def _leave_out(
     folds.store(answer)
     answer.copy(rows, copies)
     if keep_all and memory is not None:
-        memory.store(problem, solution, leaders, folds.beta, folds.values)
+        memory.last = Solved.of(problem, solution, leaders, folds.beta, folds.values)
     values = middle(answer.lower, answer.upper)
     n = problem.n_samples
     counts = {
@@ -161,7 +162,7 @@ def _screen(
     if rule == "same_C" and solution.converged:
         return screen_at_same_C(problem, solution, rows)
     if rule == "path" and memory is not None and solution.converged:
-        return screen_along_path(problem, memory)
+        return screen_along_path(problem, memory.last)
     return Screened.nobody(problem)
 
 
@@ -251,9 +252,10 @@ def _reduce(
     totals = known[rows] - known.sum()
     boxes, eta = np.tile(C[kept], (k, 1)), np.tile(solution.beta[kept], (k, 1))
     own = kept == rows[:, None]
-    values = eta[:1] @ sigma - np.where(
-        own.any(axis=1), solution.beta[rows], 0.0
-    )[:, None] * kernel
+    values = (
+        eta[:1] @ sigma
+        - np.where(own.any(axis=1), solution.beta[rows], 0.0)[:, None] * kernel
+    )
     boxes[own] = eta[own] = 0.0
     family = Family(sigma, y[kept], boxes, offsets, totals, problem.fit_intercept)
     return family, Iterate(eta, values, np.full(k, solution.intercept))

@@ -92,4 +92,7 @@ def follow_path(name: str, method: LooMethod) -> LooMethod:
     >>> follow_path(name, loo) is loo
     True
     """
-    return partial(method, memory=PathMemory()) if name in PATH_METHODS else method
+    if name not in PATH_METHODS:
+        return method
+    extra: dict[str, Any] = {"memory": PathMemory()}
+    return partial(method, **extra)

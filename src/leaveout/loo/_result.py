@@ -222,9 +222,10 @@ class LooResult:
             ("ambiguous", self.n_ambiguous),
             ("not certified", int((~self.certified).sum())),
             ("refits", int(self.counts.get("refits", 0))),
-            *([] if np.isnan(self.screened) else [("screened", f"{self.screened:.1%}")]),
             ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
         ]
+        if not np.isnan(self.screened):
+            rows.insert(-1, ("screened", f"{self.screened:.1%}"))
         head = f"Leave-one-out ({self.method})"
         lines = [head, *(f"  {name:<14}{value}" for name, value in rows)]
         return "\n".join([*lines, *filter(None, [self.anti_learning_note])])

@@ -58,53 +58,68 @@ class Screened:
         return np.flatnonzero(~(self.bounded | self.outside))
 
 
-@dataclass
-class PathMemory:
-    """What the left-out machines at the last C leave for the next one.
+@dataclass(frozen=True)
+class Solved:
+    """The machine and all left-out machines at one C.
 
     Parameters
     ----------
-    C : ndarray of shape (n,)
-        Boxes.
+    problem : Problem
+        The machine.
     margins : ndarray of shape (n,)
         ``y * (K beta)`` of the full solution, without the bias.
     norm : float
         ||w|| of the full solution.
-    low, high : ndarray of shape (n,)
-        Lemma 3.1 needs ``y_i (K beta)_i -+ t sqrt(K_ii) ||w||`` over all left-out
-        machines, with t known at the next C only: all values are kept.
+    rows : ndarray of shape (k,)
+        Left-out samples; without any other the machine is that of the full solution.
+    left_out_margins : ndarray of shape (k, n)
+        ``y * (K beta)`` without each of the rows.
+    left_out_norms : ndarray of shape (k,)
+        ||w|| without each of the rows.
     """
 
-    C: FloatArray | None = None
-    margins: FloatArray | None = None
-    norm: float = 0.0
-    rows: IntArray | None = None
-    left_out_margins: FloatArray | None = None
-    left_out_norms: FloatArray | None = None
+    problem: Problem
+    margins: FloatArray
+    norm: float
+    rows: IntArray
+    left_out_margins: FloatArray
+    left_out_norms: FloatArray
 
-    def store(
-        self,
+    @classmethod
+    def of(
+        cls,
         problem: Problem,
         solution: Solution,
         rows: IntArray,
         beta: FloatArray,
         values: FloatArray,
-    ) -> None:
-        """Remember the machines at this C."""
+    ) -> Solved:
+        """Keep what screening needs of coefficients and values K beta, (k, n)."""
         g = solution.decision_values - solution.intercept
-        self.C, self.margins = problem.C, problem.y * g
-        self.norm = float(np.sqrt(max(0.0, solution.beta @ g)))
-        self.rows, self.left_out_margins = rows, problem.y * values
         squared = np.einsum("ki,ki->k", beta, values)
-        self.left_out_norms = np.sqrt(np.maximum(squared, 0.0))
+        return cls(
+            problem,
+            problem.y * g,
+            float(np.sqrt(max(0.0, float(solution.beta @ g)))),
+            rows,
+            problem.y * values,
+            np.sqrt(np.maximum(squared, 0.0)),
+        )
 
     def ratio(self, problem: Problem) -> float | None:
-        """Factor from the remembered boxes to those of the problem, if it is one."""
-        if self.C is None or self.C.shape != problem.C.shape:
+        """Factor from these boxes to those of a problem that is else the same."""
+        if self.problem.K is not problem.K:
             return None
-        ratio = float(problem.C.sum() / self.C.sum())
-        same = np.allclose(problem.C, ratio * self.C, rtol=1e-12, atol=0.0)
+        ratio = float(problem.C.sum() / self.problem.C.sum())
+        same = np.allclose(problem.C, ratio * self.problem.C, rtol=1e-12, atol=0.0)
         return ratio if same else None
+
+
+@dataclass
+class PathMemory:
+    """What the left-out machines at the last C leave for the next one."""
+
+    last: Solved | None = None
 
 
 def screen_at_same_C(  # noqa: N802
@@ -180,39 +195,39 @@ def _move_with_intercept(
     return np.where(y > 0, low, -high), np.where(y > 0, high, -low)
 
 
-def screen_along_path(problem: Problem, memory: PathMemory) -> Screened:
-    """Screen by the machines at the last C, as Wang & Yang (2022) do.
+def screen_along_path(problem: Problem, before: Solved | None) -> Screened:
+    """Screen by the machines at the C before, as Wang & Yang (2022) do.
 
     Theorem 2.2 without an intercept, Theorem 3.5 with one. Nobody is screened at the
     first C, or if the boxes have not all changed by the same factor.
     """
-    ratio = memory.ratio(problem)
-    if ratio is None:
+    ratio = None if before is None else before.ratio(problem)
+    if before is None or ratio is None:
         return Screened.nobody(problem)
     if problem.fit_intercept:
-        return _two_stages(problem, memory, ratio)
+        return _two_stages(problem, before, ratio)
     stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)
     length = np.sqrt(problem.K.diagonal())
     # Theorem 2.2 with sqrt(K_ii) for sqrt(B), and C_j (|K_ij| + sqrt(K_ii K_jj)) / 2
     # over j != i for C B.
     leaving = problem.C * (np.abs(problem.K) + length * length[:, None])
     np.fill_diagonal(leaving, 0.0)
-    reach = stretch * length * memory.norm + 0.5 * leaving.max(axis=1)
-    centre = stay * memory.margins
+    reach = stretch * length * before.norm + 0.5 * leaving.max(axis=1)
+    centre = stay * before.margins
     return Screened.by_bounds(problem, centre - reach, centre + reach)
 
 
-def _two_stages(problem: Problem, memory: PathMemory, ratio: float) -> Screened:
+def _two_stages(problem: Problem, before: Solved, ratio: float) -> Screened:
     """Theorem 3.5: Lemmas 3.1 and 3.2, then 3.4 and 3.2 again."""
     y, C = problem.y, problem.C
     stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)
     length = np.sqrt(problem.K.diagonal())
     # Lemma 3.1. The full machine stands for those that leave out alpha = 0.
-    low = stay * memory.margins - stretch * length * memory.norm
-    high = stay * memory.margins + stretch * length * memory.norm
-    centre = stay * memory.left_out_margins
-    reach = stretch * memory.left_out_norms[:, None] * length
-    own = (np.arange(memory.rows.size), memory.rows)
+    low = stay * before.margins - stretch * length * before.norm
+    high = stay * before.margins + stretch * length * before.norm
+    centre = stay * before.left_out_margins
+    reach = stretch * before.left_out_norms[:, None] * length
+    own = (np.arange(before.rows.size), before.rows)
     down, up = centre - reach, centre + reach
     down[own], up[own] = np.inf, -np.inf
     first_low = np.minimum(low, down.min(axis=0, initial=np.inf))

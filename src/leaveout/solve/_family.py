@@ -153,9 +153,7 @@ def bias_intervals(
     return low, high
 
 
-def _kkt_violation(
-    family: Family, alpha: FloatArray, short: FloatArray
-) -> FloatArray:
+def _kkt_violation(family: Family, alpha: FloatArray, short: FloatArray) -> FloatArray:
     """How far each sample is from alpha = 0, free, = C with h >= 1, = 1, <= 1."""
     C = family.boxes
     violation = np.where(alpha <= ROOM * C, np.maximum(short, 0.0), np.abs(short))

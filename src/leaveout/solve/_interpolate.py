@@ -75,7 +75,7 @@ class _Sets:
 
     Block principal pivoting: all samples whose set is wrong change it, as long as that
     makes them fewer; after PATIENCE rounds without a new minimum only the last of
-    them, which cannot cycle (Judice & Pires 1994).
+    them, which without an intercept cannot cycle (Judice & Pires 1994).
     """
 
     margin: BoolArray

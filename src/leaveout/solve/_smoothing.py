@@ -9,10 +9,11 @@ what is left after the last round is the caller's to solve otherwise.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.run import map_chunks
 from leaveout.solve._family import Family
 from leaveout.solve._interpolate import finish
@@ -48,7 +49,7 @@ class Smoothed:
     eta: FloatArray
     solved: BoolArray
     n_steps: int
-    rounds: np.ndarray
+    rounds: IntArray
 
 
 def solve_family(
@@ -81,21 +82,31 @@ def solve_family(
     reach = _reach(family, start)
     for tau in TAUS:
         majoriser = Majoriser.of(family.K, C, tau * reach, family.fit_intercept)
-        waiting = open_
-
-        def run(block: slice, majoriser=majoriser, waiting=waiting) -> None:
-            rows = waiting[block]
-            part, at = family.take(rows), start.take(rows)
-            steps[rows[0]] += minimise(part, majoriser, at, TOL, MAX_STEPS)
-            start.put(rows, at)
-            eta[rows], solved[rows] = finish(part, at, majoriser.tau)
-
+        run = partial(_run_block, family, majoriser, start, open_, eta, solved, steps)
         map_chunks(run, open_.size, n_threads, BLOCK)
         rounds[open_] += 1
         open_ = np.flatnonzero(~solved)
         if open_.size == 0:
             break
     return Smoothed(eta, solved, int(steps.sum()), rounds)
+
+
+def _run_block(
+    family: Family,
+    majoriser: Majoriser,
+    start: Iterate,
+    open_: IntArray,
+    eta: FloatArray,
+    solved: BoolArray,
+    steps: IntArray,
+    block: slice,
+) -> None:
+    """One round of some of the open machines; writes start, eta, solved, steps."""
+    rows = open_[block]
+    part, at = family.take(rows), start.take(rows)
+    steps[rows[0]] += minimise(part, majoriser, at, TOL, MAX_STEPS)
+    start.put(rows, at)
+    eta[rows], solved[rows] = finish(part, at, majoriser.tau)
 
 
 def _reach(family: Family, start: Iterate) -> float:
