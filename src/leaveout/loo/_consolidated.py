@@ -8,12 +8,11 @@ them beforehand need not be solved for (docs/method/consolidated).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._answer import Answer, settle_without_solving
 from leaveout.loo._anti_learning import is_anti_learning
@@ -166,18 +165,57 @@ def _screen(
     return Screened.nobody(problem)
 
 
-@dataclass(frozen=True)
 class _Folds:
-    """Left-out machines of some samples, one row each."""
+    """Left-out machines of some samples, one row each; to be proved, or refitted.
 
-    rows: IntArray
-    beta: FloatArray
-    values: FloatArray
-    low: FloatArray
-    high: FloatArray
-    certified: BoolArray
-    refitted: BoolArray
-    n_steps: int
+    Parameters
+    ----------
+    problem, solution : Problem, Solution
+        The machine and its optimum.
+    rows : ndarray of shape (k,)
+        Samples left out.
+    beta : ndarray of shape (k, n)
+        Signed coefficients, zero at the left-out sample.
+    n_steps : int
+        Steps they took.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        solution: Solution,
+        rows: IntArray,
+        beta: FloatArray,
+        n_steps: int,
+    ) -> None:
+        self.problem, self.solution = problem, solution
+        self.rows, self.beta, self.n_steps = rows, beta, n_steps
+        self.values = np.empty_like(beta)  # K beta
+        self.low, self.high = np.empty((2, rows.size))  # interval of b
+        self.certified, self.refitted = np.empty((2, rows.size), dtype=bool)
+
+    def prove(self, part: slice) -> None:
+        """Check coefficients on all samples, screened ones included."""
+        problem, rows = self.problem, self.rows[part]
+        boxes = np.tile(problem.C, (rows.size, 1))
+        boxes[np.arange(rows.size), rows] = 0.0
+        whole = Family(
+            problem.K, problem.y, boxes, np.zeros_like(boxes), np.zeros(rows.size),
+            problem.fit_intercept,
+        )  # fmt: skip
+        proof = certify(whole, self.beta[part])
+        self.values[part] = proof.values
+        self.low[part], self.high[part] = proof.low, proof.high
+        self.certified[part], self.refitted[part] = proof.optimal, ~proof.optimal
+
+    def refit(self, which: IntArray) -> None:
+        """Solve some machines anew."""
+        for k in which:
+            left_out = refit_without(self.problem, self.solution, self.rows[k : k + 1])
+            self.beta[k] = left_out.beta
+            self.values[k] = left_out.decision_values - left_out.intercept
+            self.low[k], self.high[k] = left_out.intercept_interval
+            self.certified[k] = left_out.converged
 
     def store(self, answer: Answer) -> None:
         """Write the values of the left-out samples."""
@@ -195,42 +233,16 @@ def _solve_folds(
     n_threads: int,
 ) -> _Folds:
     """Solve the machine without each of some samples; prove it, or refit."""
-    kept, k, n = screened.kept, rows.size, problem.n_samples
+    kept, k = screened.kept, rows.size
     family, start = _reduce(problem, solution, rows, screened)
     smoothed = solve_family(family, problem.C[kept], start, n_threads=n_threads)
     beta = np.tile(np.where(screened.bounded, problem.y * problem.C, 0.0), (k, 1))
     beta[:, kept] = smoothed.eta
     beta[np.arange(k), rows] = 0.0
-    folds = _Folds(
-        rows, beta, np.empty((k, n)), np.empty(k), np.empty(k),
-        np.empty(k, dtype=bool), np.empty(k, dtype=bool), smoothed.n_steps,
-    )  # fmt: skip
-
-    def prove(part: slice) -> None:
-        boxes = np.tile(problem.C, (part.stop - part.start, 1))
-        boxes[np.arange(boxes.shape[0]), rows[part]] = 0.0
-        whole = Family(
-            problem.K, problem.y, boxes, np.zeros_like(boxes), np.zeros(len(boxes)),
-            problem.fit_intercept,
-        )  # fmt: skip
-        proof = certify(whole, beta[part])
-        folds.values[part] = proof.values
-        folds.low[part], folds.high[part] = proof.low, proof.high
-        folds.certified[part] = proof.optimal
-        folds.refitted[part] = ~proof.optimal
-
-    map_chunks(prove, k, n_threads, BLOCK)
+    folds = _Folds(problem, solution, rows, beta, smoothed.n_steps)
+    map_chunks(folds.prove, k, n_threads, BLOCK)
     failed = np.flatnonzero(folds.refitted)
-
-    def refit(part: slice) -> None:
-        for i in failed[part]:
-            left_out = refit_without(problem, solution, rows[i : i + 1])
-            folds.beta[i] = left_out.beta
-            folds.values[i] = left_out.decision_values - left_out.intercept
-            folds.low[i], folds.high[i] = left_out.intercept_interval
-            folds.certified[i] = left_out.converged
-
-    map_chunks(refit, failed.size, n_threads, size=1)
+    map_chunks(lambda part: folds.refit(failed[part]), failed.size, n_threads, size=1)
     return folds
 
 
