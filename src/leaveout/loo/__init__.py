@@ -11,6 +11,13 @@ from leaveout.loo._permutation import (
     permute_groups,
     permute_within,
 )
+from leaveout.loo._prediction import (
+    VARIANTS,
+    FittedExpansion,
+    feature_distances,
+    leave_one_out_features,
+    name_features,
+)
 from leaveout.loo._record import pack_results, unpack_results
 from leaveout.loo._registry import LABEL_METHODS, METHODS, LooMethod, find_method
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
@@ -26,6 +33,8 @@ __all__ = [
     "REFIT",
     "SETTLED_BY",
     "UNTOUCHED",
+    "VARIANTS",
+    "FittedExpansion",
     "LooCurve",
     "LooMethod",
     "LooPath",
@@ -35,13 +44,16 @@ __all__ = [
     "PermutationTest",
     "Suspects",
     "Without",
+    "feature_distances",
     "find_method",
     "is_anti_learning",
+    "leave_one_out_features",
     "loo_groups",
     "loo_pairs",
     "loo_refit",
     "loo_stopping",
     "loo_walk",
+    "name_features",
     "pack_results",
     "permute_groups",
     "permute_within",

@@ -11,6 +11,7 @@ from leaveout.solve._optimality import (
     weighted_median_interval,
 )
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
+from leaveout.solve._sparse_linear import SparseLinear, solve_sparse_linear
 from leaveout.solve._svc import make_solution, solve_svc
 
 __all__ = [
@@ -18,11 +19,13 @@ __all__ = [
     "MARGIN",
     "OUTSIDE",
     "Solution",
+    "SparseLinear",
     "intercept_range_without",
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
     "make_solution",
+    "solve_sparse_linear",
     "solve_svc",
     "weighted_median_interval",
 ]
