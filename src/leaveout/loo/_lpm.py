@@ -67,7 +67,7 @@ def loo_lpm_walk(
     >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
     >>> loo = loo_lpm_walk(Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0)))
     >>> loo.values.round(4), loo.certified.all()
-    (array([-2.    , -0.3333,  0.2   ,  0.    ]), np.True_)
+    (array([-2.    , -0.3333,  0.    ,  3.    ]), np.True_)
     """
     started = perf_counter()
     solution = solve_lpm(problem) if solution is None else solution
@@ -98,6 +98,9 @@ def loo_lpm_refit(
     answer = _Answer(problem, solution)
     refit_rows(answer, answer.settle_singletons(), n_threads)
     return answer.result(fitted - started, perf_counter() - started)
+
+
+LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
 
 
 class _Answer:

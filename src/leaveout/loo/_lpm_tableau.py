@@ -109,5 +109,5 @@ def _inverse(matrix: FloatArray) -> FloatArray | None:
 
 
 def _slack(terms: FloatArray) -> float:
-    """Rounding of sums whose terms have these sums of sizes."""
+    """Return the rounding of sums whose terms have these sums of sizes."""
     return max(1e-11, 16 * np.finfo(float).eps * float(terms.max()))
