@@ -4,6 +4,7 @@
 from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._lpm import LPM_METHODS, loo_lpm_refit, loo_lpm_walk
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
 from leaveout.loo._permutation import (
@@ -29,6 +30,7 @@ from leaveout.loo._without import Without
 
 __all__ = [
     "LABEL_METHODS",
+    "LPM_METHODS",
     "METHODS",
     "REFIT",
     "SETTLED_BY",
@@ -49,6 +51,8 @@ __all__ = [
     "is_anti_learning",
     "leave_one_out_features",
     "loo_groups",
+    "loo_lpm_refit",
+    "loo_lpm_walk",
     "loo_pairs",
     "loo_refit",
     "loo_stopping",
