@@ -134,3 +134,12 @@ def test_tableau_says_what_the_design_matrix_says(fit_intercept):
     rates = tableau.D
     assert (rates >= tableau.low[tableau.nonbasic] - slack).all()
     assert (rates <= tableau.high[tableau.nonbasic] + slack).all()
+
+
+@pytest.mark.parametrize(("C", "tipped"), [(0.01, True), (10.0, False)])
+def test_a_small_box_is_anti_learning(C, tipped):
+    x = np.array([-3.0, -2.0, 2.0, 3.0])
+    problem = Problem(np.outer(x, x), np.sign(x), np.full(4, C))
+    loo = loo_lpm_walk(problem)
+    assert loo.anti_learning == tipped
+    assert (problem.y * loo.values < 0).all() == tipped

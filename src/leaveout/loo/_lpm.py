@@ -16,6 +16,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._lpm_fast import Status, leave_out_rows, work_sizes
 from leaveout.loo._lpm_tableau import LpmTableau, build_lpm_tableau, read_basis
 from leaveout.loo._result import (
@@ -110,7 +111,7 @@ class _Answer:
 
     def __init__(self, problem: Problem, solution: LpmSolution) -> None:
         n = problem.n_samples
-        self.problem = problem
+        self.problem, self.solution = problem, solution
         self.lower, self.upper = np.full(n, np.nan), np.full(n, np.nan)
         self.certified = np.zeros(n, dtype=bool)
         self.settled_by = np.full(n, WALK, dtype=np.int8)
@@ -140,9 +141,10 @@ class _Answer:
     def result(self, fit_seconds: float, seconds: float) -> MachineLoo:
         """Return the answers with what they cost."""
         counts = {**self.counts, "fit_seconds": fit_seconds, "seconds": seconds}
+        values = middle(self.lower, self.upper)
         return MachineLoo(
-            middle(self.lower, self.upper), self.lower, self.upper, self.certified,
-            self.settled_by, counts,
+            values, self.lower, self.upper, self.certified, self.settled_by, counts,
+            is_anti_learning(self.problem, self.solution, values),
         )  # fmt: skip
 
 
