@@ -92,9 +92,9 @@ def test_singular_basis_falls_back_to_refits(monkeypatch):
     build = _lpm.build_lpm_tableau
     tries = []
 
-    def fails_first(problem, solution):
+    def fails_first(problem, basis):
         tries.append(1)
-        return None if len(tries) == 1 else build(problem, solution)
+        return None if len(tries) == 1 else build(problem, basis)
 
     monkeypatch.setattr(_lpm, "build_lpm_tableau", fails_first)
     loo = loo_lpm_walk(Problem(*case))
@@ -123,7 +123,7 @@ def test_threads_change_nothing():
 def test_tableau_says_what_the_design_matrix_says(fit_intercept):
     case = random_case(np.random.default_rng(27), n=25, C=4.0, kernel="rbf")
     problem = Problem(*case[:3], fit_intercept)
-    tableau = build_lpm_tableau(problem, solve_lpm(problem))
+    tableau = build_lpm_tableau(problem, solve_lpm(problem).basis)
     G = design_matrix(problem)
     z = np.random.default_rng(0).normal(size=G.shape[1])
     quantities = np.concatenate([G @ z, z])
@@ -134,3 +134,12 @@ def test_tableau_says_what_the_design_matrix_says(fit_intercept):
     rates = tableau.D
     assert (rates >= tableau.low[tableau.nonbasic] - slack).all()
     assert (rates <= tableau.high[tableau.nonbasic] + slack).all()
+
+
+@pytest.mark.parametrize(("C", "tipped"), [(0.01, True), (10.0, False)])
+def test_a_small_box_is_anti_learning(C, tipped):
+    x = np.array([-3.0, -2.0, 2.0, 3.0])
+    problem = Problem(np.outer(x, x), np.sign(x), np.full(4, C))
+    loo = loo_lpm_walk(problem)
+    assert loo.anti_learning == tipped
+    assert (problem.y * loo.values < 0).all() == tipped
