@@ -8,6 +8,14 @@ from leaveout.solve._certificate import (
     loo_interval_in_ball,
 )
 from leaveout.solve._family import Certificate, Family, certify
+from leaveout.solve._lpm import (
+    LpmBasis,
+    LpmSolution,
+    LpmSolver,
+    design_matrix,
+    lpm_certificate,
+    solve_lpm,
+)
 from leaveout.solve._majorise import Iterate
 from leaveout.solve._optimality import (
     intercept_range_without,
@@ -17,6 +25,7 @@ from leaveout.solve._optimality import (
 from leaveout.solve._smoothed_hinge import box_share, smoothed_hinge
 from leaveout.solve._smoothing import Smoothed, solve_family
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
+from leaveout.solve._sparse_linear import SparseLinear, solve_sparse_linear
 from leaveout.solve._svc import make_solution, solve_svc
 
 __all__ = [
@@ -26,18 +35,26 @@ __all__ = [
     "Certificate",
     "Family",
     "Iterate",
+    "LpmBasis",
+    "LpmSolution",
+    "LpmSolver",
     "Smoothed",
     "Solution",
+    "SparseLinear",
     "box_share",
     "certify",
+    "design_matrix",
     "intercept_range_without",
     "left_out_radii",
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
+    "lpm_certificate",
     "make_solution",
     "smoothed_hinge",
     "solve_family",
+    "solve_lpm",
+    "solve_sparse_linear",
     "solve_svc",
     "weighted_median_interval",
     "weighted_median_intervals",
