@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Remake Tables 1 and 2 of Wang & Yang (2022), and check labels and screening.
 
-    python benchmarks/papers/wang2022.py --data DIR [--quick]
+    python benchmarks/papers/wang2022.py --data DIR [--quick] [--resume]
                                          [--parts table1 table2 labels]
 
 DIR holds the data sets of the paper as ``ccv_*.npz`` with arrays X and y.
@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of .npz sets")
     parser.add_argument("--quick", action="store_true", help="two small sets a part")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--resume", action="store_true", help="keep what is there")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     with blas_threads(1):

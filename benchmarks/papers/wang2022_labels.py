@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from franc2008_common import write_rows
+from franc2008_common import read_rows, write_rows
 from wang2022_common import Data, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
@@ -190,9 +190,13 @@ def cases(args: argparse.Namespace):
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    rows, shares = [], []
+    rows = read_rows("wang2022_labels", Row) if args.resume else []
+    shares = read_rows("wang2022_screening", Share) if args.resume else []
+    done = {(row.data, row.n, row.bias) for row in rows}
     for data in cases(args):
         for bias in (True, False):
+            if (data.name, len(data.y), bias) in done:
+                continue
             row, own = compare(data, bias, 1 if args.quick or len(data.y) > 400 else 3)
             rows.append(row)
             shares += own

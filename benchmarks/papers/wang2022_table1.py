@@ -7,7 +7,7 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
-from franc2008_common import write_rows
+from franc2008_common import read_rows, write_rows
 from scipy.special import logsumexp
 from wang2022_common import (
     Data,
@@ -149,15 +149,20 @@ def measure_accuracy(p: int, n: int, n_runs: int) -> Accuracy:
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    times, accuracies = [], []
+    times = read_rows("wang2022_table1", Times) if args.resume else []
+    accuracies = read_rows("wang2022_accuracy", Accuracy) if args.resume else []
     for p, n in QUICK if args.quick else PAPER:
-        accuracies.append(measure_accuracy(p, n, 2 if args.quick else N_RUNS[n]))
-        print(accuracies[-1], flush=True)
-        times.append(measure_times(p, n))
-        print(times[-1], flush=True)
+        if (p, n) not in {(row.p, row.n) for row in accuracies}:
+            accuracies.append(measure_accuracy(p, n, 2 if args.quick else N_RUNS[n]))
+            print(accuracies[-1], flush=True)
+        if (p, n) not in {(row.p, row.n) for row in times}:
+            times.append(measure_times(p, n))
+            print(times[-1], flush=True)
         if not args.quick:
-            write_rows("wang2022_table1", times)
-            write_rows("wang2022_accuracy", accuracies)
+            write_rows("wang2022_table1", sorted(times, key=lambda r: (r.p, r.n)))
+            write_rows(
+                "wang2022_accuracy", sorted(accuracies, key=lambda r: (r.p, r.n))
+            )
     return [
         "Table 1: seconds of one run (paper: mean of 50 on another machine); "
         "consolidated and magic on as many of the 50 lambda as fit into "

@@ -7,7 +7,7 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
-from franc2008_common import write_rows
+from franc2008_common import read_rows, write_rows
 from wang2022_common import (
     Data,
     best_lambda,
@@ -98,8 +98,11 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, seed: int) -> Row:
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    rows = []
+    rows = read_rows("wang2022_table2", Row) if args.resume else []
+    done = {row.data for row in rows}
     for name in QUICK if args.quick else PAPER:
+        if name in done:
+            continue
         rows.append(measure(name, *load(args.data, name), args.seed))
         print(rows[-1], flush=True)
         if not args.quick:
