@@ -34,7 +34,7 @@ PAPER = {
     "hill_valley": (149.034, 311.147, 2230.010, 6428.014),
 }
 QUICK = ["sonar", "leuk"]
-BUDGET = 15.0
+BUDGET = 8.0
 
 
 @dataclass

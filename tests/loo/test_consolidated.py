@@ -3,7 +3,9 @@
 
 import numpy as np
 import pytest
-from agreement import assert_intervals, assert_signs
+from agreement import assert_intervals, assert_signs, deviation, margin_interval
+from hypothesis import given
+from hypothesis import strategies as st
 from oracles import loo_intervals
 from problems import DEGENERATE, KERNELS, random_case
 
@@ -51,6 +53,18 @@ def test_random_problems(kernel):
         for name, method in METHODS.items():
             loo = method(Problem(*case))
             assert_intervals(loo, case.y, truth, f"{name}, problem {k}")
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 1.0, 1e4]))
+def test_intervals_of_the_walk_at_any_scale(seed, scale):
+    """Also K -> s K with C -> C / s, which changes nothing."""
+    case = random_case(np.random.default_rng([seed, 6]))
+    wanted = np.array(margin_interval(loo_walk(Problem(*case)), case.y))
+    scaled = Problem(scale * case.K, case.y, case.C / scale, case.fit_intercept)
+    for name, method in METHODS.items():
+        loo = method(scaled)
+        found = np.array(margin_interval(loo, case.y))
+        assert deviation(found, wanted).max() <= 1e-7, name
 
 
 def mixture(n, p=20, seed=0):

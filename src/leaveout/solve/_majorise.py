@@ -28,6 +28,8 @@ from leaveout.solve._smoothed_hinge import box_share
 
 # Machines that are done leave the matrix when this share of it has gathered.
 LEAVE = 0.25
+# A residual of this many boxes is that of a machine that is given up.
+DIVERGED = 1e3
 
 
 @dataclass(frozen=True)
@@ -122,13 +124,16 @@ def minimise(
     limit = tol * family.boxes.max(axis=1, initial=0.0)
     for _ in range(max_steps):
         residual = _residual(family, majoriser.tau, ahead)
-        done = np.abs(residual).max(axis=1, initial=0.0) <= limit
+        size = np.abs(residual).max(axis=1, initial=0.0)
+        # Where I + D K is singular to rounding, steps may lead away.
+        lost = ~(size <= DIVERGED * np.maximum(limit, family.boxes.max(axis=1)))
+        done = (size <= limit) | lost
         total += rows.size
         new, uphill = _step(family, majoriser, now, ahead, residual)
         age = np.where(uphill, 0.0, age + 1.0)
         _extrapolate(ahead, now, new, np.where(uphill, 0.0, age / (age + 3.0)))
         now = new
-        if done.mean() >= LEAVE:
+        if done.mean() >= LEAVE or lost.any():
             start.put(rows[done], now.take(done))
             rows, age, limit = rows[~done], age[~done], limit[~done]
             family = family.take(~done)
