@@ -25,9 +25,9 @@ from leaveout.run import count_threads
 from leaveout.select import HonestLoo
 
 # The curve of this many samples is traced to see how fast the machine is.
-N_PROBE = 100
-# Seconds grow with this power of the number of samples: 2.6 to 3.3 were measured.
-CURVE_GROWTH = 3.0
+N_PROBE = 150
+# Seconds grow with this power of the number of samples: 2.3 to 3.3 were measured.
+CURVE_GROWTH = 2.8
 # More pairs than these take longer than a grid; a page then has no ROC curve.
 MAX_PAIRS = 200_000
 
