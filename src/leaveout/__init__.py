@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from leaveout.estimators import (
     SVC,
     SVCCV,
+    LooPredictor,
     LooSearchCV,
     LPMClassifier,
     ModelCard,
@@ -72,6 +73,7 @@ __all__ = [
     "LooGridDisplay",
     "LooMarginDisplay",
     "LooPath",
+    "LooPredictor",
     "LooResult",
     "LooSearchCV",
     "ModelCard",

@@ -20,6 +20,13 @@ from leaveout.loo._permutation import (
     permute_groups,
     permute_within,
 )
+from leaveout.loo._prediction import (
+    VARIANTS,
+    FittedExpansion,
+    feature_distances,
+    leave_one_out_features,
+    name_features,
+)
 from leaveout.loo._radius import enclosing_radius_squared, solve_l2_svm
 from leaveout.loo._record import pack_results, unpack_results
 from leaveout.loo._registry import LABEL_METHODS, METHODS, LooMethod, find_method
@@ -39,7 +46,9 @@ __all__ = [
     "SETTLED_BY",
     "SVM_BOUNDS",
     "UNTOUCHED",
+    "VARIANTS",
     "Bound",
+    "FittedExpansion",
     "LooBounds",
     "LooCurve",
     "LooMethod",
@@ -51,8 +60,10 @@ __all__ = [
     "Suspects",
     "Without",
     "enclosing_radius_squared",
+    "feature_distances",
     "find_method",
     "is_anti_learning",
+    "leave_one_out_features",
     "loo_groups",
     "loo_lpm_refit",
     "loo_lpm_walk",
@@ -60,6 +71,7 @@ __all__ = [
     "loo_refit",
     "loo_stopping",
     "loo_walk",
+    "name_features",
     "pack_results",
     "permute_groups",
     "permute_within",

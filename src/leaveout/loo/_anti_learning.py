@@ -99,7 +99,7 @@ def is_anti_learning(
     wrong = (y * values < 0.0)[tipped]
     if wrong.size == 0:
         return False
-    both = np.unique(y[tipped]).size == 2
+    both = bool(np.ptp(y[tipped]))
     return bool(2 * wrong.sum() > wrong.size if both else wrong.all())
 
 

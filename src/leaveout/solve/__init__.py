@@ -19,6 +19,7 @@ from leaveout.solve._optimality import (
     weighted_median_interval,
 )
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
+from leaveout.solve._sparse_linear import SparseLinear, solve_sparse_linear
 from leaveout.solve._svc import make_solution, solve_svc
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "LpmSolution",
     "LpmSolver",
     "Solution",
+    "SparseLinear",
     "design_matrix",
     "intercept_range_without",
     "loo_interval_from_point",
@@ -37,6 +39,7 @@ __all__ = [
     "lpm_certificate",
     "make_solution",
     "solve_lpm",
+    "solve_sparse_linear",
     "solve_svc",
     "weighted_median_interval",
 ]
