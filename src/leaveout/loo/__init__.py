@@ -23,7 +23,7 @@ from leaveout.loo._permutation import (
 from leaveout.loo._prediction import (
     VARIANTS,
     FittedExpansion,
-    feature_distances,
+    feature_squares,
     leave_one_out_features,
     name_features,
 )
@@ -60,7 +60,7 @@ __all__ = [
     "Suspects",
     "Without",
     "enclosing_radius_squared",
-    "feature_distances",
+    "feature_squares",
     "find_method",
     "is_anti_learning",
     "leave_one_out_features",
