@@ -21,6 +21,7 @@ from franc2008_common import (
     Data,
     gram,
     load,
+    read_rows,
     write_rows,
 )
 from franc2008_figure1 import standard_error
@@ -71,11 +72,14 @@ def count(
 
 
 def count_within_eps(X: np.ndarray, y: np.ndarray, eps: float) -> int:
-    """Smallest number of errors by the standard approach within eps."""
+    """Smallest number of errors by the standard approach within eps.
+
+    Of the three widths that have the fewest exact errors.
+    """
     rows = np.arange(len(y))
     shares = [
         standard_error(Problem(gram(X, gamma), y, np.full(len(y), C)), eps, rows)
-        for gamma, C in product(GAMMAS[1:7], RBF_C)
+        for gamma, C in product(GAMMAS[2:5], RBF_C)
     ]
     return round(min(shares) * len(y))
 
@@ -116,7 +120,9 @@ def read_ringnorm(data: Data) -> dict[str, int]:
     fine = [count(*part, FINE_C, BETWEEN)[0] for part in parts[:5]]
     linear = np.array([count(*part, LINEAR_C, [None])[0] for part in parts])
     fives = [list(five) for five in combinations(range(len(parts)), 5)]
+    # The linear error of Table 2 is met on realisations 1 to 5: which others meet it?
     alike = [each[f, 0].sum() for f in fives if linear[f].sum() == linear[:5].sum()]
+    paper = PAPER["ringnorm"][1][0] / 100 * 5 * parts[0][1].size
     within = {
         f"eps = {eps:g}": sum(count_within_eps(*part, eps) for part in parts[:5])
         for eps in (1e-3, 1e-1)
@@ -126,7 +132,9 @@ def read_ringnorm(data: Data) -> dict[str, int]:
         "printed checks": printed,
         "ambiguous samples correct": best,
         "widths between those of the grid": sum(fine),
-        f"best of {len(alike)} fives with the same linear error": min(alike),
+        f"nearest of {len(alike)} fives with the same linear error": min(
+            alike, key=lambda errors: abs(errors - paper)
+        ),
         **within,
     }
 
@@ -136,9 +144,9 @@ READINGS = {"titanic": read_titanic, "ringnorm": read_ringnorm}
 
 def run(args: argparse.Namespace) -> list[str]:
     """Print and store all readings."""
-    if args.quick:
+    rows: list[Row] = read_rows(NAME, Row, "deviations.csv") if args.resume else []
+    if args.quick or rows:
         return []
-    rows = []
     for name, read in READINGS.items():
         data = load(args.data, name, args.seed)
         of = 5 * data.splits[0].train.size
