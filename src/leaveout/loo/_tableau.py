@@ -88,7 +88,7 @@ def build_tableau(problem: Problem, solution: Solution, n_threads: int = 1) -> T
     m = members.size
     c = (float(K.diagonal().mean()) or 1.0) if problem.fit_intercept else 0.0
     inverse = _inverse_factor(K[np.ix_(members, members)] + c)
-    A = _gram_of_triangle(inverse)
+    A = _gram_of_triangle(inverse, n_threads)
     unit = np.empty(0)
     if problem.fit_intercept:
         unit = A.sum(axis=0)
@@ -115,9 +115,18 @@ def _inverse_factor(matrix: FloatArray) -> FloatArray:
     return inverse
 
 
-def _gram_of_triangle(inverse: FloatArray) -> FloatArray:
+def _gram_of_triangle(inverse: FloatArray, n_threads: int) -> FloatArray:
     """(L L')^-1 = L^-T L^-1 as a full symmetric matrix; inverse = L^-T, upper."""
-    product, _ = lapack.dlauum(inverse, lower=0)
-    full = np.triu(product, 1)
-    full += product.T
-    return np.ascontiguousarray(full)
+    m = inverse.shape[0]
+    full = np.empty((m, m))
+
+    def multiply(part: slice) -> None:
+        # Row i of L^-T begins at i: the product of rows i and j <= i does, too.
+        start, stop = part.start, part.stop
+        np.matmul(
+            inverse[part, start:], inverse[:stop, start:].T, out=full[part, :stop]
+        )
+        full[:start, part] = full[part, :start].T
+
+    map_chunks(multiply, m, n_threads, BLOCK)
+    return full

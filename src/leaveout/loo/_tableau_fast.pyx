@@ -76,14 +76,18 @@ def write_columns(
     with nogil:
         while k < indices.shape[0]:
             j = indices[k]
-            if place[j] >= 0:
-                for i in range(n):
-                    out[k, i] = Bm[i, place[j]]
-                for q in range(m):
-                    out[k, members[q]] = A[place[j], q]
-                k += 1
-                continue
             first = k
+            if place[j] >= 0:
+                # Columns of Bm, a cache line of them at a time.
+                while k < indices.shape[0] and k - first < 8 and place[indices[k]] >= 0:
+                    k += 1
+                for i in range(n):
+                    for q in range(first, k):
+                        out[q, i] = Bm[i, place[indices[q]]]
+                for i in range(first, k):
+                    for q in range(m):
+                        out[i, members[q]] = A[place[indices[i]], q]
+                continue
             while k < indices.shape[0] and k - first < BLOCK and place[indices[k]] < 0:
                 j = indices[k]
                 memcpy(&out[k, 0], &K[j, 0], n * sizeof(double))

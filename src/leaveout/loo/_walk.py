@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import blas
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
@@ -81,7 +82,7 @@ def loo_walk(
     answer = _Answer.of_full_solution(solution)
     rows = _settle_without_walking(problem, solution, answer, labels_only)
     copies = first_copies(problem.K, problem.y, problem.C, rows)
-    leaders = np.unique(copies)
+    leaders = rows[copies == rows]
     walker = Walker(problem, solution, labels_only=labels_only, n_threads=n_threads)
     ends = walker.leave_out(Groups.singles(leaders))
     answer.store(leaders, ends.values, ends.down, ends.up)
@@ -206,13 +207,8 @@ class Walker:
     def probe(self) -> tuple[FloatArray, FloatArray]:
         """Random signs z, and K @ z."""
         signs = _signs(self.problem.n_samples)
-        product = np.empty(signs.size)
-
-        def multiply(part: slice) -> None:
-            np.matmul(self.problem.K[part], signs, out=product[part])
-
-        map_chunks(multiply, signs.size, self.n_threads)
-        return signs, product
+        # Half of K is enough: the product takes as long as reading it.
+        return signs, blas.dsymv(1.0, self.problem.K.T, signs)
 
     def leave_out(self, groups: Groups) -> Ends:
         """Leave each of the groups out; failed walks are solved anew, and counted."""
@@ -250,8 +246,9 @@ class Walker:
         except np.linalg.LinAlgError:
             return open_.tolist()
         failed: list[int] = []
-        if not columns.on_demand:
-            columns.add(np.union1d(groups.members, self._next_to_margin(open_.size)))
+        if columns.tableau is not None and not columns.on_demand:
+            columns.add(groups.members)
+            columns.add(self._next_to_margin(open_.size))
         # From an empty margin a long walk builds up M point by point, as it happens if
         # gamma is so large that K is nearly diagonal; a refit does it in one go.
         capacities = iter(CAPACITIES if columns.members.size else CAPACITIES[:1])
@@ -263,7 +260,7 @@ class Walker:
             broken = (out.status == Status.FAILED) | (out.status == Status.STUCK)
             failed.extend(open_[broken].tolist())
             waiting = out.status == Status.NEEDS_COLUMN
-            columns.add(np.unique(out.missing[waiting]))
+            columns.add(out.missing[waiting])
             long = out.status == Status.TOO_LONG
             if long.any() and not waiting.any():
                 larger = next(capacities, None)
@@ -319,7 +316,7 @@ class Walker:
 
         size = 256
         if self.n_threads > 1:
-            size = max(1, min(size, len(groups) // (8 * self.n_threads)))
+            size = max(1, min(size, len(groups) // (16 * self.n_threads)))
         map_chunks(run, len(groups), self.n_threads, size)
         return _Round(value, down, up, status, pivots, missing, everywhere)
 
@@ -396,9 +393,13 @@ class _Columns:
 
     def add(self, indices: IntArray) -> None:
         """Make the columns of some samples."""
-        indices = indices[self.where[indices] < 0]
+        wanted = np.zeros(self.where.size, dtype=bool)
+        wanted[indices] = True
+        wanted &= self.where < 0
         # Members first: the others are then next to each other, and made by products.
-        indices = indices[np.argsort(~np.isin(indices, self.members), kind="stable")]
+        members = self.members[wanted[self.members]]
+        wanted[members] = False
+        indices = np.concatenate([members, np.flatnonzero(wanted)])
         if self.tableau is None or indices.size == 0:
             return
         start, stop = self.n_columns, self.n_columns + indices.size

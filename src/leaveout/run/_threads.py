@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
+
+# A pool only starts the threads it needs.
+MOST_THREADS = 1024
 
 _controller: ThreadpoolController | None = None
 
@@ -59,14 +64,39 @@ def map_chunks(
     >>> out
     array([1., 1., 1., 1., 1.])
     """
-    parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    if n_threads <= 1 or len(parts) <= 1:
+    parts = iter([slice(start, min(start + size, n)) for start in range(0, n, size)])
+    if n_threads <= 1 or n <= size:
         for part in parts:
             function(part)
         return
-    pool = ThreadPoolExecutor(n_threads)
+
+    def work() -> None:
+        try:
+            for part in parts:  # one list for all threads: each takes the next one
+                function(part)
+        finally:
+            for _ in parts:  # after an error or Ctrl-C nothing is left to take
+                pass
+
+    helpers = [_pool().submit(work) for _ in range(n_threads - 1)]
     try:
-        for _ in pool.map(function, parts):
-            pass
+        work()
     finally:
-        pool.shutdown(cancel_futures=True)
+        wait([helper for helper in helpers if not helper.cancel()])
+    for helper in helpers:
+        if not helper.cancelled():
+            helper.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads that stay: starting one takes as long as leaving out a hundred samples.
+
+    They are made when they are needed, up to the largest n_threads asked for.
+    """
+    return ThreadPoolExecutor(max_workers=MOST_THREADS, thread_name_prefix="leaveout")
+
+
+# A forked child has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -6,23 +6,40 @@ from leaveout.solve._certificate import (
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
+from leaveout.solve._lpm import (
+    LpmBasis,
+    LpmSolution,
+    LpmSolver,
+    design_matrix,
+    lpm_certificate,
+    solve_lpm,
+)
 from leaveout.solve._optimality import (
     intercept_range_without,
     weighted_median_interval,
 )
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
+from leaveout.solve._sparse_linear import SparseLinear, solve_sparse_linear
 from leaveout.solve._svc import make_solution, solve_svc
 
 __all__ = [
     "BOUNDED",
     "MARGIN",
     "OUTSIDE",
+    "LpmBasis",
+    "LpmSolution",
+    "LpmSolver",
     "Solution",
+    "SparseLinear",
+    "design_matrix",
     "intercept_range_without",
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
+    "lpm_certificate",
     "make_solution",
+    "solve_lpm",
+    "solve_sparse_linear",
     "solve_svc",
     "weighted_median_interval",
 ]

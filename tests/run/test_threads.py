@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import multiprocessing
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from leaveout.run import map_chunks
+
+
+def count(n, n_threads, size):
+    """How often each index is seen."""
+    seen = np.zeros(n, dtype=int)
+    lock = threading.Lock()
+
+    def add(part):
+        with lock:
+            seen[part] += 1
+
+    map_chunks(add, n, n_threads, size)
+    return seen
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("n", [0, 1, 7, 100])
+def test_each_part_once(n, n_threads):
+    np.testing.assert_array_equal(count(n, n_threads, size=3), 1)
+
+
+def test_two_threads_work_at_a_time():
+    both = threading.Barrier(2, timeout=20)
+    map_chunks(lambda part: both.wait(), 2, n_threads=2, size=1)
+
+
+@pytest.mark.parametrize("where", ["caller", "helper"])
+def test_an_error_reaches_the_caller(where):
+    both = threading.Barrier(2, timeout=20)
+    done = []
+
+    def fail(part):
+        if part.start < 2:
+            both.wait()
+            in_caller = threading.current_thread() is threading.main_thread()
+            if in_caller == (where == "caller"):
+                raise ValueError("no")
+        done.append(part.start)
+        time.sleep(0.01)
+
+    with pytest.raises(ValueError, match="no"):
+        map_chunks(fail, 50, n_threads=2, size=1)
+    assert len(done) < 49
+
+
+def test_after_ctrl_c_nothing_more_is_started():
+    done = []
+
+    def work(part):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        done.append(part.start)
+        time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        map_chunks(work, 100, n_threads=2, size=1)
+    so_far = len(done)
+    assert count(20, 2, size=1).all()
+    assert len(done) == so_far < 99
+
+
+def test_loops_within_loops_end():
+    total = []
+
+    def outer(part):
+        map_chunks(total.append, 4, n_threads=3, size=1)
+
+    map_chunks(outer, 8, n_threads=3, size=1)
+    assert len(total) == 32
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_child_has_its_own_threads():
+    count(10, 2, size=1)
+    child = multiprocessing.get_context("fork").Process(target=count, args=(10, 2, 1))
+    child.start()
+    child.join(20)
+    assert child.exitcode == 0
