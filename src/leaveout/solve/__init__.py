@@ -13,6 +13,7 @@ from leaveout.solve._lpm import (
     design_matrix,
     lpm_certificate,
     solve_lpm,
+    solve_lpm_basis,
 )
 from leaveout.solve._optimality import (
     intercept_range_without,
@@ -39,6 +40,7 @@ __all__ = [
     "lpm_certificate",
     "make_solution",
     "solve_lpm",
+    "solve_lpm_basis",
     "solve_sparse_linear",
     "solve_svc",
     "weighted_median_interval",
