@@ -7,6 +7,7 @@ Imports everything but report and cli; nothing but those imports it.
 from leaveout.estimators._adapt import adapt_svc
 from leaveout.estimators._honest import honest_loo
 from leaveout.estimators._leave_one_out import leave_one_out
+from leaveout.estimators._loo_bounds import loo_bounds
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
 from leaveout.estimators._loo_predictor import LooPredictor
@@ -39,6 +40,7 @@ __all__ = [
     "leave_one_out",
     "leave_pair_out_auc",
     "load_model",
+    "loo_bounds",
     "loo_curve",
     "loo_path",
     "loo_permutation_test",

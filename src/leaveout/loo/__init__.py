@@ -24,7 +24,7 @@ from leaveout.loo._permutation import (
 from leaveout.loo._prediction import (
     VARIANTS,
     FittedExpansion,
-    feature_distances,
+    feature_squares,
     leave_one_out_features,
     name_features,
 )
@@ -69,7 +69,7 @@ __all__ = [
     "Suspects",
     "Without",
     "enclosing_radius_squared",
-    "feature_distances",
+    "feature_squares",
     "find_method",
     "follow_path",
     "is_anti_learning",

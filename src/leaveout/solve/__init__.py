@@ -15,6 +15,7 @@ from leaveout.solve._lpm import (
     design_matrix,
     lpm_certificate,
     solve_lpm,
+    solve_lpm_basis,
 )
 from leaveout.solve._majorise import Iterate
 from leaveout.solve._optimality import (
@@ -54,6 +55,7 @@ __all__ = [
     "smoothed_hinge",
     "solve_family",
     "solve_lpm",
+    "solve_lpm_basis",
     "solve_sparse_linear",
     "solve_svc",
     "weighted_median_interval",
