@@ -151,7 +151,7 @@ def test_bounds_stand_beside_the_exact_error(report):
     assert "What bounds would have said" not in render_page(report)
     X, y = report.dataset.X.to_numpy(), report.dataset.y
     bounds = lo.loo_bounds(lo.SVC(**report.best_params), X, y)
-    page = render_page(replace(report, bounds=bounds))
+    page = spaced(render_page(replace(report, bounds=bounds)))
     for row in bounds.rows:
         assert f"<td>{row.name}" in page
         assert f"{100 * row.value:.1f} %</td></tr>" in page
