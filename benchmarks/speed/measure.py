@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 import leaveout
 from leaveout.data import make_mixture
-from leaveout.kernel import Problem, gram_matrix
+from leaveout.kernel import Problem, gram_matrix, penalty_from_lambda
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -82,7 +82,7 @@ def kernlab_width(X: np.ndarray) -> float:
 
 def easy_grid(n: int) -> np.ndarray:
     """C = 1 / (2 n lambda) for the 50 lambda."""
-    return 1.0 / (2.0 * n * LAMBDAS)
+    return penalty_from_lambda(LAMBDAS, n)
 
 
 @dataclass(frozen=True)
