@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``leaveout loo`` and ``leaveout audit``: one machine, typed or chosen."""
+"""``leaveout loo``, ``audit`` and ``bounds``: one machine, typed or chosen."""
 
 import json
 
@@ -9,6 +9,8 @@ import pytest
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+
+import leaveout as lo
 
 MACHINE = ("--C", "10", "--gamma", "0.5")
 
@@ -124,3 +126,32 @@ def test_negative_penalty_is_a_mistake(run):
     result = run("loo", "--gamma", "1", "--C", "-1")
     assert result.exit_code == 1
     assert "C must be a finite number > 0; got -1.0" in result.stderr
+
+
+def test_bounds_agree_with_the_function(run, table, frame):
+    done = run(
+        "bounds", table, "--target", "colour", "--C", 2, "--gamma", 0.3, "--json"
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    X = StandardScaler().fit_transform(frame[["a", "b"]])
+    truth = lo.loo_bounds(lo.SVC(C=2.0, gamma=0.3), X, frame["colour"])
+    assert list(found["bounds"]) == [row.name for row in truth.rows]
+    for row in truth.rows:
+        told = found["bounds"][row.name]
+        assert told["kind"] == row.kind
+        assert told["value"] == pytest.approx(row.value, rel=1e-6)
+
+
+def test_bounds_as_text(run, table):
+    done = run("bounds", table, "--target", "colour", "--C", 2, "--gamma", 0.3)
+    assert done.exit_code == 0, done.output
+    for name in ("support-vector count", "span", "certificate", "exact"):
+        assert name in done.stdout
+
+
+def test_bounds_of_groups_are_refused(run, full_table):
+    options = ("--target", "colour", "--C", 2, "--gamma", 0.3, "--groups", "pair")
+    done = run("bounds", full_table, *options)
+    assert done.exit_code == 1
+    assert "single samples left out" in done.stderr

@@ -147,6 +147,17 @@ def test_optional_parts(report):
     assert "Error over C<" not in render_page(one_C)
 
 
+def test_bounds_stand_beside_the_exact_error(report):
+    assert "What bounds would have said" not in render_page(report)
+    X, y = report.dataset.X.to_numpy(), report.dataset.y
+    bounds = lo.loo_bounds(lo.SVC(**report.best_params), X, y)
+    page = spaced(render_page(replace(report, bounds=bounds)))
+    for row in bounds.rows:
+        assert f"<td>{row.name}" in page
+        assert f"{100 * row.value:.1f} %</td></tr>" in page
+    assert "GACV (of the hinge loss, not of the error)" in page
+
+
 def test_lines_over_the_penalty_are_the_cells_of_the_grid(report):
     lines = _cells_by_the_rest(report)
     assert list(lines) == [(("gamma", 0.05),), (("gamma", 0.5),)]

@@ -19,9 +19,10 @@ from leaveout.estimators import (
     LooSearchCV,
     honest_loo,
     leave_pair_out_auc,
+    loo_bounds,
     loo_curve,
 )
-from leaveout.loo import LooCurve, PairAUC
+from leaveout.loo import LooBounds, LooCurve, PairAUC
 from leaveout.report import format_seconds
 from leaveout.run import count_threads
 from leaveout.select import HonestLoo
@@ -32,6 +33,8 @@ N_PROBE = 150
 CURVE_GROWTH = 2.8
 # More pairs than these take longer than a grid; a page then has no ROC curve.
 MAX_PAIRS = 200_000
+# Beyond so many samples the certificates take longer than the walks.
+MAX_BOUNDS = 2000
 
 
 def check_curve(dataset: Dataset) -> None:
@@ -76,6 +79,18 @@ def run_pairs(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> PairAUC |
     return leave_pair_out_auc(
         clone(search.best_estimator_), prepared.numbers, y, n_jobs=n_jobs
     )
+
+
+def run_bounds(
+    prepared: Prepared, search: LooSearchCV, n_jobs: int
+) -> LooBounds | None:
+    """Compare bounds of the chosen machine's error; None where they do not apply."""
+    y = prepared.dataset.y
+    grouped = prepared.dataset.groups is not None
+    if np.unique(y).size != 2 or grouped or len(y) > MAX_BOUNDS:
+        return None
+    svc = clone(search.best_estimator_)
+    return loo_bounds(svc, prepared.numbers, y, n_jobs=n_jobs)
 
 
 def _probe_rows(y: np.ndarray) -> np.ndarray:

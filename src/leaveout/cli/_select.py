@@ -11,7 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from leaveout.cli import _options as options
-from leaveout.cli._extras import check_curve, run_curve, run_honest, run_pairs
+from leaveout.cli._extras import (
+    check_curve,
+    run_bounds,
+    run_curve,
+    run_honest,
+    run_pairs,
+)
 from leaveout.cli._grid import complete_grid, parse_grid, search_grid
 from leaveout.cli._prepared import Prepared, load, prepare
 from leaveout.cli._session import (
@@ -145,6 +151,8 @@ def _run_extras(
     if wanted.page is not None:
         with clock.measure("pairs"):
             found["pairs"] = run_pairs(prepared, search, wanted.n_jobs)
+        with clock.measure("bounds"):
+            found["bounds"] = run_bounds(prepared, search, wanted.n_jobs)
     return found
 
 
