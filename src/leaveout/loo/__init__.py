@@ -4,6 +4,7 @@
 from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._lpm import loo_lpm_refit, loo_lpm_walk
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
 from leaveout.loo._permutation import (
@@ -38,6 +39,8 @@ __all__ = [
     "find_method",
     "is_anti_learning",
     "loo_groups",
+    "loo_lpm_refit",
+    "loo_lpm_walk",
     "loo_pairs",
     "loo_refit",
     "loo_stopping",

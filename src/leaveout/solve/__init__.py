@@ -6,6 +6,14 @@ from leaveout.solve._certificate import (
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
+from leaveout.solve._lpm import (
+    LpmBasis,
+    LpmSolution,
+    LpmSolver,
+    design_matrix,
+    lpm_certificate,
+    solve_lpm,
+)
 from leaveout.solve._optimality import (
     intercept_range_without,
     weighted_median_interval,
@@ -17,12 +25,18 @@ __all__ = [
     "BOUNDED",
     "MARGIN",
     "OUTSIDE",
+    "LpmBasis",
+    "LpmSolution",
+    "LpmSolver",
     "Solution",
+    "design_matrix",
     "intercept_range_without",
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
+    "lpm_certificate",
     "make_solution",
+    "solve_lpm",
     "solve_svc",
     "weighted_median_interval",
 ]

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Independent truth for the linear programming machine: the primal, written out.
+
+    min  sum_j (p_j + q_j) + sum_i C_i xi_i
+    s.t. y_i (sum_j (p_j - q_j) K_ij + b) + xi_i >= 1,   p, q, xi >= 0
+
+Variables are stacked as (p, q, b, xi). Samples with C = 0 are taken out beforehand. Each
+is solved from scratch, by SciPy's linprog or by clarabel's interior point.
+"""
+
+from __future__ import annotations
+
+import clarabel
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+
+def _program(K, y, C, fit_intercept):
+    """Return cost, A_ub, b_ub and bounds for linprog."""
+    n = len(y)
+    signed = y[:, None] * K
+    A = np.hstack([-signed, signed, -y[:, None], -np.eye(n)])
+    cost = np.concatenate([np.ones(2 * n), [0.0], C])
+    b_bounds = (None, None) if fit_intercept else (0.0, 0.0)
+    bounds = [(0, None)] * (2 * n) + [b_bounds] + [(0, None)] * n
+    return cost, A, -np.ones(n), bounds
+
+
+def lpm_objective(K, y, C, fit_intercept=True):
+    """Return the optimal value by linprog."""
+    cost, A, b, bounds = _program(K, y, C, fit_intercept)
+    return _solved(linprog(cost, A_ub=A, b_ub=b, bounds=bounds)).fun
+
+
+def lpm_clarabel(K, y, C, fit_intercept=True):
+    """Return (optimal value, row duals) by an interior point."""
+    cost, A, b, bounds = _program(K, y, C, fit_intercept)
+    n, N = len(y), cost.size
+    positive = [k for k, (low, _) in enumerate(bounds) if low == 0]
+    fixed = [k for k, (_, high) in enumerate(bounds) if high == 0]
+    blocks = [A, -np.eye(N)[positive], np.eye(N)[fixed]]
+    right = np.concatenate([b, np.zeros(len(positive) + len(fixed))])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix((N, N)),
+        cost,
+        sparse.csc_matrix(np.vstack(blocks)),
+        right,
+        [clarabel.NonnegativeConeT(right.size)],
+        settings,
+    )
+    solution = solver.solve()
+    return solution.obj_val, np.array(solution.z)[:n]
+
+
+def lpm_range(K, y, C, point, fit_intercept=True, slack=1e-9):
+    """Return least and largest value of point @ a + b over all optima, by two LPs.
+
+    Optima are the feasible points whose cost exceeds the smallest by a share of at
+    most ``slack``.
+    """
+    cost, A, b, bounds = _program(K, y, C, fit_intercept)
+    best = _solved(linprog(cost, A_ub=A, b_ub=b, bounds=bounds)).fun
+    value = np.concatenate([point, -point, [1.0], np.zeros(len(y))])
+    A, b = np.vstack([A, cost]), np.append(b, best + slack * max(1.0, best))
+    ends = []
+    for sign in (1.0, -1.0):
+        result = linprog(sign * value, A_ub=A, b_ub=b, bounds=bounds)
+        ends.append(-sign * np.inf if result.status == 3 else _solved(result).fun)
+    return ends[0], -ends[1] if np.isfinite(ends[1]) else np.inf
+
+
+def lpm_loo_ranges(K, y, C, fit_intercept=True, rows=None):
+    """Return (low, high) of f at each left-out sample, (n, 2): n programs from scratch."""
+    rows = range(len(y)) if rows is None else rows
+    ranges = []
+    for r in rows:
+        rest = np.flatnonzero((np.arange(len(y)) != r) & (C > 0))
+        inside = np.ix_(rest, rest)
+        ranges.append(lpm_range(K[inside], y[rest], C[rest], K[r, rest], fit_intercept))
+    return np.array(ranges)
+
+
+def _solved(result):
+    assert result.status == 0, result.message
+    return result
