@@ -4,8 +4,8 @@
     min  sum_j (p_j + q_j) + sum_i C_i xi_i
     s.t. y_i (sum_j (p_j - q_j) K_ij + b) + xi_i >= 1,   p, q, xi >= 0
 
-Variables are stacked as (p, q, b, xi). Samples with C = 0 are taken out beforehand. Each
-is solved from scratch, by SciPy's linprog or by clarabel's interior point.
+Variables are stacked as (p, q, b, xi). Samples with C = 0 are taken out beforehand.
+Each is solved from scratch, by SciPy's linprog or by clarabel's interior point.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def lpm_range(K, y, C, point, fit_intercept=True, slack=1e-9):
 
 
 def lpm_loo_ranges(K, y, C, fit_intercept=True, rows=None):
-    """Return (low, high) of f at each left-out sample, (n, 2): n programs from scratch."""
+    """Return (low, high) of f at each left-out sample, (n, 2)."""
     rows = range(len(y)) if rows is None else rows
     ranges = []
     for r in rows:

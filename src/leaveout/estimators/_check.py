@@ -151,7 +151,7 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     """Return y as an array of class labels, one per row of X."""
     if y is None:
         raise ValueError(
-            "SVC requires y to be passed, but the target y is None. "
+            "The classifier requires y to be passed, but the target y is None. "
             "Pass one label per row of X."
         )
     y = column_or_1d(y, warn=True)

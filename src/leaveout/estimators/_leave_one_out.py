@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -21,6 +22,12 @@ from leaveout.estimators._check import (
 )
 from leaveout.estimators._decide import decide_one_vs_one
 from leaveout.estimators._folds import refit_folds
+from leaveout.estimators._leave_lpm_out import (
+    adapt_lpm,
+    check_lpm_options,
+    leave_lpm_out,
+)
+from leaveout.estimators._lpm import LPMClassifier
 from leaveout.estimators._machines import (
     Plan,
     all_certified,
@@ -31,7 +38,7 @@ from leaveout.estimators._machines import (
 from leaveout.estimators._one_vs_rest import decide_one_vs_rest
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Target, Task, make_target
-from leaveout.estimators._unwrap import Model, unwrap
+from leaveout.estimators._unwrap import MACHINES, Model, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
 from leaveout.kernel import is_psd, may_be_indefinite
 from leaveout.loo import (
@@ -67,8 +74,12 @@ def leave_one_out(
 
     Parameters
     ----------
-    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
-        scikit-learn's SVC or ours. It need not be fitted and is not changed.
+    estimator : SVC, LPMClassifier, Pipeline that ends in one, or \
+            OneVsRestClassifier of an SVC
+        scikit-learn's SVC or ours. It need not be fitted and is not changed. An
+        LPMClassifier has the methods "walk" and "refit"; groups, ``balanced="fold"``
+        and ``preprocessing="refit"`` do not apply to it, and ``labels_only`` changes
+        nothing.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
         whatever its first step takes.
@@ -131,8 +142,18 @@ def leave_one_out(
     started = perf_counter()
     check_flag("labels_only", labels_only)
     check_preprocessing(preprocessing)
-    model = unwrap(estimator)
-    if model.in_pipeline and preprocessing == "refit":
+    model = unwrap(estimator, MACHINES)
+    svc: SVC | LPMClassifier
+    task: Target
+    if isinstance(model.svc, LPMClassifier):
+        name = check_lpm_options(
+            model, method, method_params, groups, balanced, preprocessing
+        )
+        svc, task = adapt_lpm(model, X, y, sample_weight, stacklevel=3)
+        _warn_singletons(task)
+        machines = leave_lpm_out(task, name, n_jobs)
+        model, codes, definite = replace(model, one_vs_rest=True), None, True
+    elif model.in_pipeline and preprocessing == "refit":
         svc, task, codes, machines = _refit_pipeline(
             model, X, y, sample_weight, method, method_params, groups, n_jobs
         )
@@ -164,7 +185,7 @@ def leave_one_out(
 
 def summarise(
     model: Model,
-    svc: SVC,
+    svc: Any,
     task: Target,
     machines: list[MachineLoo],
     method: str,

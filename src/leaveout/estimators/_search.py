@@ -45,7 +45,7 @@ from leaveout.estimators._search_run import (
     run_cells,
 )
 from leaveout.estimators._search_table import tabulate
-from leaveout.estimators._unwrap import Model, unwrap
+from leaveout.estimators._unwrap import MACHINES, Model, unwrap
 from leaveout.loo import LooResult
 from leaveout.select import split_cells, take_best
 
@@ -72,7 +72,8 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
+    estimator : SVC, LPMClassifier, Pipeline that ends in one, or \
+            OneVsRestClassifier of an SVC
         scikit-learn's SVC or ours. It is cloned, never changed.
     param_grid : dict or list of dict
         Values to try, by name of the parameter: ``{"C": [1, 10], "gamma": [0.1, 1]}``,
@@ -254,7 +255,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         if not candidates:
             raise ValueError("param_grid is empty. Give one dict or more.")
         estimators = [set_candidate(self.estimator, own) for own in candidates]
-        models = [unwrap(estimator) for estimator in estimators]
+        models = [unwrap(estimator, MACHINES) for estimator in estimators]
         metadata = self._metadata(params, estimators[0], models[0], scoring)
         weights = metadata.sample_weight
         results = self._leave_out(candidates, models, X, y, labels, weights, groups)

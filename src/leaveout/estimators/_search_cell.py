@@ -14,7 +14,7 @@ from sklearn.base import clone
 from leaveout import exceptions
 from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._loo_path import loo_path
-from leaveout.estimators._unwrap import unwrap
+from leaveout.estimators._unwrap import MACHINES, SVMS, unwrap
 from leaveout.loo import LooResult, pack_results, unpack_results
 from leaveout.run import blas_threads
 from leaveout.select import Cell
@@ -147,8 +147,8 @@ def _leave_out(
 def _follow_path(
     estimator: Any, Cs: tuple[Any, ...], run: CellRun
 ) -> tuple[LooResult, ...]:
-    """Leave one out at each C: one path, or refits of the whole Pipeline."""
-    model = unwrap(estimator)
+    """Leave one out at each C: one path, or one C after the other."""
+    model = unwrap(estimator, MACHINES)
     how: dict[str, Any] = {
         "sample_weight": run.sample_weight,
         "method": run.method,
@@ -156,14 +156,15 @@ def _follow_path(
         "balanced": run.balanced,
         "n_jobs": run.n_threads,
     }
-    if not (model.in_pipeline and run.preprocessing == "refit"):
+    refit = model.in_pipeline and run.preprocessing == "refit"
+    if isinstance(model.svc, SVMS) and not refit:
         return loo_path(estimator, run.X, run.y, Cs=Cs, **how).results
     return tuple(
         leave_one_out(
             clone(estimator).set_params(**{f"{model.prefix}C": C}),
             run.X,
             run.y,
-            preprocessing="refit",
+            preprocessing=run.preprocessing,
             **how,
         )
         for C in Cs

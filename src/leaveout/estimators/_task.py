@@ -26,6 +26,7 @@ from leaveout.estimators._pairs import class_pairs, positive_class
 from leaveout.kernel import Problem, check_gram, gram_matrix, resolve_gamma
 
 if TYPE_CHECKING:
+    from leaveout.estimators._lpm import LPMClassifier
     from leaveout.estimators._svc import SVC
 
 
@@ -148,7 +149,7 @@ def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
 
 
 def build_task(
-    svc: SVC,
+    svc: SVC | LPMClassifier,
     X: Any,
     target: Target,
     gram: tuple[FloatArray, float | None] | None = None,
@@ -217,13 +218,13 @@ def _encode(labels: NDArray[Any], weights: FloatArray) -> tuple[NDArray[Any], In
         rows = "rows" if weights.all() else "rows with sample_weight > 0"
         raise ValueError(
             f"y has one class, {label!r}, in all {np.count_nonzero(weights)} "
-            f"{rows}. An SVM separates two or more classes: add samples of another."
+            f"{rows}. A classifier separates two classes or more: add another."
         )
     renumbered = np.where(kept, np.cumsum(kept) - 1, -1)
     return found[kept], renumbered[codes]
 
 
-def _gram(svc: SVC, X: Any) -> tuple[FloatArray, float | None]:
+def _gram(svc: SVC | LPMClassifier, X: Any) -> tuple[FloatArray, float | None]:
     """Return the Gram matrix of all rows and the gamma it was made with."""
     if svc.kernel == "precomputed":
         return check_gram(X), None

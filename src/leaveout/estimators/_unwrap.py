@@ -10,7 +10,12 @@ import sklearn.svm
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 
+from leaveout.estimators._lpm import LPMClassifier
 from leaveout.estimators._svc import SVC
+
+# What the walks take; and what leave_one_out and the search take besides.
+SVMS = (SVC, sklearn.svm.SVC)
+MACHINES = (*SVMS, LPMClassifier)
 
 # By class name, so that nothing is imported for the sake of a message.
 ADVICE = {
@@ -28,6 +33,8 @@ ADVICE = {
     "LooSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
     "OneVsRestClassifier": "one inside another adds nothing. "
     "Use OneVsRestClassifier(SVC()).",
+    "LPMClassifier": "leave_one_out and LooSearchCV take it, as it is or at the end of "
+    "a Pipeline. Here use an SVC.",
     "OneVsOneClassifier": "SVC itself treats more than two classes one-vs-one. "
     "Pass the SVC.",
 }
@@ -39,11 +46,11 @@ OTHERWISE = (
 
 @dataclass(frozen=True)
 class Model:
-    """An SVC and what stands around it.
+    """An SVC, or an LPMClassifier, and what stands around it.
 
     Parameters
     ----------
-    svc : sklearn.svm.SVC or leaveout.SVC
+    svc : sklearn.svm.SVC, leaveout.SVC or LPMClassifier
         The user's own object.
     prefix : str, default=""
         What its parameters are called by: ``prefix + "C"``.
@@ -95,20 +102,25 @@ def find_svc(estimator: Any) -> tuple[Any, str]:
     return model.svc, model.prefix
 
 
-def unwrap(estimator: Any) -> Model:
-    """Take Pipelines and OneVsRestClassifier off; TypeError if no SVC is inside."""
-    return _unwrap(estimator, "", one_vs_rest=False)
+def unwrap(estimator: Any, kinds: tuple[type, ...] = SVMS) -> Model:
+    """Take Pipelines and OneVsRestClassifier off; TypeError if no SVC is inside.
+
+    ``kinds`` are the classes that will do.
+    """
+    return _unwrap(estimator, "", kinds, one_vs_rest=False)
 
 
-def _unwrap(estimator: Any, around: str, *, one_vs_rest: bool) -> Model:
+def _unwrap(
+    estimator: Any, around: str, kinds: tuple[type, ...], *, one_vs_rest: bool
+) -> Model:
     """Return the model inside; ``around`` says in words what was taken off already."""
-    if isinstance(estimator, SVC | sklearn.svm.SVC):
+    if isinstance(estimator, SVMS if one_vs_rest else kinds):
         return Model(estimator, one_vs_rest=one_vs_rest)
     if isinstance(estimator, Pipeline) and not one_vs_rest:
-        return _unwrap_pipeline(estimator, around)
+        return _unwrap_pipeline(estimator, around, kinds)
     if isinstance(estimator, OneVsRestClassifier) and not one_vs_rest:
         around = f"{around}{type(estimator).__name__} of "
-        inside = _unwrap(estimator.estimator, around, one_vs_rest=True)
+        inside = _unwrap(estimator.estimator, around, kinds, one_vs_rest=True)
         return replace(inside, prefix=f"estimator__{inside.prefix}")
     if isinstance(estimator, type):
         raise TypeError(
@@ -120,7 +132,7 @@ def _unwrap(estimator: Any, around: str, *, one_vs_rest: bool) -> Model:
     raise _refusal(f"{around}{type(estimator).__name__}", reason)
 
 
-def _unwrap_pipeline(pipeline: Pipeline, around: str) -> Model:
+def _unwrap_pipeline(pipeline: Pipeline, around: str, kinds: tuple[type, ...]) -> Model:
     """Return the model at the end of a pipeline, with the steps before it."""
     kind = type(pipeline).__name__
     last = pipeline.steps[-1][1] if pipeline.steps else None
@@ -129,7 +141,7 @@ def _unwrap_pipeline(pipeline: Pipeline, around: str) -> Model:
             f"{around}{kind} without a classifier",
             "nothing in it predicts. End it with SVC(...).",
         )
-    inside = _unwrap(last, f"{around}{kind} ending in ", one_vs_rest=False)
+    inside = _unwrap(last, f"{around}{kind} ending in ", kinds, one_vs_rest=False)
     name = pipeline.steps[-1][0]
     own = [step for step in pipeline.steps[:-1] if step[1] not in (None, "passthrough")]
     for step_name, step in own:

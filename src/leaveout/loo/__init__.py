@@ -4,7 +4,7 @@
 from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
-from leaveout.loo._lpm import loo_lpm_refit, loo_lpm_walk
+from leaveout.loo._lpm import LPM_METHODS, loo_lpm_refit, loo_lpm_walk
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
 from leaveout.loo._permutation import (
@@ -23,6 +23,7 @@ from leaveout.loo._without import Without
 
 __all__ = [
     "LABEL_METHODS",
+    "LPM_METHODS",
     "METHODS",
     "REFIT",
     "SETTLED_BY",

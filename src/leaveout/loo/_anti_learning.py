@@ -7,7 +7,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
-from leaveout.solve import Solution
+from leaveout.solve import LpmSolution, Solution
 
 # Sums of boxes, and alpha and its box, that differ by less than this share are equal.
 EQUAL = 1e-9
@@ -15,7 +15,7 @@ EQUAL = 1e-9
 
 def is_anti_learning(
     problem: Problem,
-    solution: Solution,
+    solution: Solution | LpmSolution,
     values: FloatArray,
     *,
     groups: IntArray | None = None,
@@ -58,8 +58,9 @@ def is_anti_learning(
     ----------
     problem : Problem
         The machine.
-    solution : Solution
-        Its optimum.
+    solution : Solution or LpmSolution
+        Its optimum. In a linear programming machine the row duals are the alpha; their
+        weighted sum is zero too, and with few coefficients f is hardly more than b.
     values : ndarray of shape (n,)
         Left-out decision values; only their signs are used.
     groups : ndarray of shape (n,), optional

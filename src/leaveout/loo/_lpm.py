@@ -16,8 +16,9 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._lpm_fast import Status, leave_out_rows, work_sizes
-from leaveout.loo._lpm_tableau import LpmTableau, build_lpm_tableau
+from leaveout.loo._lpm_tableau import LpmTableau, build_lpm_tableau, read_basis
 from leaveout.loo._result import (
     REFIT,
     SINGLETON,
@@ -28,10 +29,10 @@ from leaveout.loo._result import (
     middle,
 )
 from leaveout.run import map_chunks
-from leaveout.solve import LpmSolution, LpmSolver, lpm_certificate, solve_lpm
+from leaveout.solve import LpmBasis, LpmSolution, LpmSolver, lpm_certificate, solve_lpm
 
 # Pivots there is room for; a sample that needs more is tried again, then refitted.
-CAPACITIES = (64, 1024)
+CAPACITIES = (128, 1024)
 # Samples in a row: their certificates are two products of matrices.
 CHUNK = 64
 
@@ -67,14 +68,16 @@ def loo_lpm_walk(
     >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
     >>> loo = loo_lpm_walk(Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0)))
     >>> loo.values.round(4), loo.certified.all()
-    (array([-2.    , -0.3333,  0.2   ,  0.    ]), np.True_)
+    (array([-2.    , -0.3333,  0.    ,  3.    ]), np.True_)
     """
     started = perf_counter()
     solution = solve_lpm(problem) if solution is None else solution
     fitted = perf_counter()
     answer = _Answer(problem, solution)
     rows = answer.settle_singletons()
-    tableau = build_lpm_tableau(problem, solution) if solution.converged else None
+    tableau = None
+    if solution.converged:
+        tableau = build_lpm_tableau(problem, solution.basis)
     if tableau is not None:
         for capacity in CAPACITIES:
             rows = _walk_all(problem, tableau, answer, rows, capacity, n_threads)
@@ -100,12 +103,15 @@ def loo_lpm_refit(
     return answer.result(fitted - started, perf_counter() - started)
 
 
+LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
+
+
 class _Answer:
     """Ranges of f as they come in."""
 
     def __init__(self, problem: Problem, solution: LpmSolution) -> None:
         n = problem.n_samples
-        self.problem = problem
+        self.problem, self.solution = problem, solution
         self.lower, self.upper = np.full(n, np.nan), np.full(n, np.nan)
         self.certified = np.zeros(n, dtype=bool)
         self.settled_by = np.full(n, WALK, dtype=np.int8)
@@ -135,9 +141,10 @@ class _Answer:
     def result(self, fit_seconds: float, seconds: float) -> MachineLoo:
         """Return the answers with what they cost."""
         counts = {**self.counts, "fit_seconds": fit_seconds, "seconds": seconds}
+        values = middle(self.lower, self.upper)
         return MachineLoo(
-            middle(self.lower, self.upper), self.lower, self.upper, self.certified,
-            self.settled_by, counts,
+            values, self.lower, self.upper, self.certified, self.settled_by, counts,
+            is_anti_learning(self.problem, self.solution, values),
         )  # fmt: skip
 
 
@@ -156,6 +163,10 @@ def _walk_all(
     def run(part: slice) -> None:
         own = rows[part]
         walked = _walk(problem, tableau, own, capacity)
+        for k in np.flatnonzero(walked.ended & ~walked.certified).tolist():
+            again = _prove_again(problem, walked.basis(k, problem), int(own[k]))
+            if again is not None:
+                walked.take(k, again)
         good = walked.certified
         answer.lower[own[good]] = walked.least[good]
         answer.upper[own[good]] = walked.most[good]
@@ -170,12 +181,38 @@ def _walk_all(
 
 @dataclass(frozen=True)
 class _Walked:
-    """Ends of some walks: range of f, whether it is proved, number of pivots."""
+    """Ends of some walks.
+
+    Parameters
+    ----------
+    least, most : ndarray of shape (k,)
+        Range of f.
+    certified : ndarray of bool, shape (k,)
+        Whether it is proved.
+    n_pivots : ndarray of shape (k,)
+        Number of pivots made.
+    ended : ndarray of bool, shape (k,)
+        Whether the walk came to its end.
+    basic, side : ndarray of shape (k, n)
+        The basis there.
+    """
 
     least: FloatArray
     most: FloatArray
-    certified: np.ndarray
+    certified: BoolArray
     n_pivots: np.ndarray
+    ended: BoolArray
+    basic: IntArray
+    side: FloatArray
+
+    def basis(self, k: int, problem: Problem) -> LpmBasis:
+        """Return the basis that walk k ended with."""
+        return read_basis(problem, self.basic[k], self.side[k])
+
+    def take(self, k: int, other: _Walked) -> None:
+        """Replace the end of walk k by the only one of another."""
+        self.least[k], self.most[k] = other.least[0], other.most[0]
+        self.certified[k] = other.certified[0]
 
 
 def _walk(
@@ -183,25 +220,31 @@ def _walk(
     tableau: LpmTableau,
     rows: IntArray,
     capacity: int,
+    *,
+    proved: bool = True,
 ) -> _Walked:
-    """Leave some samples out, one at a time, and prove what was found."""
+    """Leave some samples out, one at a time, and prove what was found.
+
+    ``proved`` says whether the optimum of the tableau is.
+    """
     n, m = tableau.T.shape
     n_floats, n_integers = work_sizes(n, m, capacity)
     z_least, z_most = np.zeros((rows.size, m)), np.zeros((rows.size, m))
     slopes = np.zeros((rows.size, n))
     pivots = np.zeros(rows.size, dtype=np.int64)
     status = np.zeros(rows.size, dtype=np.int8)
+    basic, side = np.zeros((rows.size, n), dtype=np.intp), np.zeros((rows.size, n))
     leave_out_rows(
         tableau.T, tableau.transposed, tableau.basic, tableau.nonbasic, tableau.x,
         tableau.side, tableau.D, tableau.kink, tableau.has_kink, tableau.low,
         tableau.high, problem.y, tableau.rate_slack, tableau.value_slack, rows,
         np.empty(n_floats), np.empty(n_integers, dtype=np.intp), capacity,
-        z_least, z_most, slopes, pivots, status,
+        z_least, z_most, slopes, basic, side, pivots, status,
     )  # fmt: skip
     # Without a pivot the full optimum is that without the sample, and is proved.
     least, certified = tableau.values[rows], status == Status.DONE
     most = least.copy()
-    moved = certified & (pivots > 0)
+    moved = certified & (pivots > 0) if proved else certified.copy()
     least[moved], optimal = _certify(
         problem, rows[moved], z_least[moved], slopes[moved]
     )
@@ -213,7 +256,22 @@ def _walk(
     )
     certified[several] &= optimal
     least, most = np.minimum(least, most), np.maximum(least, most)
-    return _Walked(least, most, certified, pivots)
+    ended = status == Status.DONE
+    return _Walked(least, most, certified, pivots, ended, basic, side)
+
+
+def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
+    """Find the range of one sample from a basis without it, factored anew.
+
+    Products of many pivots lose digits; the basis they lead to is mostly right.
+    """
+    C = problem.C.copy()
+    C[row] = 0.0
+    without = Problem(problem.K, problem.y, C, problem.fit_intercept)
+    tableau = build_lpm_tableau(without, basis)
+    if tableau is None:
+        return None
+    return _walk(without, tableau, np.array([row]), CAPACITIES[-1], proved=False)
 
 
 def _certify(
@@ -259,17 +317,11 @@ def refit_rows(answer: _Answer, rows: IntArray, n_threads: int) -> None:
 def _refit(problem: Problem, solver: LpmSolver, answer: _Answer, row: int) -> None:
     """Answer for one sample by a linear program."""
     left_out = solver.solve_without(np.array([row]))
-    C = problem.C.copy()
-    C[row] = 0.0
-    without = Problem(problem.K, problem.y, C, problem.fit_intercept)
     answer.lower[row] = answer.upper[row] = left_out.decision_values[row]
     answer.certified[row] = False
     if answer.settled_by[row] != UNTOUCHED:
         answer.settled_by[row] = REFIT
-    tableau = build_lpm_tableau(without, left_out) if left_out.converged else None
-    if tableau is None:
-        return
-    walked = _walk(without, tableau, np.array([row]), CAPACITIES[-1])
-    if walked.certified[0]:
+    walked = _prove_again(problem, left_out.basis, row)
+    if walked is not None and walked.certified[0]:
         answer.lower[row], answer.upper[row] = walked.least[0], walked.most[0]
         answer.certified[row] = True

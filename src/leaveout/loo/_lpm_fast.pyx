@@ -25,6 +25,35 @@ applies them to the next row or column it needs, with d = T_rk:
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+    #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
+    #else
+    #define WIDEST
+    #endif
+
+    /* x -= share * a */
+    WIDEST static void subtract(long n, double share, const double *a, double *x)
+    {
+        for (long i = 0; i < n; i++)
+            x[i] -= share * a[i];
+    }
+
+    /* Largest |x_i|. */
+    WIDEST static double largest(long n, const double *x)
+    {
+        double most = 0.0;
+        for (long i = 0; i < n; i++) {
+            double size = x[i] > 0.0 ? x[i] : -x[i];
+            most = size > most ? size : most;
+        }
+        return most;
+    }
+    """
+    void subtract(long, double, const double*, double*) noexcept nogil
+    double largest(long, const double*) noexcept nogil
+
 cpdef enum Status:
     DONE = 0
     TOO_LONG = 1  # more pivots than there is room for
@@ -100,6 +129,8 @@ def leave_out_rows(
     double[:, ::1] z_least,  # out, (k, m): an optimal z with the smallest f at the sample
     double[:, ::1] z_most,  # out, (k, m): one with the largest
     double[:, ::1] slopes,  # out, (k, n): row duals times y
+    Py_ssize_t[:, ::1] end_basic,  # out, (k, n): the optimal basis, before the range
+    double[:, ::1] end_side,  # out, (k, n)
     long[::1] n_pivots,  # out, (k,)
     signed char[::1] status,  # out, (k,)
 ):
@@ -137,7 +168,8 @@ def leave_out_rows(
             walk.n_pivots = walk.n_made = 0
             status[k] = leave_out(
                 &shared, &walk, rows[k], y[rows[k]], kept, kept_places,
-                &z_least[k, 0], &z_most[k, 0], &slopes[k, 0],
+                &z_least[k, 0], &z_most[k, 0], &slopes[k, 0], &end_basic[k, 0],
+                &end_side[k, 0],
             )
             n_pivots[k] = walk.n_made
 
@@ -145,6 +177,7 @@ def leave_out_rows(
 cdef Status leave_out(
     Shared* shared, Walk* walk, Py_ssize_t p, double y, double* kept,
     Py_ssize_t* kept_places, double* z_least, double* z_most, double* slopes,
+    Py_ssize_t* end_basic, double* end_side,
 ) noexcept nogil:
     """Fade row p, then coefficient p out; then push f_p down and up among the optima."""
     cdef Status status
@@ -165,6 +198,8 @@ cdef Status leave_out(
     walk.col_gone = True
     v = find(walk.basic, n, p)
     store_slopes(shared, walk, slopes)
+    memcpy(end_basic, walk.basic, n * sizeof(Py_ssize_t))
+    memcpy(end_side, walk.side, n * sizeof(double))
     if not has_ties(shared, walk):
         store_weights(shared, walk, z_least)
         memcpy(z_most, z_least, m * sizeof(double))
@@ -269,9 +304,8 @@ cdef Py_ssize_t next_entering(
 ) noexcept nogil:
     """Column whose rate comes to its end first within ``left``, or -1."""
     cdef Py_ssize_t k, best = -1
-    cdef double rate, size, room, most = 0.0, reach = INFINITY, size_best = 0.0
-    for k in range(shared.m):
-        most = max(most, fabs(walk.rho[k]))
+    cdef double rate, size, room, reach = INFINITY, size_best = 0.0
+    cdef double most = largest(shared.m, walk.rho)
     for k in range(shared.m):
         rate = sign * walk.rho[k]
         size = fabs(rate)
@@ -333,9 +367,8 @@ cdef Py_ssize_t blocking_row(
 ) noexcept nogil:
     """Row whose quantity comes to its kink first as the entering one moves, or -1."""
     cdef Py_ssize_t i, best = -1
-    cdef double rate, room, most = 0.0, reach = INFINITY, size_best = 0.0
-    for i in range(shared.n):
-        most = max(most, fabs(walk.column[i]))
+    cdef double rate, room, reach = INFINITY, size_best = 0.0
+    cdef double most = largest(shared.n, walk.column)
     for i in range(shared.n):
         rate = -towards * walk.column[i] * walk.side[i]  # > 0: towards the kink
         if rate > STILL * most and can_block(shared, walk, i):
@@ -398,10 +431,9 @@ cdef inline void exchange_row(
     double* row, const double* R, Py_ssize_t c, double pivot, Py_ssize_t m
 ) noexcept nogil:
     """Apply to another row an exchange in column c whose row was R."""
-    cdef Py_ssize_t k
     cdef double share = row[c] / pivot
-    for k in range(m):
-        row[k] -= share * R[k]
+    if share != 0.0:
+        subtract(m, share, R, row)
     row[c] = share
 
 
@@ -436,8 +468,8 @@ cdef void load_column(
             column[r] = 1.0 / walk.pivots[p]
         else:
             share = column[r] / walk.pivots[p]
-            for i in range(n):
-                column[i] -= share * X[i]
+            if share != 0.0:
+                subtract(n, share, X, column)
             column[r] = -share
 
 

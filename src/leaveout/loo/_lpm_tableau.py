@@ -10,7 +10,7 @@ from scipy import linalg
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
-from leaveout.solve import BOUNDED, LpmSolution, design_matrix
+from leaveout.solve import BOUNDED, MARGIN, OUTSIDE, LpmBasis, design_matrix
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class LpmTableau:
         return values
 
 
-def build_lpm_tableau(problem: Problem, solution: LpmSolution) -> LpmTableau | None:
-    """Return the tableau of an optimal basis; None if its matrix is singular."""
+def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
+    """Return the tableau of a basis; None if its matrix is singular."""
     y, C, n = problem.y, problem.C, problem.n_samples
-    G, basis = design_matrix(problem), solution.basis
+    G = design_matrix(problem)
     m, margin, active = G.shape[1], basis.margin, basis.active
     if margin.size != active.size:
         return None
@@ -99,6 +99,19 @@ def build_lpm_tableau(problem: Problem, solution: LpmSolution) -> LpmTableau | N
     )  # fmt: skip
 
 
+def read_basis(problem: Problem, basic: IntArray, side: FloatArray) -> LpmBasis:
+    """Return the basis with these quantities off their kinks, on these sides."""
+    y, n = problem.y, problem.n_samples
+    rows = np.full(n, MARGIN, dtype=np.int8)
+    columns = np.zeros(n + int(problem.fit_intercept), dtype=np.int8)
+    values = basic < n
+    at = basic[values]
+    outside = (side[values] * y[at] > 0) | (problem.C[at] == 0.0)
+    rows[at] = np.where(outside, OUTSIDE, BOUNDED)
+    columns[basic[~values] - n] = np.sign(side[~values])
+    return LpmBasis(rows, columns)
+
+
 def _inverse(matrix: FloatArray) -> FloatArray | None:
     """Inverse, or None if the matrix is singular to rounding."""
     try:
@@ -109,5 +122,5 @@ def _inverse(matrix: FloatArray) -> FloatArray | None:
 
 
 def _slack(terms: FloatArray) -> float:
-    """Rounding of sums whose terms have these sums of sizes."""
+    """Return the rounding of sums whose terms have these sums of sizes."""
     return max(1e-11, 16 * np.finfo(float).eps * float(terms.max()))

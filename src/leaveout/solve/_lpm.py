@@ -98,6 +98,11 @@ class LpmSolution:
     converged: bool
     basis: LpmBasis
 
+    @property
+    def alpha(self) -> FloatArray:
+        """``row_dual``, by the name it has in an SVM."""
+        return self.row_dual
+
 
 def solve_lpm(problem: Problem) -> LpmSolution:
     """Solve one binary linear programming machine.
