@@ -6,6 +6,7 @@ from leaveout.solve._certificate import (
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
+from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
 from leaveout.solve._lpm import (
     LpmBasis,
     LpmSolution,
@@ -25,6 +26,8 @@ __all__ = [
     "BOUNDED",
     "MARGIN",
     "OUTSIDE",
+    "LoomSolution",
+    "LoomSolver",
     "LpmBasis",
     "LpmSolution",
     "LpmSolver",
@@ -36,6 +39,7 @@ __all__ = [
     "loo_interval_in_ball",
     "lpm_certificate",
     "make_solution",
+    "solve_loom",
     "solve_lpm",
     "solve_svc",
     "weighted_median_interval",
