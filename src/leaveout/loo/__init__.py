@@ -4,6 +4,12 @@
 from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._loom import (
+    LOOM_METHODS,
+    loo_loom_bound,
+    loo_loom_refit,
+    loom_bound,
+)
 from leaveout.loo._lpm import LPM_METHODS, loo_lpm_refit, loo_lpm_walk
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
@@ -23,6 +29,7 @@ from leaveout.loo._without import Without
 
 __all__ = [
     "LABEL_METHODS",
+    "LOOM_METHODS",
     "LPM_METHODS",
     "METHODS",
     "REFIT",
@@ -40,12 +47,15 @@ __all__ = [
     "find_method",
     "is_anti_learning",
     "loo_groups",
+    "loo_loom_bound",
+    "loo_loom_refit",
     "loo_lpm_refit",
     "loo_lpm_walk",
     "loo_pairs",
     "loo_refit",
     "loo_stopping",
     "loo_walk",
+    "loom_bound",
     "pack_results",
     "permute_groups",
     "permute_within",

@@ -12,7 +12,6 @@ from typing import Any
 from leaveout._typing import FloatArray
 from leaveout.exceptions import LeaveoutError
 
-
 Bounds = tuple[FloatArray, FloatArray]
 
 

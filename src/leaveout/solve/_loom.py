@@ -4,7 +4,8 @@
 For kernel values K, signs y and weights w, with M_ij = y_i y_j K_ij off the diagonal
 and M_ii = (1 - nu) K_ii::
 
-    primal   min   sum_i w_i xi_i     s.t.   M a + y b + xi >= 1,   0 <= a <= A,  xi >= 0
+    primal   min   sum_i w_i xi_i
+                   s.t.   M a + y b + xi >= 1,   0 <= a <= A,   xi >= 0
     dual     max   sum_i u_i - A sum_j s_j
                    s.t.   M' u <= s,   sum_i u_i y_i = 0,   0 <= u <= w,   s >= 0
 
@@ -14,10 +15,10 @@ if every sample can be classified without its own term. The bound A is ours: it 
 about 1e6 / max |K|, and keeps the program well-posed where kernel values are next to
 nothing.
 
-HiGHS solves the dual in two stages, which are the two leading orders of M' u <= eps as
-eps falls to 0: first eps = 0; then, around that u, the direction v = du/deps. The second
-is the dual of "smallest sum of a on the optimal face". The bases that it ends with are
-solved anew in full precision, and primal and dual value are compared (docs/method/loom).
+HiGHS solves the dual in two stages, the two leading orders of M' u <= eps as eps falls
+to 0: first eps = 0; then, around that u, its direction v = du / deps, which is the dual
+of "smallest sum of a on the optimal face". The bases that it ends with are solved anew
+in full precision, and primal and dual value are compared (docs/method/loom).
 """
 
 from __future__ import annotations
@@ -232,6 +233,7 @@ class LoomSolver:
             np.where(full, CAP, 0.0), np.where(spare, 0.0, CAP),
             low=np.where(at_w & still & (w > 0.0), -np.inf, 1.0),
             high=np.where(at_0 & still, np.inf, 1.0),
+            scale=self.scale,
             unique=_Basis(self._highs, self.problem.fit_intercept).is_inside(
                 (at_0 | at_w) & still, ~spare & ~full
             ),
@@ -329,7 +331,7 @@ class _Point:
         return max(0.0, float(u.sum() - CAP * (excess.sum() + lack)))
 
     def _pull(self, u: FloatArray, basis: _Basis) -> FloatArray:
-        """What u adds to the dual constraints of the basis."""
+        """Return what u adds to the dual constraints of the basis."""
         pull = u @ self.M[:, basis.columns]
         return np.append(pull, u @ self.y) if basis.has_intercept else pull
 

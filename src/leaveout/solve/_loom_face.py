@@ -28,6 +28,8 @@ class LoomFace:
         Bounds of a.
     low, high : ndarray of shape (n,)
         Bounds of the margins.
+    scale : float
+        What K was divided by; the coefficients are a / scale.
     unique : bool
         Whether strict complementarity proves that it is one point.
     """
@@ -39,6 +41,7 @@ class LoomFace:
     most: FloatArray
     low: FloatArray
     high: FloatArray
+    scale: float
     unique: bool
 
     def range_of(self, slope: FloatArray) -> tuple[float, float]:
