@@ -397,7 +397,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         cells = split_cells(
             candidates,
             [f"{model.prefix}C" for model in models],
-            [model.svc.C for model in models],
+            [getattr(model.svc, "C", None) for model in models],
         )
         run = CellRun(
             self.estimator,
@@ -454,7 +454,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             flagged = np.ma.filled(self.cv_results_["anti_learning"], True)
             self.best_index_ = take_best(
                 2 * ranks + flagged,
-                [model.svc.C for model in models],
+                [getattr(model.svc, "C", None) for model in models],
                 [model.svc.gamma for model in models],
             )
             self.best_score_ = float(scores[self.best_index_])
