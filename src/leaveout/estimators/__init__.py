@@ -7,8 +7,10 @@ Imports everything but report and cli; nothing but those imports it.
 from leaveout.estimators._adapt import adapt_svc
 from leaveout.estimators._honest import honest_loo
 from leaveout.estimators._leave_one_out import leave_one_out
+from leaveout.estimators._loo_bounds import loo_bounds
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
+from leaveout.estimators._loo_predictor import LooPredictor
 from leaveout.estimators._loom import LOOMClassifier
 from leaveout.estimators._lpm import LPMClassifier
 from leaveout.estimators._model_card import ModelCard, installed_versions, make_card
@@ -28,6 +30,7 @@ __all__ = [
     "SVCCV",
     "LOOMClassifier",
     "LPMClassifier",
+    "LooPredictor",
     "LooSearchCV",
     "ModelCard",
     "Task",
@@ -39,6 +42,7 @@ __all__ = [
     "leave_one_out",
     "leave_pair_out_auc",
     "load_model",
+    "loo_bounds",
     "loo_curve",
     "loo_path",
     "loo_permutation_test",

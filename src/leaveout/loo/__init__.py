@@ -2,6 +2,14 @@
 """Loo: from a Problem to its leave-one-out values. Imports data, kernel, solve, run."""
 
 from leaveout.loo._anti_learning import is_anti_learning
+from leaveout.loo._bounds import (
+    SVM_BOUNDS,
+    Bound,
+    LooBounds,
+    tabulate_bounds,
+    tabulate_lpm_bounds,
+    wrong_and_ambiguous,
+)
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._loom import (
@@ -18,9 +26,18 @@ from leaveout.loo._permutation import (
     permute_groups,
     permute_within,
 )
+from leaveout.loo._prediction import (
+    VARIANTS,
+    FittedExpansion,
+    feature_distances,
+    leave_one_out_features,
+    name_features,
+)
+from leaveout.loo._radius import enclosing_radius_squared, solve_l2_svm
 from leaveout.loo._record import pack_results, unpack_results
 from leaveout.loo._registry import LABEL_METHODS, METHODS, LooMethod, find_method
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
+from leaveout.loo._span import span_squared
 from leaveout.loo._standard import loo_refit
 from leaveout.loo._stopping import loo_stopping
 from leaveout.loo._suspects import Suspects
@@ -34,7 +51,12 @@ __all__ = [
     "METHODS",
     "REFIT",
     "SETTLED_BY",
+    "SVM_BOUNDS",
     "UNTOUCHED",
+    "VARIANTS",
+    "Bound",
+    "FittedExpansion",
+    "LooBounds",
     "LooCurve",
     "LooMethod",
     "LooPath",
@@ -44,8 +66,11 @@ __all__ = [
     "PermutationTest",
     "Suspects",
     "Without",
+    "enclosing_radius_squared",
+    "feature_distances",
     "find_method",
     "is_anti_learning",
+    "leave_one_out_features",
     "loo_groups",
     "loo_loom_bound",
     "loo_loom_refit",
@@ -56,10 +81,16 @@ __all__ = [
     "loo_stopping",
     "loo_walk",
     "loom_bound",
+    "name_features",
     "pack_results",
     "permute_groups",
     "permute_within",
+    "solve_l2_svm",
     "solve_path",
+    "span_squared",
+    "tabulate_bounds",
+    "tabulate_lpm_bounds",
     "trace_loo_curve",
     "unpack_results",
+    "wrong_and_ambiguous",
 ]

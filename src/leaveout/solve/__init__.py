@@ -20,6 +20,7 @@ from leaveout.solve._optimality import (
     weighted_median_interval,
 )
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
+from leaveout.solve._sparse_linear import SparseLinear, solve_sparse_linear
 from leaveout.solve._svc import make_solution, solve_svc
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "LpmSolution",
     "LpmSolver",
     "Solution",
+    "SparseLinear",
     "design_matrix",
     "intercept_range_without",
     "loo_interval_from_point",
@@ -41,6 +43,7 @@ __all__ = [
     "make_solution",
     "solve_loom",
     "solve_lpm",
+    "solve_sparse_linear",
     "solve_svc",
     "weighted_median_interval",
 ]
