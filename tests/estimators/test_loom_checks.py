@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scikit-learn's own checks of an estimator, over several settings of LOOMClassifier."""
+"""scikit-learn's own checks of an estimator, over settings of LOOMClassifier."""
 
 import numpy as np
 import pytest

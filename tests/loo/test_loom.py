@@ -65,6 +65,8 @@ def test_the_bound_is_the_share_wrong_without_the_own_term(seed):
     wrong = case.y * values <= 0
     assert loom_bound(problem, solution) == pytest.approx(case.C @ wrong / case.C.sum())
     assert values == pytest.approx(solution.left_out_values, abs=1e-9)
+    trained = case.y * solution.decision_values <= 0
+    assert not (trained & ~wrong).any()  # the own term only helps
     assert not loo_loom_bound(problem).certified.any()
 
 

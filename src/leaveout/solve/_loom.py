@@ -446,7 +446,7 @@ def _column_values(highs: Any) -> FloatArray:
 
 
 def _set_rows(highs: Any, upper: FloatArray, intercept: float = 0.0) -> None:
-    """Set the right-hand sides of M' u - s <= 0, and that of u' y = 0 if it is there."""
+    """Set the right-hand sides of M' u - s <= 0, and that of the intercept."""
     n_rows = highs.getNumRow()
     level = np.full(n_rows - upper.size, intercept)
     lower = np.append(np.full(upper.size, -highs.inf), level)
