@@ -7,11 +7,11 @@
 DIR holds the IDA sets as ``ida_*.npz`` with arrays X, y and, where the published splits
 are known, train_idx and test_idx. Nothing is standardised.
 
-Table 1: test errors with the kernel width of the smallest cross-validation error on the
-first training sets, the median over them, as in the paper. Beside it the widths that the
-exact leave-one-out error, the machine's own bound and the sum of its slacks choose; an
-SVM with C and width by exact leave-one-out, chosen in the same way; and SVCCV, which
-tunes itself on each training set.
+Table 1: test errors with the kernel width of the smallest cross-validation error on
+the first training sets, the median over them, as in the paper. Beside it the widths
+that the exact leave-one-out error, the machine's own bound and the sum of its slacks
+choose; an SVM with C and width by exact leave-one-out, chosen in the same way; and
+SVCCV, which tunes itself on each training set.
 
 Figures 1 and 2: the toy problems. The paper does not give their points; ours are made
 after its text. Figure 3: thyroid, over the width.

@@ -54,7 +54,7 @@ class Row:
     width_exact: float
     width_bound: float
     width_slack: float
-    svm_C: float
+    svm_penalty: float
     svm_width: float
     share_sv: float
     mean_bound: float

@@ -2,10 +2,11 @@
 """Fit of the leave-one-out machine, n = 200 to 2000: seconds, and slope over n.
 
 "peer" is the program as the paper writes it, slacks and all, given to HiGHS with its
-defaults by SciPy's linprog: one stage, no smallest sum of coefficients, no proof. "ours"
-is both stages with the certificate. Four problems: banana, noisy mixture, waveform, and
-ringnorm with a narrow kernel, where everybody can be satisfied and the second stage has
-the most to do. Run: ``python benchmarks/speed/loom.py [--quick] [--cpu]``
+defaults by SciPy's linprog: one stage, no smallest sum of coefficients, no proof.
+"ours" is both stages with the certificate. Four problems: banana, noisy mixture,
+waveform, and ringnorm with a narrow kernel, where everybody can be satisfied and the
+second stage has the most to do. Run:
+``python benchmarks/speed/loom.py [--quick] [--cpu]``
 """
 
 from __future__ import annotations
