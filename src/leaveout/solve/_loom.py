@@ -218,7 +218,7 @@ class LoomSolver:
         top = np.append(w, np.where(w > 0.0, highs.inf, 0.0))
         _set_columns(highs, -LENS * at, np.minimum(LENS * (top - at), highs.inf))
         spare = at[w.size :] - self.M.T @ first.u
-        lack = -LENS * (first.u @ self.problem.y)
+        lack = -LENS * float(first.u @ self.problem.y)
         _set_rows(highs, np.where(w > 0.0, LENS * spare, highs.inf), lack)
         n_iter = run_simplex(highs, STRATEGIES, "leave-one-out machine")
         first.read_dual(highs, at + _column_values(highs) / LENS)
