@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -283,7 +282,8 @@ class LooPredictor(BaseEstimator):
         """
         inside = np.clip(features, self.low_, self.high_)
         standard = (inside - self.mean_) / self.scale_
-        return PolynomialFeatures(2, include_bias=False).fit_transform(standard)
+        i, j = np.triu_indices(standard.shape[1])
+        return np.hstack([standard, standard[:, i] * standard[:, j]])
 
 
 def _check_tasks(tasks: Any) -> list[tuple[Any, Any, Any]]:
