@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from leaveout.estimators import (
     SVC,
     SVCCV,
+    LOOMClassifier,
     LooPredictor,
     LooSearchCV,
     LPMClassifier,
@@ -64,6 +65,7 @@ __all__ = [
     "CertificateWarning",
     "CheckpointError",
     "HonestLoo",
+    "LOOMClassifier",
     "LPMClassifier",
     "LeaveoutError",
     "LeaveoutWarning",

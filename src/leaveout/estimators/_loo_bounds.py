@@ -7,10 +7,10 @@ from typing import Any
 
 from leaveout.estimators._adapt import adapt_model
 from leaveout.estimators._check import check_flag
-from leaveout.estimators._leave_lpm_out import adapt_lpm
+from leaveout.estimators._leave_expansion_out import adapt_expansion
 from leaveout.estimators._lpm import LPMClassifier
 from leaveout.estimators._task import Task
-from leaveout.estimators._unwrap import MACHINES, unwrap
+from leaveout.estimators._unwrap import SVMS, unwrap
 from leaveout.kernel import is_psd, may_be_indefinite
 from leaveout.loo import LooBounds, tabulate_bounds, tabulate_lpm_bounds
 from leaveout.run import blas_threads, count_threads
@@ -68,10 +68,10 @@ def loo_bounds(
     exact exact 0.08
     """
     check_flag("exact", exact)
-    model = unwrap(estimator, MACHINES)
+    model = unwrap(estimator, (*SVMS, LPMClassifier))
     n_threads = count_threads(n_jobs)
     if isinstance(model.svc, LPMClassifier):
-        _, task = adapt_lpm(model, X, y, sample_weight, stacklevel=3)
+        _, task = adapt_expansion(model, X, y, sample_weight, stacklevel=3)
         problem = _only_machine(task)
         with blas_threads(1):
             return tabulate_lpm_bounds(

@@ -44,7 +44,7 @@ def save_model(
     Parameters
     ----------
     model : classifier
-        Fitted: an SVC (scikit-learn's or ours), SVCCV, LPMClassifier,
+        Fitted: an SVC (scikit-learn's or ours), SVCCV, LPMClassifier, LOOMClassifier,
         ``LooSearchCV.best_estimator_``, or a Pipeline of scikit-learn's steps that ends
         in one.
     path : str or Path

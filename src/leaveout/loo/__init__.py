@@ -13,6 +13,12 @@ from leaveout.loo._bounds import (
 from leaveout.loo._consolidated import loo_consolidated, loo_magic
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._loom import (
+    LOOM_METHODS,
+    loo_loom_bound,
+    loo_loom_refit,
+    loom_bound,
+)
 from leaveout.loo._lpm import LPM_METHODS, loo_lpm_refit, loo_lpm_walk
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
@@ -49,6 +55,7 @@ from leaveout.loo._without import Without
 __all__ = [
     "GROUP_METHODS",
     "LABEL_METHODS",
+    "LOOM_METHODS",
     "LPM_METHODS",
     "METHODS",
     "REFIT",
@@ -76,6 +83,8 @@ __all__ = [
     "leave_one_out_features",
     "loo_consolidated",
     "loo_groups",
+    "loo_loom_bound",
+    "loo_loom_refit",
     "loo_lpm_refit",
     "loo_lpm_walk",
     "loo_magic",
@@ -83,6 +92,7 @@ __all__ = [
     "loo_refit",
     "loo_stopping",
     "loo_walk",
+    "loom_bound",
     "name_features",
     "pack_results",
     "permute_groups",

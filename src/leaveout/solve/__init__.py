@@ -8,6 +8,7 @@ from leaveout.solve._certificate import (
     loo_interval_in_ball,
 )
 from leaveout.solve._family import Certificate, Family, certify
+from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
 from leaveout.solve._lpm import (
     LpmBasis,
     LpmSolution,
@@ -36,6 +37,8 @@ __all__ = [
     "Certificate",
     "Family",
     "Iterate",
+    "LoomSolution",
+    "LoomSolver",
     "LpmBasis",
     "LpmSolution",
     "LpmSolver",
@@ -54,6 +57,7 @@ __all__ = [
     "make_solution",
     "smoothed_hinge",
     "solve_family",
+    "solve_loom",
     "solve_lpm",
     "solve_lpm_basis",
     "solve_sparse_linear",
