@@ -33,7 +33,7 @@ from franc2008_common import write_config
 from leaveout.run import blas_threads
 
 PARTS = {
-    "labels": (wang2022_labels, ["wang2022_labels", "wang2022_screening"]),
+    "labels": (wang2022_labels, ["wang2022_labels"]),
     "table1": (wang2022_table1, ["wang2022_table1", "wang2022_accuracy"]),
     "table2": (wang2022_table2, ["wang2022_table2"]),
 }

@@ -40,6 +40,7 @@ ROUNDING = 1e-8
 # no path rule.
 N_ALL = 300
 CHECK_AT = [5, 20, 35, 42, 49]
+SCREENING = "screening.csv"
 
 
 @dataclass
@@ -192,7 +193,7 @@ def cases(args: argparse.Namespace):
 
 def run(args: argparse.Namespace) -> list[str]:
     rows = read_rows("wang2022_labels", Row) if args.resume else []
-    shares = read_rows("wang2022_screening", Share) if args.resume else []
+    shares = read_rows("wang2022_labels", Share, SCREENING) if args.resume else []
     done = {(row.data, row.n, row.bias) for row in rows}
     for data in cases(args):
         for bias in (True, False):
@@ -206,7 +207,7 @@ def run(args: argparse.Namespace) -> list[str]:
             print(row, flush=True)
             if not args.quick:
                 write_rows("wang2022_labels", rows)
-                write_rows("wang2022_screening", shares)
+                write_rows("wang2022_labels", shares, SCREENING)
     return [
         "Labels: all 50 lambda and all folds; for n > 300 magic at every fifth lambda "
         "and no path rule; objective and screened coefficients of 3 folds (n > 300: 1) "
