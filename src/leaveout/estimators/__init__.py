@@ -10,6 +10,7 @@ from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
 from leaveout.estimators._loo_predictor import LooPredictor
+from leaveout.estimators._loom import LOOMClassifier
 from leaveout.estimators._lpm import LPMClassifier
 from leaveout.estimators._model_card import ModelCard, installed_versions, make_card
 from leaveout.estimators._model_file import load_model, read_model_card, save_model
@@ -26,6 +27,7 @@ from leaveout.estimators._unwrap import find_svc
 __all__ = [
     "SVC",
     "SVCCV",
+    "LOOMClassifier",
     "LPMClassifier",
     "LooPredictor",
     "LooSearchCV",

@@ -27,6 +27,13 @@ def check_number(name: str, value: Any, *, above: float) -> float:
     return number
 
 
+def check_not_negative(name: str, value: Any) -> float:
+    """Return a finite number, 0 or larger."""
+    if isinstance(value, Real) and value == 0:
+        return 0.0
+    return check_number(name, value, above=0.0)
+
+
 def check_penalty(C: Any) -> float:
     """Return C, finite and positive."""
     if isinstance(C, Real) and C == np.inf:

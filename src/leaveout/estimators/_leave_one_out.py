@@ -21,13 +21,13 @@ from leaveout.estimators._check import (
     count_rows,
 )
 from leaveout.estimators._decide import decide_one_vs_one
+from leaveout.estimators._expansion import ExpansionClassifier
 from leaveout.estimators._folds import refit_folds
-from leaveout.estimators._leave_lpm_out import (
-    adapt_lpm,
-    check_lpm_options,
-    leave_lpm_out,
+from leaveout.estimators._leave_expansion_out import (
+    adapt_expansion,
+    check_expansion_options,
+    leave_expansion_out,
 )
-from leaveout.estimators._lpm import LPMClassifier
 from leaveout.estimators._machines import (
     Plan,
     all_certified,
@@ -74,12 +74,14 @@ def leave_one_out(
 
     Parameters
     ----------
-    estimator : SVC, LPMClassifier, Pipeline that ends in one, or \
+    estimator : SVC, LPMClassifier, LOOMClassifier, Pipeline that ends in one, or \
             OneVsRestClassifier of an SVC
         scikit-learn's SVC or ours. It need not be fitted and is not changed. An
-        LPMClassifier has the methods "walk" and "refit"; groups, ``balanced="fold"``
-        and ``preprocessing="refit"`` do not apply to it, and ``labels_only`` changes
-        nothing.
+        LPMClassifier has the methods "walk" and "refit", a LOOMClassifier "refit" and
+        "bound": each sample by the machine of all, without its own term, whose error is
+        ``loo_bound_``, and which certifies nothing. To both, groups,
+        ``balanced="fold"`` and ``preprocessing="refit"`` do not apply, and
+        ``labels_only`` changes nothing.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
         whatever its first step takes.
@@ -143,15 +145,15 @@ def leave_one_out(
     check_flag("labels_only", labels_only)
     check_preprocessing(preprocessing)
     model = unwrap(estimator, MACHINES)
-    svc: SVC | LPMClassifier
+    svc: SVC | ExpansionClassifier
     task: Target
-    if isinstance(model.svc, LPMClassifier):
-        name = check_lpm_options(
+    if isinstance(model.svc, ExpansionClassifier):
+        name = check_expansion_options(
             model, method, method_params, groups, balanced, preprocessing
         )
-        svc, task = adapt_lpm(model, X, y, sample_weight, stacklevel=3)
+        svc, task = adapt_expansion(model, X, y, sample_weight, stacklevel=3)
         _warn_singletons(task)
-        machines = leave_lpm_out(task, name, n_jobs)
+        machines = leave_expansion_out(svc, task, name, n_jobs)
         model, codes, definite = replace(model, one_vs_rest=True), None, True
     elif model.in_pipeline and preprocessing == "refit":
         svc, task, codes, machines = _refit_pipeline(

@@ -72,7 +72,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : SVC, LPMClassifier, Pipeline that ends in one, or \
+    estimator : SVC, LPMClassifier, LOOMClassifier, Pipeline that ends in one, or \
             OneVsRestClassifier of an SVC
         scikit-learn's SVC or ours. It is cloned, never changed.
     param_grid : dict or list of dict

@@ -26,7 +26,7 @@ from leaveout.estimators._pairs import class_pairs, positive_class
 from leaveout.kernel import Problem, check_gram, gram_matrix, resolve_gamma
 
 if TYPE_CHECKING:
-    from leaveout.estimators._lpm import LPMClassifier
+    from leaveout.estimators._expansion import ExpansionClassifier
     from leaveout.estimators._svc import SVC
 
 
@@ -149,7 +149,7 @@ def make_task(svc: SVC, X: Any, y: Any, sample_weight: Any = None) -> Task:
 
 
 def build_task(
-    svc: SVC | LPMClassifier,
+    svc: SVC | ExpansionClassifier,
     X: Any,
     target: Target,
     gram: tuple[FloatArray, float | None] | None = None,
@@ -160,7 +160,8 @@ def build_task(
     """
     class_weight = resolve_class_weight(svc.class_weight, target)
     # class_weight[-1] stands in for the rows with code -1, whose weight is 0.
-    C = float(svc.C) * class_weight[target.codes] * target.weights
+    # A leave-one-out machine has no C: its boxes are the weights alone.
+    C = float(getattr(svc, "C", 1.0)) * class_weight[target.codes] * target.weights
     K, gamma = gram or _gram(svc, X)
     return Task(
         labels=target.labels,
@@ -224,7 +225,7 @@ def _encode(labels: NDArray[Any], weights: FloatArray) -> tuple[NDArray[Any], In
     return found[kept], renumbered[codes]
 
 
-def _gram(svc: SVC | LPMClassifier, X: Any) -> tuple[FloatArray, float | None]:
+def _gram(svc: SVC | ExpansionClassifier, X: Any) -> tuple[FloatArray, float | None]:
     """Return the Gram matrix of all rows and the gamma it was made with."""
     if svc.kernel == "precomputed":
         return check_gram(X), None

@@ -10,12 +10,12 @@ import sklearn.svm
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 
-from leaveout.estimators._lpm import LPMClassifier
+from leaveout.estimators._expansion import ExpansionClassifier
 from leaveout.estimators._svc import SVC
 
 # What the walks take; and what leave_one_out and the search take besides.
 SVMS = (SVC, sklearn.svm.SVC)
-MACHINES = (*SVMS, LPMClassifier)
+MACHINES = (*SVMS, ExpansionClassifier)
 
 # By class name, so that nothing is imported for the sake of a message.
 ADVICE = {
@@ -33,8 +33,8 @@ ADVICE = {
     "LooSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
     "OneVsRestClassifier": "one inside another adds nothing. "
     "Use OneVsRestClassifier(SVC()).",
-    "LPMClassifier": "leave_one_out and LooSearchCV take it, as it is or at the end of "
-    "a Pipeline. Here use an SVC.",
+    "ExpansionClassifier": "leave_one_out and LooSearchCV take it, as it is or at the "
+    "end of a Pipeline. Here use an SVC.",
     "OneVsOneClassifier": "SVC itself treats more than two classes one-vs-one. "
     "Pass the SVC.",
 }
@@ -46,11 +46,11 @@ OTHERWISE = (
 
 @dataclass(frozen=True)
 class Model:
-    """An SVC, or an LPMClassifier, and what stands around it.
+    """An SVC, or a classifier by linear programs, and what stands around it.
 
     Parameters
     ----------
-    svc : sklearn.svm.SVC, leaveout.SVC or LPMClassifier
+    svc : sklearn.svm.SVC, leaveout.SVC, LPMClassifier or LOOMClassifier
         The user's own object.
     prefix : str, default=""
         What its parameters are called by: ``prefix + "C"``.

@@ -12,6 +12,12 @@ from leaveout.loo._bounds import (
 )
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._loom import (
+    LOOM_METHODS,
+    loo_loom_bound,
+    loo_loom_refit,
+    loom_bound,
+)
 from leaveout.loo._lpm import LPM_METHODS, loo_lpm_refit, loo_lpm_walk
 from leaveout.loo._pairs import PairAUC, loo_pairs
 from leaveout.loo._path import LooPath, solve_path
@@ -40,6 +46,7 @@ from leaveout.loo._without import Without
 
 __all__ = [
     "LABEL_METHODS",
+    "LOOM_METHODS",
     "LPM_METHODS",
     "METHODS",
     "REFIT",
@@ -65,6 +72,8 @@ __all__ = [
     "is_anti_learning",
     "leave_one_out_features",
     "loo_groups",
+    "loo_loom_bound",
+    "loo_loom_refit",
     "loo_lpm_refit",
     "loo_lpm_walk",
     "loo_pairs",
@@ -72,6 +81,7 @@ __all__ = [
     "loo_stopping",
     "loo_walk",
     "name_features",
+    "loom_bound",
     "pack_results",
     "permute_groups",
     "permute_within",

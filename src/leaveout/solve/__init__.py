@@ -6,6 +6,7 @@ from leaveout.solve._certificate import (
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
+from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
 from leaveout.solve._lpm import (
     LpmBasis,
     LpmSolution,
@@ -26,6 +27,8 @@ __all__ = [
     "BOUNDED",
     "MARGIN",
     "OUTSIDE",
+    "LoomSolution",
+    "LoomSolver",
     "LpmBasis",
     "LpmSolution",
     "LpmSolver",
@@ -38,6 +41,7 @@ __all__ = [
     "loo_interval_in_ball",
     "lpm_certificate",
     "make_solution",
+    "solve_loom",
     "solve_lpm",
     "solve_sparse_linear",
     "solve_svc",

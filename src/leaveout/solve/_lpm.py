@@ -21,8 +21,8 @@ import numpy as np
 from scipy import linalg
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
-from leaveout.exceptions import LeaveoutError
 from leaveout.kernel import Problem
+from leaveout.solve._highs import open_highs, run_simplex
 from leaveout.solve._optimality import weighted_median_interval
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 
@@ -182,24 +182,7 @@ class LpmSolver:
 
     def _run(self) -> int:
         """Let HiGHS work; return its number of steps."""
-        import highspy
-
-        status, n_iter = None, 0
-        for options in STRATEGIES:
-            for name, value in options.items():
-                self._highs.setOptionValue(name, value)
-            self._highs.run()
-            n_iter += max(0, self._highs.getInfo().simplex_iteration_count)
-            status = self._highs.getModelStatus()
-            if status == highspy.HighsModelStatus.kOptimal:
-                return n_iter
-            self._highs.clearSolver()
-        raise LeaveoutError(
-            "HiGHS found no optimum of the linear programming machine (status "
-            f"{self._highs.modelStatusToString(status)!r}). Kernel values from 1e-3 to "
-            "1e3 and a C below 1e6 are what it can take: scale the features, or lower "
-            "C."
-        )
+        return run_simplex(self._highs, STRATEGIES, "linear programming machine")
 
     def _solution(self, problem: Problem, n_iter: int) -> LpmSolution:
         """Solve the basis anew; keep the numbers of HiGHS if they are better."""
@@ -299,25 +282,11 @@ def _load(problem: Problem) -> Any:
     n_rows = n + int(problem.fit_intercept)
     reach = np.where(present, 1.0, highspy.kHighsInf)
     level = np.zeros(n_rows - n)
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = n, n_rows
-    lp.col_cost_ = np.where(present, -1.0, 0.0)
-    lp.col_lower_, lp.col_upper_ = np.zeros(n), C
-    lp.row_lower_ = np.concatenate([-reach, level])
-    lp.row_upper_ = np.concatenate([reach, level])
-    matrix = lp.a_matrix_
-    matrix.format_ = highspy.MatrixFormat.kColwise
-    matrix.start_ = np.arange(n + 1) * n_rows
-    matrix.index_ = np.tile(np.arange(n_rows), n)
-    matrix.value_ = (y[:, None] * design_matrix(problem)).ravel()
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
-    highs.setOptionValue("small_matrix_value", 1e-12)
-    highs.setOptionValue("primal_feasibility_tolerance", 1e-9)
-    highs.setOptionValue("dual_feasibility_tolerance", 1e-9)
-    highs.passModel(lp)
-    return highs
+    value = (y[:, None] * design_matrix(problem)).ravel()
+    matrix = np.arange(n + 1) * n_rows, np.tile(np.arange(n_rows), n), value
+    rows = np.concatenate([-reach, level]), np.concatenate([reach, level])
+    cost = np.where(present, -1.0, 0.0)
+    return open_highs(cost, matrix, (np.zeros(n), C), rows, tolerance=1e-9)
 
 
 def _read_basis(told: Any, problem: Problem) -> LpmBasis:

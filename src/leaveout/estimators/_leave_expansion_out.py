@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave samples out of an LPMClassifier: what applies to it, and what does not."""
+"""Leave samples out of classifiers by linear programs: what applies, and what not."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from typing import Any
 
 from sklearn.base import clone
 
+from leaveout.estimators._expansion import (
+    ExpansionClassifier,
+    expansion_problems,
+    make_expansion_task,
+)
 from leaveout.estimators._frozen import transform_once
-from leaveout.estimators._lpm import LPMClassifier, lpm_problems, make_lpm_task
 from leaveout.estimators._task import Task
 from leaveout.estimators._unwrap import Model
-from leaveout.loo import LPM_METHODS, MachineLoo
+from leaveout.loo import MachineLoo
 from leaveout.run import blas_threads, count_threads
 
 
-def adapt_lpm(
+def adapt_expansion(
     model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int
-) -> tuple[LPMClassifier, Task]:
+) -> tuple[ExpansionClassifier, Task]:
     """Return an unfitted clone and what it is to be fitted on."""
-    lpm = clone(model.svc)
+    classifier = clone(model.svc)
     if model.steps:
         X = transform_once(model.steps, X, y, stacklevel=stacklevel + 1)
-    return lpm, make_lpm_task(lpm, X, y, sample_weight)
+    return classifier, make_expansion_task(classifier, X, y, sample_weight)
 
 
-def check_lpm_options(
+def check_expansion_options(
     model: Model,
     method: str,
     params: Any,
@@ -33,12 +37,13 @@ def check_lpm_options(
     balanced: str,
     preprocessing: str,
 ) -> str:
-    """Return the name of the method; ValueError for what an LPMClassifier cannot do."""
-    name = "walk" if method == "auto" else method
-    known = ", ".join(repr(name) for name in ["auto", *LPM_METHODS])
-    if name not in LPM_METHODS:
+    """Return the name of the method; ValueError for what the classifier cannot do."""
+    kind, methods = type(model.svc).__name__, list(model.svc._loo_methods())
+    name = methods[0] if method == "auto" else method
+    if name not in methods:
+        known = ", ".join(repr(name) for name in ["auto", *methods])
         raise ValueError(
-            f"method={method!r} does not apply to LPMClassifier. Use one of {known}."
+            f"method={method!r} does not apply to {kind}. Use one of {known}."
         )
     refused = {
         "method_params": params,
@@ -49,15 +54,17 @@ def check_lpm_options(
     for what, given in refused.items():
         if given:
             raise ValueError(
-                f"{what} does not apply to LPMClassifier: single samples are left out, "
+                f"{what} does not apply to {kind}: single samples are left out, "
                 "with weights and preprocessing as on all rows. Use "
                 "sklearn.model_selection.cross_val_predict for refits."
             )
     return name
 
 
-def leave_lpm_out(task: Task, name: str, n_jobs: int | None) -> list[MachineLoo]:
+def leave_expansion_out(
+    classifier: ExpansionClassifier, task: Task, name: str, n_jobs: int | None
+) -> list[MachineLoo]:
     """Leave everybody out of every machine."""
-    method, n_threads = LPM_METHODS[name], count_threads(n_jobs)
+    method, n_threads = classifier._loo_methods()[name], count_threads(n_jobs)
     with blas_threads(1):
-        return [method(p, n_threads=n_threads) for p in lpm_problems(task)]
+        return [method(p, n_threads=n_threads) for p in expansion_problems(task)]

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The leave-one-out machine: a linear program that leaves each own term out.
+
+For kernel values K, signs y and weights w, with M_ij = y_i y_j K_ij off the diagonal
+and M_ii = (1 - nu) K_ii::
+
+    primal   min   sum_i w_i xi_i
+                   s.t.   M a + y b + xi >= 1,   0 <= a <= A,   xi >= 0
+    dual     max   sum_i u_i - A sum_j s_j
+                   s.t.   M' u <= s,   sum_i u_i y_i = 0,   0 <= u <= w,   s >= 0
+
+(Weston 1999, eq. (12)-(14) with nu = 1 and b = 0). Among all optima the one with the
+smallest sum of a is taken: the paper's program has many, and an unbounded set of them
+if every sample can be classified without its own term. The bound A is ours: it is
+about 1e6 / max |K|, and keeps the program well-posed where kernel values are next to
+nothing.
+
+HiGHS solves the dual in two stages, the two leading orders of M' u <= eps as eps falls
+to 0: first eps = 0; then, around that u, its direction v = du / deps, which is the dual
+of "smallest sum of a on the optimal face". The bases that it ends with are solved anew
+in full precision, and primal and dual value are compared (docs/method/loom).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.kernel import Problem
+from leaveout.solve._highs import open_highs, run_simplex
+from leaveout.solve._loom_face import LoomFace
+from leaveout.solve._optimality import weighted_median_interval
+
+# Largest coefficient, where the largest kernel value is 1: kernel values below its
+# inverse cannot classify a sample.
+CAP = 1e6
+# Relative duality gap below which a pair of primal and dual point counts as optimal;
+# the rounding of n dual constraints, times CAP, stays below it.
+OPTIMAL = 1e-6
+# Dual variables this close to a bound, and dual constraints this close to equality, are
+# there: both are known to some 1e-14.
+FACE = 1e-11
+# What HiGHS may be asked, in this order. Its own scaling of the matrix is off: kernel
+# values have one scale, and lifting the tiny ones made it fail.
+STRATEGIES: tuple[dict[str, Any], ...] = (
+    {"simplex_strategy": 1, "presolve": "off", "simplex_scale_strategy": 0},
+    {"simplex_strategy": 4, "presolve": "off", "simplex_scale_strategy": 0},
+    {"simplex_strategy": 1, "presolve": "off", "simplex_scale_strategy": 2},
+    {"simplex_strategy": 1, "presolve": "on", "simplex_scale_strategy": 0},
+)
+
+
+@dataclass(frozen=True)
+class LoomSolution:
+    """An optimum of a leave-one-out machine, with its certificate.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n,)
+        Signed coefficients a_j y_j, their sum of sizes the smallest of all optima.
+    intercept : float
+        b, in the middle of the interval that is optimal with these coefficients.
+    decision_values : ndarray of shape (n,)
+        f = K coef + b.
+    own_terms : ndarray of shape (n,)
+        coef_i K_ii: what f - own_terms leaves out.
+    slack : ndarray of shape (n,)
+        xi_i = max(0, 1 - y_i (f_i - nu coef_i K_ii)); 0 for a sample without weight.
+    row_dual : ndarray of shape (n,)
+        u.
+    objective : float
+        sum_i w_i xi_i.
+    duality_gap : float
+        (primal - dual) / max(1, primal) for the weights divided by their largest.
+    n_capped : int
+        Number of coefficients at their largest value.
+    n_iter : int
+        Simplex steps.
+    converged : bool
+        Whether the gap is below 1e-6.
+    tight : ndarray of bool, shape (n,)
+        Samples that have a coefficient, or a part in one of the two dual points: all
+        others can be left out, and this point stays optimal.
+    face : LoomFace
+        All optima with the same sum of coefficients.
+    """
+
+    coef: FloatArray
+    intercept: float
+    decision_values: FloatArray
+    own_terms: FloatArray
+    slack: FloatArray
+    row_dual: FloatArray
+    objective: float
+    duality_gap: float
+    n_capped: int
+    n_iter: int
+    converged: bool
+    tight: BoolArray
+    face: LoomFace
+
+    @property
+    def left_out_values(self) -> FloatArray:
+        """The sum over all others, and b: f without the own term, (n,)."""
+        return self.decision_values - self.own_terms
+
+
+def solve_loom(problem: Problem, *, nu: float = 1.0) -> LoomSolution:
+    """Solve one binary leave-one-out machine.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel values, signs, weights (as ``C``); a sample with weight 0 has neither row
+        nor column. The kernel may be indefinite.
+    nu : float, default=1.0
+        Share of the own term that a sample has to do without, >= 0.
+
+    Returns
+    -------
+    LoomSolution
+        With primal and dual point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.kernel import Problem
+    >>> from leaveout.solve import solve_loom
+    >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
+    >>> problem = Problem(np.outer(x, x), np.sign(x), np.ones(4), fit_intercept=False)
+    >>> solution = solve_loom(problem)
+    >>> solution.coef.round(4) + 0.0, solution.objective
+    (array([-0.125 ,  0.    ,  0.    ,  0.1875]), 0.0)
+    """
+    return LoomSolver(problem, nu=nu).solve()
+
+
+class LoomSolver:
+    """HiGHS with the dual of one machine loaded; solves it, also without some samples.
+
+    Parameters
+    ----------
+    problem, nu
+        As in :func:`solve_loom`.
+    """
+
+    def __init__(self, problem: Problem, *, nu: float = 1.0) -> None:
+        self.problem, self.nu = problem, nu
+        M = loom_matrix(problem, nu)
+        largest = float(np.abs(problem.K).max())
+        # A power of 2, so that scaling K by one changes no digit.
+        self.scale = 2.0 ** np.ceil(np.log2(largest)) if largest > 0.0 else 1.0
+        self.M = M / self.scale
+        self._highs = _load(self.M, problem)
+        self._start: Any = None
+
+    def solve(self) -> LoomSolution:
+        """Solve the machine, from scratch; keep its basis for warm starts."""
+        return self._solve(self.problem.C)
+
+    def start_from(self, solver: LoomSolver) -> None:
+        """Take the basis that another solver of the same machine ended with."""
+        self._start = solver._start
+
+    def solve_without(self, rows: IntArray) -> LoomSolution:
+        """Solve the machine without some samples, warm from the full basis."""
+        weights = self.problem.C.copy()
+        weights[rows] = 0.0
+        return self._solve(weights)
+
+    def _solve(self, weights: FloatArray) -> LoomSolution:
+        """Run both stages; take the point of the first if the second lost digits."""
+        w = weights / weights.max()
+        n_iter = self._run_first(w)
+        first = _Point(self.M, self.problem, w)
+        first.read_dual(self._highs)
+        first.read_primal(self._highs)
+        n_iter += self._run_second(w, first)
+        second = _Point(self.M, self.problem, w)
+        second.u, second.s, second.low = first.u, first.s, first.low
+        second.read_primal(self._highs)
+        face = self._face(first)
+        if second.gap > OPTIMAL and second.gap > 2.0 * first.gap:
+            second = first
+        return self._solution(second, weights, n_iter, face)
+
+    def _run_first(self, w: FloatArray) -> int:
+        """Minimise the slacks."""
+        highs, n = self._highs, w.size
+        infinity = highs.inf
+        upper = np.concatenate([w, np.where(w > 0.0, infinity, 0.0)])
+        _set_columns(highs, np.zeros(2 * n), upper)
+        _set_rows(highs, np.where(w > 0.0, 0.0, infinity))
+        if self._start is not None:
+            highs.setBasis(self._start)
+        n_iter = run_simplex(highs, STRATEGIES, "leave-one-out machine")
+        if self._start is None:
+            self._start = highs.getBasis()
+        return n_iter
+
+    def _run_second(self, w: FloatArray, first: _Point) -> int:
+        """Minimise the sum of a on the optimal face of the first stage."""
+        highs, infinity = self._highs, self._highs.inf
+        # u at 0 can only rise, u at w only fall; where s > 0, a is at its largest.
+        lower = np.where(first.u > FACE, -infinity, 0.0)
+        upper = np.where(first.u < w - FACE, infinity, 0.0)
+        absent = w == 0.0
+        lower[absent] = upper[absent] = 0.0
+        lower_s = np.where(first.s > FACE, -infinity, 0.0)
+        upper_s = np.where(absent, 0.0, infinity)
+        _set_columns(highs, np.append(lower, lower_s), np.append(upper, upper_s))
+        # Columns of M with a dual constraint to spare have a = 0 on the whole face.
+        inside = (self.M.T @ first.u - first.s < -FACE) | absent
+        _set_rows(highs, np.where(inside, infinity, 1.0))
+        return run_simplex(highs, STRATEGIES, "leave-one-out machine")
+
+    def _face(self, first: _Point) -> LoomFace:
+        """Describe what both stages leave open, by complementary slackness."""
+        n, w = first.w.size, first.w
+        solution = self._highs.getSolution()
+        v, t = np.split(np.asarray(solution.col_value), 2)
+        spare = np.asarray(solution.row_value)[:n] < 1.0 - FACE
+        spare |= (self.M.T @ first.u - first.s < -FACE) | (w == 0.0)
+        full = (first.s > FACE) | (t > FACE)
+        at_0, at_w = first.u <= FACE, first.u >= w - FACE
+        still = np.abs(v) <= FACE * max(1.0, np.abs(v).max())
+        return LoomFace(
+            self.M, self.problem.y if self.problem.fit_intercept else None, w,
+            np.where(full, CAP, 0.0), np.where(spare, 0.0, CAP),
+            low=np.where(at_w & still & (w > 0.0), -np.inf, 1.0),
+            high=np.where(at_0 & still, np.inf, 1.0),
+            scale=self.scale,
+            unique=_Basis(self._highs, self.problem.fit_intercept).is_inside(
+                (at_0 | at_w) & still, ~spare & ~full
+            ),
+        )  # fmt: skip
+
+    def _solution(
+        self, point: _Point, weights: FloatArray, n_iter: int, face: LoomFace
+    ) -> LoomSolution:
+        """Undo the scaling of kernel and weights."""
+        problem = self.problem
+        coef = problem.y * point.a / self.scale
+        own = coef * problem.K.diagonal()
+        f = problem.K @ coef + point.b
+        slack = np.maximum(0.0, 1.0 - problem.y * (f - self.nu * own))
+        slack[weights == 0.0] = 0.0
+        return LoomSolution(
+            coef, point.b, f, own, slack, point.u * weights.max(),
+            float(weights @ slack), point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()),
+            n_iter, bool(point.gap <= OPTIMAL), point.tight, face,
+        )  # fmt: skip
+
+
+class _Point:
+    """Primal and dual point of the scaled machine, from the bases of HiGHS."""
+
+    def __init__(self, M: FloatArray, problem: Problem, w: FloatArray) -> None:
+        self.M, self.w, self.y = M, w, problem.y
+        self.fit_intercept = problem.fit_intercept
+        n = w.size
+        self.u, self.s, self.low = np.zeros(n), np.zeros(n), 0.0
+        self.a, self.b = np.zeros(n), 0.0
+        self.primal, self.tight = float(w.sum()), np.zeros(n, dtype=bool)
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap."""
+        return (self.primal - self.low) / max(1.0, self.primal)
+
+    def read_dual(self, highs: Any) -> None:
+        """Take u from the basis or as HiGHS tells it, whichever proves more."""
+        told = np.asarray(highs.getSolution().col_value)[: self.w.size]
+        candidates = [np.clip(told, 0.0, self.w)]
+        basis = _Basis(highs, self.fit_intercept)
+        at_upper = np.where(told > 0.5 * self.w, self.w, 0.0)
+        at_upper[basis.rows] = 0.0
+        solved = basis.solve(self.M, self.y, -self._pull(at_upper, basis), trans=1)
+        if solved is not None:
+            at_upper[basis.rows] = solved
+            candidates.append(np.clip(at_upper, 0.0, self.w))
+        self.low, self.u = max(
+            ((self._lower_bound(u), u) for u in candidates), key=lambda pair: pair[0]
+        )
+        self.s = np.maximum(0.0, self.M.T @ self.u)
+        self.s[self.w == 0.0] = 0.0
+        # Only where the basis has s; elsewhere it is rounding.
+        self.s[~basis.capped] = 0.0
+
+    def read_primal(self, highs: Any) -> None:
+        """Take a from the basis or as HiGHS tells it, whichever costs less."""
+        n = self.w.size
+        solution = highs.getSolution()
+        told = -np.asarray(solution.row_dual)[:n]
+        basis = _Basis(highs, self.fit_intercept)
+        candidates = [told]
+        a = np.where(basis.capped, CAP, 0.0)
+        rest = 1.0 - self.M[basis.rows] @ a
+        solved = basis.solve(self.M, self.y, rest, trans=0)
+        if solved is not None:
+            a[basis.columns] = solved[: basis.columns.size]
+            candidates.append(a)
+        for a in candidates:
+            a = np.clip(a, 0.0, CAP)
+            a[self.w == 0.0] = 0.0
+            primal, b = self._cost(a)
+            if primal <= self.primal + 1e-9 * max(1.0, self.primal):
+                self.primal, self.a, self.b = primal, a, b
+        moved = np.asarray(solution.col_value)[:n] != 0.0
+        self.tight = (self.a > 0.0) | (self.u > FACE) | moved
+
+    def _cost(self, a: FloatArray) -> tuple[float, float]:
+        """Return sum w xi at its best b, and b."""
+        m, b = self.M @ a, 0.0
+        if self.fit_intercept:
+            ends = weighted_median_interval(
+                self.y * (1.0 - m), self.w, float(self.w[self.y > 0].sum())
+            )
+            finite = [end for end in ends if np.isfinite(end)]
+            b = float(np.mean(finite)) if finite else 0.0
+        return float(self.w @ np.maximum(0.0, 1.0 - m - self.y * b)), b
+
+    def _lower_bound(self, u: FloatArray) -> float:
+        """Weak duality; what u lacks in sum u y = 0 is charged as an excess."""
+        excess = np.maximum(0.0, self.M.T @ u)[self.w > 0.0]
+        lack = abs(float(u @ self.y)) if self.fit_intercept else 0.0
+        return max(0.0, float(u.sum() - CAP * (excess.sum() + lack)))
+
+    def _pull(self, u: FloatArray, basis: _Basis) -> FloatArray:
+        """Return what u adds to the dual constraints of the basis."""
+        pull = u @ self.M[:, basis.columns]
+        return np.append(pull, u @ self.y) if basis.has_intercept else pull
+
+
+class _Basis:
+    """Samples whose constraint is tight, and coefficients that are free; as many."""
+
+    def __init__(self, highs: Any, fit_intercept: bool) -> None:
+        basic = np.asarray(highs.getBasicVariables()[1])
+        n = highs.getNumCol() // 2
+        slack = -1 - basic[basic < 0]
+        in_basis = np.zeros(2 * n, dtype=bool)
+        in_basis[basic[basic >= 0]] = True
+        outside = np.zeros(n + int(fit_intercept), dtype=bool)
+        outside[slack] = True
+        self.rows = np.flatnonzero(in_basis[:n])
+        self.capped = in_basis[n:] & ~outside[:n]
+        self.columns = np.flatnonzero(~outside[:n] & ~in_basis[n:])
+        self.has_intercept = fit_intercept and not outside[n]
+        self.intercept_settled = self.has_intercept or not fit_intercept
+        self.slack = np.flatnonzero(outside[:n])
+        n_free = self.columns.size + int(self.has_intercept)
+        self.square = self.rows.size == n_free
+
+    def is_inside(self, at_bound: BoolArray, open_columns: BoolArray) -> bool:
+        """Whether no basic variable of the dual is at a bound: the primal is unique.
+
+        ``at_bound`` tells which v are, ``open_columns`` which constraints of the dual
+        hold with equality and do not fix their coefficient.
+        """
+        return bool(
+            self.square
+            and not at_bound[self.rows].any()
+            and not open_columns[self.slack].any()
+            and self.intercept_settled
+        )
+
+    def solve(
+        self, M: FloatArray, y: FloatArray, right: FloatArray, *, trans: int
+    ) -> FloatArray | None:
+        """Solve with the square matrix of the basis; None if it is singular."""
+        G = M[np.ix_(self.rows, self.columns)]
+        if self.has_intercept:
+            G = np.column_stack([G, y[self.rows]])
+        if not self.square:
+            return None
+        if G.size == 0:
+            return np.zeros(0)
+        lu, pivots, info = linalg.lapack.dgetrf(G)
+        if info != 0:
+            return None
+        solved, _ = linalg.lapack.dgetrs(lu, pivots, right, trans=trans)
+        return solved if np.isfinite(solved).all() else None
+
+
+def loom_matrix(problem: Problem, nu: float) -> FloatArray:
+    """Return M: rows are margins, columns coefficients, (n, n)."""
+    M = problem.K * np.multiply.outer(problem.y, problem.y)
+    np.fill_diagonal(M, (1.0 - nu) * problem.K.diagonal())
+    return M
+
+
+def _load(M: FloatArray, problem: Problem) -> Any:
+    """Return HiGHS with the dual: columns u and s, one row per coefficient, one for b.
+
+    Bounds are set by the stages.
+    """
+    n, extra = problem.n_samples, int(problem.fit_intercept)
+    G = np.column_stack([M, problem.y]) if extra else M
+    n_rows = n + extra
+    value = np.concatenate([G.ravel(), np.full(n, -1.0)])
+    index = np.concatenate([np.tile(np.arange(n_rows), n), np.arange(n)])
+    start = np.append(np.arange(n) * n_rows, n * n_rows + np.arange(n + 1))
+    cost = np.concatenate([np.full(n, -1.0), np.full(n, CAP)])
+    unset = np.zeros(2 * n), np.zeros(2 * n)
+    level = np.zeros(n_rows), np.zeros(n_rows)
+    return open_highs(cost, (start, index, value), unset, level, tolerance=1e-10)
+
+
+def _set_columns(highs: Any, lower: FloatArray, upper: FloatArray) -> None:
+    """Set the bounds of u and s."""
+    each = np.arange(lower.size, dtype=np.int32)
+    highs.changeColsBounds(lower.size, each, lower, upper)
+
+
+def _set_rows(highs: Any, upper: FloatArray) -> None:
+    """Set the right-hand sides of M' u <= s; that of the intercept stays 0 = 0."""
+    n_rows = highs.getNumRow()
+    level = np.zeros(n_rows - upper.size)
+    lower = np.append(np.full(upper.size, -highs.inf), level)
+    each = np.arange(n_rows, dtype=np.int32)
+    highs.changeRowsBounds(n_rows, each, lower, np.append(upper, level))
