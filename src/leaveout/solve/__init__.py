@@ -7,6 +7,13 @@ from leaveout.solve._certificate import (
     loo_interval_in_ball,
 )
 from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
+from leaveout.solve._llw import (
+    LlwProblem,
+    LlwSolution,
+    choose_intercept,
+    intercept_box,
+    solve_llw,
+)
 from leaveout.solve._lpm import (
     LpmBasis,
     LpmSolution,
@@ -29,12 +36,16 @@ __all__ = [
     "OUTSIDE",
     "LoomSolution",
     "LoomSolver",
+    "LlwProblem",
+    "LlwSolution",
     "LpmBasis",
     "LpmSolution",
     "LpmSolver",
     "Solution",
     "SparseLinear",
+    "choose_intercept",
     "design_matrix",
+    "intercept_box",
     "intercept_range_without",
     "loo_interval_from_point",
     "loo_interval_from_solution",
@@ -42,6 +53,7 @@ __all__ = [
     "lpm_certificate",
     "make_solution",
     "solve_loom",
+    "solve_llw",
     "solve_lpm",
     "solve_sparse_linear",
     "solve_svc",
