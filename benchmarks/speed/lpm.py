@@ -39,7 +39,7 @@ def main():
 
 
 def measure(bench, simulation, n, C):
-    """Measure one C; refits once, and not beyond n = 200."""
+    """Return the times of one C; refits once, and not beyond n = 200."""
     problem = simulation.problem(C)
     solution = solve_lpm(problem)
     times = bench.seconds(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What classifiers by linear programs share: f(x) = sum_j coef_j K(x, x_j) + b.
+"""What classifiers by kernel expansions share: f(x) = sum_j coef_j K(x, x_j) + b.
 
 Two classes are one machine; with more, each class has a machine against the rest.
 """
@@ -25,7 +25,7 @@ TIE = 1e-10
 
 
 class ExpansionClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the classifiers whose machines are linear programs.
+    """Base of the classifiers that keep the coefficients of all samples.
 
     A subclass has the parameters of a kernel, ``class_weight`` and ``fit_intercept``.
     """
@@ -66,7 +66,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
             degree=self.degree,
             coef0=self.coef0,
         )
-        return values[:, 0] if len(self.classes_) == 2 else values
+        return values[:, -1] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label each sample gets.
@@ -92,6 +92,11 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
     def _loo_methods(self) -> Mapping[str, Callable[..., MachineLoo]]:
         """Ways to leave samples out of one machine, by name; the first is "auto"."""
         raise NotImplementedError
+
+    def _leave_out_all(self, task: Task, name: str, n_threads: int) -> list[MachineLoo]:
+        """Leave everybody out of every machine."""
+        method = self._loo_methods()[name]
+        return [method(p, n_threads=n_threads) for p in expansion_problems(task)]
 
     def _check_parameters(self) -> None:
         """Raise if a parameter is wrong; those of the kernel are checked with it."""

@@ -194,10 +194,10 @@ def _warn_of_trouble(solutions: list[LoomSolution]) -> None:
     worst = max(solution.duality_gap for solution in solutions)
     if n_capped:
         warnings.warn(
-            f"{n_capped} coefficient(s) were stopped at 1e6 / max |K|: some samples have "
-            "kernel values next to nothing with all that could classify them, and their "
-            f"labels are not to be trusted (relative duality gap {worst:.1e}). Take a "
-            "wider kernel, such as a smaller gamma.",
+            f"{n_capped} coefficient(s) were stopped at 1e6 / max |K|: some samples "
+            "have kernel values next to nothing with all that could classify them, and "
+            f"their labels are not to be trusted (relative duality gap {worst:.1e}). "
+            "Take a wider kernel, such as a smaller gamma.",
             CertificateWarning,
             stacklevel=3,
         )

@@ -44,8 +44,9 @@ def save_model(
     Parameters
     ----------
     model : classifier
-        Fitted: an SVC (scikit-learn's or ours), SVCCV, ``LooSearchCV.best_estimator_``,
-        or a Pipeline of scikit-learn's steps that ends in one.
+        Fitted: an SVC (scikit-learn's or ours), SVCCV, LPMClassifier, LOOMClassifier,
+        ``LooSearchCV.best_estimator_``, or a Pipeline of scikit-learn's steps that ends
+        in one.
     path : str or Path
         The file, ``.skops`` by habit. An older one is replaced.
     loo_error : float, optional

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, check_scoring, make_scorer
+from sklearn.metrics import accuracy_score, check_scoring, hinge_loss, make_scorer
 from sklearn.utils.metadata_routing import process_routing
 
 from leaveout._typing import IntArray
@@ -23,6 +23,12 @@ from leaveout.select import alike_blocks, random_blocks, standard_errors
 
 # Scorers of this kind see predictions and labels only, never X.
 MetricScorer = type(make_scorer(accuracy_score))
+# Scores that scikit-learn has, but no name for.
+OWN_SCORERS = {
+    "neg_hinge_loss": make_scorer(
+        hinge_loss, greater_is_better=False, response_method="decision_function"
+    )
+}
 
 
 @dataclass
@@ -91,7 +97,9 @@ class Scoring:
             return {"score": accuracy}, {"score": result.standard_error}
         pooled = PooledClassifier(result)
         scores = self._call(pooled, X, y, self.error_score)
-        if "decision_function" in pooled.asked and not self.warned:
+        # With method="bound" all values are those of one machine.
+        several = result.method != "bound"
+        if several and "decision_function" in pooled.asked and not self.warned:
             _warn_pooled(self.scorers)
             self.warned = True
         return scores, self._standard_errors(pooled, scores, X, y)
@@ -168,6 +176,7 @@ def make_scoring(estimator: Any, scoring: Any, error_score: Any = "raise") -> Sc
     error_score : "raise" or float, default="raise"
         Score where a scorer fails.
     """
+    scoring = _with_own_scorers(scoring)
     router = check_scoring(estimator, scoring=scoring)
     if scoring is None or isinstance(scoring, str) or callable(scoring):
         is_accuracy = scoring is None or scoring == "accuracy"
@@ -177,6 +186,17 @@ def make_scoring(estimator: Any, scoring: Any, error_score: Any = "raise") -> Sc
     )
     scorers = {name: check_scoring(estimator, scoring=s) for name, s in named.items()}
     return Scoring(scorers, router, True, False, error_score)
+
+
+def _with_own_scorers(scoring: Any) -> Any:
+    """Put the scorers in the place of our own names."""
+    if isinstance(scoring, str):
+        return OWN_SCORERS.get(scoring, scoring)
+    if isinstance(scoring, list | tuple | set):
+        scoring = {name: name for name in scoring}
+    if isinstance(scoring, Mapping):
+        return {name: _with_own_scorers(own) for name, own in scoring.items()}
+    return scoring
 
 
 def _check_score(name: str, value: Any) -> float:

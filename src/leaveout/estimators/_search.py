@@ -82,6 +82,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         Scorers, as for GridSearchCV; None is the accuracy. Each is called once for all
         left-out predictions together, not once per sample, so that "f1" or
         "balanced_accuracy" have a meaning. It cannot need ``predict_proba``.
+        "neg_hinge_loss" is minus the mean hinge loss of the left-out values.
     refit : bool, str or callable, default=True
         Whether to fit the estimator with the best parameters on all samples. With
         several scores, the name of the one that decides, or a function that takes
@@ -99,7 +100,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         Score of a candidate that fails; a FitFailedWarning tells. "raise" lets its
         error through.
     method : {"auto", "walk", "refit"}, default="auto"
-        As in :func:`leave_one_out`.
+        As in :func:`leave_one_out`; "bound" for a LOOMClassifier.
     preprocessing : {"frozen", "refit"}, default="frozen"
         Whether the steps of a Pipeline are fitted once on all rows, or anew without
         each sample, which is slower: see :func:`leave_one_out`.
@@ -397,7 +398,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         cells = split_cells(
             candidates,
             [f"{model.prefix}C" for model in models],
-            [model.svc.C for model in models],
+            [getattr(model.svc, "C", None) for model in models],
         )
         run = CellRun(
             self.estimator,
@@ -454,7 +455,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             flagged = np.ma.filled(self.cv_results_["anti_learning"], True)
             self.best_index_ = take_best(
                 2 * ranks + flagged,
-                [model.svc.C for model in models],
+                [getattr(model.svc, "C", None) for model in models],
                 [model.svc.gamma for model in models],
             )
             self.best_score_ = float(scores[self.best_index_])

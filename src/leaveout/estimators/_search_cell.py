@@ -159,9 +159,11 @@ def _follow_path(
     refit = model.in_pipeline and run.preprocessing == "refit"
     if isinstance(model.svc, SVMS) and not refit:
         return loo_path(estimator, run.X, run.y, Cs=Cs, **how).results
+    name = f"{model.prefix}C"
     return tuple(
         leave_one_out(
-            clone(estimator).set_params(**{f"{model.prefix}C": C}),
+            # A machine without a C has None here.
+            clone(estimator).set_params(**({} if C is None else {name: C})),
             run.X,
             run.y,
             preprocessing=run.preprocessing,

@@ -33,7 +33,9 @@ ADVICE = {
     "LooSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
     "OneVsRestClassifier": "one inside another adds nothing. "
     "Use OneVsRestClassifier(SVC()).",
-    "ExpansionClassifier": "leave_one_out and LooSearchCV take it, as it is or at the "
+    "LPMClassifier": "leave_one_out and LooSearchCV take it, and loo_bounds, as it is "
+    "or at the end of a Pipeline. Here use an SVC.",
+    "LOOMClassifier": "leave_one_out and LooSearchCV take it, as it is or at the "
     "end of a Pipeline. Here use an SVC.",
     "OneVsOneClassifier": "SVC itself treats more than two classes one-vs-one. "
     "Pass the SVC.",

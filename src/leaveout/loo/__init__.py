@@ -12,6 +12,8 @@ from leaveout.loo._bounds import (
 )
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._llw import LLW_METHODS, loo_llw_cold, loo_llw_refit
+from leaveout.loo._llw_bounds import bound_llw, llw_key_numbers
 from leaveout.loo._loom import (
     LOOM_METHODS,
     loo_loom_bound,
@@ -46,6 +48,7 @@ from leaveout.loo._without import Without
 
 __all__ = [
     "LABEL_METHODS",
+    "LLW_METHODS",
     "LOOM_METHODS",
     "LPM_METHODS",
     "METHODS",
@@ -66,12 +69,16 @@ __all__ = [
     "PermutationTest",
     "Suspects",
     "Without",
+    "bound_llw",
     "enclosing_radius_squared",
     "feature_distances",
     "find_method",
     "is_anti_learning",
     "leave_one_out_features",
+    "llw_key_numbers",
     "loo_groups",
+    "loo_llw_cold",
+    "loo_llw_refit",
     "loo_loom_bound",
     "loo_loom_refit",
     "loo_lpm_refit",
@@ -80,8 +87,8 @@ __all__ = [
     "loo_refit",
     "loo_stopping",
     "loo_walk",
-    "name_features",
     "loom_bound",
+    "name_features",
     "pack_results",
     "permute_groups",
     "permute_within",

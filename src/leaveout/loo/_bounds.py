@@ -112,7 +112,7 @@ class LooBounds:
         """Table of the numbers with what they are worth."""
         cells = [("", "kind", "error", "cost", "")]
         for row in self.rows:
-            ends = row.lower > 0.0 or (row.kind == EXACT and row.lower < row.value)
+            ends = row.lower < row.value and (row.lower > 0.0 or row.kind == EXACT)
             low = f"{row.lower:.4f} to " if ends else ""
             error = f"{low}{row.value:.4f}"
             cells.append((row.name, row.kind, error, row.cost, row.note))

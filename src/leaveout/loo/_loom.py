@@ -27,6 +27,8 @@ from leaveout.loo._result import (
 from leaveout.run import map_chunks
 from leaveout.solve import LoomSolution, LoomSolver, solve_loom
 
+# Values this close to 0 are 0: the margin is 1, and predictions have the same rule.
+ZERO = 1e-10
 # Samples in a row: each such part loads the program once.
 CHUNK = 64
 
@@ -120,7 +122,7 @@ def loom_errors(problem: Problem, solution: LoomSolution) -> np.ndarray:
     """Return which samples are wrong without their own term; 0 is wrong, (n,)."""
     margins = problem.y * solution.left_out_values
     terms = np.abs(problem.K) @ np.abs(solution.coef) + abs(solution.intercept)
-    return margins <= 1e-13 * terms
+    return margins <= np.maximum(ZERO, 1e-13 * terms)
 
 
 def loom_bound(problem: Problem, solution: LoomSolution) -> float:

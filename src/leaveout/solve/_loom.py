@@ -41,6 +41,8 @@ CAP = 1e6
 # Relative duality gap below which a pair of primal and dual point counts as optimal;
 # the rounding of n dual constraints, times CAP, stays below it.
 OPTIMAL = 1e-6
+# Above this gap the dual point is looked at again, magnified by LENS.
+FINE, LENS = 1e-8, 2.0**20
 # Dual variables this close to a bound, and dual constraints this close to equality, are
 # there: both are known to some 1e-14.
 FACE = 1e-11
@@ -177,8 +179,10 @@ class LoomSolver:
         w = weights / weights.max()
         n_iter = self._run_first(w)
         first = _Point(self.M, self.problem, w)
-        first.read_dual(self._highs)
+        first.read_dual(self._highs, _column_values(self._highs))
         first.read_primal(self._highs)
+        if first.gap > FINE:
+            n_iter += self._refine(first)
         n_iter += self._run_second(w, first)
         second = _Point(self.M, self.problem, w)
         second.u, second.s, second.low = first.u, first.s, first.low
@@ -200,6 +204,25 @@ class LoomSolver:
         n_iter = run_simplex(highs, STRATEGIES, "leave-one-out machine")
         if self._start is None:
             self._start = highs.getBasis()
+        return n_iter
+
+    def _refine(self, first: _Point) -> int:
+        """Solve for what u lacks, magnified: HiGHS knows it to 1e-10 only.
+
+        The bounds of u, s and M' u <= s are seen from the point that was found, through
+        a lens; costs and basis stay (iterative refinement of a linear program).
+        """
+        highs, w = self._highs, first.w
+        at = np.append(first.u, np.maximum(0.0, self.M.T @ first.u))
+        at[w.size :][w == 0.0] = 0.0
+        top = np.append(w, np.where(w > 0.0, highs.inf, 0.0))
+        _set_columns(highs, -LENS * at, np.minimum(LENS * (top - at), highs.inf))
+        spare = at[w.size :] - self.M.T @ first.u
+        lack = -LENS * float(first.u @ self.problem.y)
+        _set_rows(highs, np.where(w > 0.0, LENS * spare, highs.inf), lack)
+        n_iter = run_simplex(highs, STRATEGIES, "leave-one-out machine")
+        first.read_dual(highs, at + _column_values(highs) / LENS)
+        first.read_primal(highs)
         return n_iter
 
     def _run_second(self, w: FloatArray, first: _Point) -> int:
@@ -250,7 +273,7 @@ class LoomSolver:
         slack = np.maximum(0.0, 1.0 - problem.y * (f - self.nu * own))
         slack[weights == 0.0] = 0.0
         return LoomSolution(
-            coef, point.b, f, own, slack, point.u * weights.max(),
+            coef, point.b, f, own, slack, np.minimum(point.u * weights.max(), weights),
             float(weights @ slack), point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()),
             n_iter, bool(point.gap <= OPTIMAL), point.tight, face,
         )  # fmt: skip
@@ -272,10 +295,10 @@ class _Point:
         """Relative duality gap."""
         return (self.primal - self.low) / max(1.0, self.primal)
 
-    def read_dual(self, highs: Any) -> None:
-        """Take u from the basis or as HiGHS tells it, whichever proves more."""
-        told = np.asarray(highs.getSolution().col_value)[: self.w.size]
-        candidates = [np.clip(told, 0.0, self.w)]
+    def read_dual(self, highs: Any, told: FloatArray) -> None:
+        """Take u from the basis or as it is told, whichever proves more."""
+        told = told[: self.w.size]
+        candidates = [self.u, np.clip(told, 0.0, self.w)]
         basis = _Basis(highs, self.fit_intercept)
         at_upper = np.where(told > 0.5 * self.w, self.w, 0.0)
         at_upper[basis.rows] = 0.0
@@ -417,10 +440,15 @@ def _set_columns(highs: Any, lower: FloatArray, upper: FloatArray) -> None:
     highs.changeColsBounds(lower.size, each, lower, upper)
 
 
-def _set_rows(highs: Any, upper: FloatArray) -> None:
-    """Set the right-hand sides of M' u <= s; that of the intercept stays 0 = 0."""
+def _column_values(highs: Any) -> FloatArray:
+    """Return u and s."""
+    return np.asarray(highs.getSolution().col_value)
+
+
+def _set_rows(highs: Any, upper: FloatArray, intercept: float = 0.0) -> None:
+    """Set the right-hand sides of M' u - s <= 0, and that of the intercept."""
     n_rows = highs.getNumRow()
-    level = np.zeros(n_rows - upper.size)
+    level = np.full(n_rows - upper.size, intercept)
     lower = np.append(np.full(upper.size, -highs.inf), level)
     each = np.arange(n_rows, dtype=np.int32)
     highs.changeRowsBounds(n_rows, each, lower, np.append(upper, level))

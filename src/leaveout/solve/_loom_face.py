@@ -9,7 +9,7 @@ import numpy as np
 
 from leaveout._typing import FloatArray
 from leaveout.exceptions import LeaveoutError
-from leaveout.solve._highs import open_highs, run_simplex
+from leaveout.solve._highs import open_highs
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,13 @@ def _smallest(
     index = np.tile(np.arange(n_rows), n_columns)
     matrix = start, index, np.ascontiguousarray(G.T).ravel()
     highs = open_highs(cost, matrix, columns, rows, tolerance=1e-8)
-    try:
-        run_simplex(highs, ({"presolve": "on"},), "face of the leave-one-out machine")
-    except LeaveoutError:
-        if highs.modelStatusToString(highs.getModelStatus()) == "Unbounded":
-            return -np.inf
-        raise
+    highs.setOptionValue("presolve", "off")
+    highs.run()
+    status = highs.modelStatusToString(highs.getModelStatus())
+    if status == "Unbounded":
+        return -np.inf
+    if status != "Optimal":
+        raise LeaveoutError(
+            f"HiGHS found no end of the optimal face (status {status!r})."
+        )
     return float(highs.getInfo().objective_function_value)

@@ -261,8 +261,11 @@ def lpm_certificate(
     if problem.fit_intercept:
         lack = np.abs(slopes.sum(axis=1))
     gap = (primal - dual + lack) / np.maximum(1.0, primal)
-    # The sums lam y K are known to some eps of their terms.
-    rounding = 4.0 * np.finfo(float).eps * total * np.abs(problem.K).max()
+    # The sums lam y K and a K are known to some eps of their terms, and the hinge
+    # multiplies what f is off by C.
+    size = 4.0 * np.finfo(float).eps * np.abs(problem.K).max()
+    norm = np.abs(coefs).sum(axis=1)
+    rounding = size * (total + boxes.sum(axis=1) * norm / np.maximum(1.0, primal))
     return primal, gap, gap <= np.maximum(OPTIMAL, rounding)
 
 
