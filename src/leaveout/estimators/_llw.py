@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -16,7 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from leaveout.estimators._check import check_penalty
 from leaveout.estimators._expansion import ExpansionClassifier, make_expansion_task
 from leaveout.estimators._task import Task
-from leaveout.exceptions import NotSeparableError
+from leaveout.exceptions import CertificateWarning, NotSeparableError
+from leaveout.kernel import is_psd, may_be_indefinite
 from leaveout.loo import LLW_METHODS, MachineLoo
 from leaveout.run import blas_threads
 from leaveout.solve import LlwProblem, LlwSolution, solve_llw
@@ -180,15 +180,17 @@ class LLWClassifier(ExpansionClassifier):
         """
         task = make_expansion_task(self, X, y, sample_weight)
         problem = llw_problem(self, task)
-        solution = solve_llw(problem, start=self._last(problem))
+        with blas_threads(1):
+            solution = solve_llw(problem, start=self._last(problem))
         check_separable(self, solution)
         self._store(task, solution)
-        if not solution.converged:
+        if may_be_indefinite(self.kernel, self.coef0) and not is_psd(task.K):
+            warn_indefinite(self.kernel)
+        elif not solution.converged:
             warnings.warn(
                 f"The relative duality gap stayed at {solution.duality_gap:.1e}, wanted "
                 "1e-8. Standardise the features (sklearn.preprocessing.StandardScaler),"
-                f" lower C (C={self.C:g}), or check that the kernel is positive "
-                "semi-definite.",
+                f" or lower C (C={self.C:g}).",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -254,6 +256,17 @@ def llw_problem(classifier: LLWClassifier, task: Task) -> LlwProblem:
     problem = LlwProblem(task.K, codes, task.C, len(task.classes))
     soft = classifier.loss == "quadratic" and np.isfinite(classifier.C)
     return problem.as_hard_margin() if soft else problem
+
+
+def warn_indefinite(kernel: Any) -> None:
+    """Warn that there is no optimum to prove."""
+    warnings.warn(
+        f"The kernel {kernel!r} is not positive semi-definite on these data: the "
+        "machine has no certified optimum. Use another kernel, or other parameters of "
+        "it, or cut the negative eigenvalues of the matrix.",
+        CertificateWarning,
+        stacklevel=3,
+    )
 
 
 def check_separable(classifier: LLWClassifier, solution: LlwSolution) -> None:

@@ -105,6 +105,8 @@ class LlwSolution:
         Box of b: every b in it with sum 0 is optimal.
     gradient : ndarray of shape (n, Q)
         G = 1/(Q-1) + K W.
+    squared_norm : float
+        Sum of ||w_k||^2.
     objective : float
         Primal value.
     duality_gap : float
@@ -126,18 +128,13 @@ class LlwSolution:
     intercept_lower: FloatArray
     intercept_upper: FloatArray
     gradient: FloatArray
+    squared_norm: float
     objective: float
     duality_gap: float
     kkt_residual: float
     n_iter: int
     converged: bool
     separable: bool = True
-
-    @property
-    def squared_norm(self) -> float:
-        """Sum of ||w_k||^2, with the kernel of the problem."""
-        Q = self.alpha.shape[1]
-        return float((self.coef * (self.gradient - 1.0 / (Q - 1))).sum())
 
     @property
     def decision_values(self) -> FloatArray:
@@ -172,16 +169,17 @@ def solve_llw(problem: LlwProblem, *, start: LlwSolution | None = None) -> LlwSo
     >>> solution.alpha[:, 0].round(4), round(solution.objective, 4)
     (array([0., 0., 1., 0.]), 1.0)
     """
-    K, scale = _centred(problem)
+    centred = _centre(problem)
+    K, scale = centred.K, centred.scale
     open_, box = problem.open, problem.box * scale
     n_iter = 0
     if start is not None:
         found = pivot(
-            K, open_, box, start.state, start.alpha * scale, start.intercept,
-            max_rounds=WARM_ROUNDS,
+            K, open_, box, start.state, start.alpha * scale,
+            start.intercept + centred.means @ start.coef, max_rounds=WARM_ROUNDS,
         )  # fmt: skip
         if found.settled:
-            return _with_certificate(problem, found, scale, found.n_iter)
+            return _with_certificate(problem, found, centred, found.n_iter)
         n_iter = found.n_iter
     point, unbounded = run_interior_point(K, open_, box)
     n_iter += point.n_iter
@@ -199,7 +197,7 @@ def solve_llw(problem: LlwProblem, *, start: LlwSolution | None = None) -> LlwSo
     else:
         inside = _even_columns(np.where(guess == OUTSIDE, 0.0, point.alpha), box)
         found = Pivoted(inside, point.b, guess, False, 0)
-    return _with_certificate(problem, found, scale, n_iter)
+    return _with_certificate(problem, found, centred, n_iter)
 
 
 def intercept_box(
@@ -256,18 +254,28 @@ def _sum_of_others(values: FloatArray) -> FloatArray:
     return spread.sum(axis=1)
 
 
-def _centred(problem: LlwProblem) -> tuple[FloatArray, float]:
-    """Return K centred over the present samples, of unit scale, and that scale.
+@dataclass(frozen=True)
+class _Centred:
+    """K centred over the present samples, of unit scale; that scale; the means.
 
-    The columns of W sum to zero, so that constants added to the rows of K only move b.
+    The columns of W sum to zero, so that constants added to the rows of K only move b,
+    and digits lost to them would be lost for nothing.
     """
+
+    K: FloatArray
+    scale: float
+    means: FloatArray
+
+
+def _centre(problem: LlwProblem) -> _Centred:
+    """Centre and scale the kernel matrix."""
     present = problem.C > 0.0
     K = problem.K
     means = K[:, present].mean(axis=1)
     K = K - means[:, None] - means[None, :] + means[present].mean()
     scale = float(K.diagonal()[present].mean())
     scale = scale if scale > 1e-14 * float(np.abs(problem.K).max(initial=0.0)) else 1.0
-    return K / scale, scale
+    return _Centred(K / scale, scale, means)
 
 
 def _guess_sets(point, open_: BoolArray, box: FloatArray) -> StateArray:
@@ -287,16 +295,17 @@ def _even_columns(alpha: FloatArray, box: FloatArray) -> FloatArray:
 
 
 def _with_certificate(
-    problem: LlwProblem, found: Pivoted, scale: float, n_iter: int
+    problem: LlwProblem, found: Pivoted, centred: _Centred, n_iter: int
 ) -> LlwSolution:
     """Put a point, its intercepts and the proof of optimality together."""
     Q, open_, box = problem.n_classes, problem.open, problem.box
     bounded = found.state == BOUNDED
-    alpha = np.minimum(found.alpha / scale, box)
+    alpha = np.minimum(found.alpha / centred.scale, box)
     if found.settled:
         alpha[bounded] = box[bounded]
     coef = alpha.mean(axis=1, keepdims=True) - alpha
-    gradient = 1.0 / (Q - 1) + problem.K @ coef
+    K = centred.K * centred.scale
+    gradient = 1.0 / (Q - 1) + K @ coef
     free = found.state == MARGIN
     can_fall, can_rise = free | bounded, open_ & ~bounded
     low, high = intercept_box(gradient, can_fall, can_rise, free)
@@ -305,15 +314,17 @@ def _with_certificate(
     norm = float((coef * (gradient - 1.0 / (Q - 1))).sum())
     linear = float(alpha.sum()) / (Q - 1)
     primal = _primal(problem, norm, slope, open_)
-    terms = np.maximum(1.0, np.abs(problem.K) @ np.abs(coef))
+    terms = np.maximum(1.0, np.abs(K) @ np.abs(coef))
     violation = np.maximum(
         np.where(can_rise, slope, 0.0), np.where(can_fall, -slope, 0.0)
     )
     gap = (primal - (linear - 0.5 * norm)) / max(primal, 1e-300)
     rounding = 16 * np.finfo(float).eps * _weight_of_slope(problem, terms, primal)
+    shift = centred.means @ coef  # from the centred kernel back to K
     return LlwSolution(
-        alpha, found.state, coef, b, low, high, gradient, primal, float(gap),
-        float((violation / terms).max()), n_iter, 
+        alpha, found.state, coef, b - shift, low - shift, high - shift,
+        gradient + shift, norm, primal, float(gap),
+        float((violation / terms).max()), n_iter,
         bool(abs(gap) <= max(OPTIMAL, rounding)),
     )  # fmt: skip
 
@@ -342,5 +353,5 @@ def _not_separable(problem: LlwProblem, n_iter: int) -> LlwSolution:
     nothing, zero = np.zeros(shape), np.zeros(Q)
     return LlwSolution(
         nothing, np.zeros(shape, dtype=np.int8), nothing, zero, zero, zero, nothing,
-        np.inf, np.inf, np.inf, n_iter, False, False,
+        np.inf, np.inf, np.inf, np.inf, n_iter, False, False,
     )  # fmt: skip
