@@ -31,6 +31,8 @@ from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 
 # Relative duality gap below which a point counts as optimal.
 OPTIMAL = 1e-8
+# An alpha this close to 0 or C, relative to C, is there.
+SNAP = 1e-10
 # Linear systems from a warm start before the interior point takes over.
 WARM_ROUNDS = 15
 
@@ -299,14 +301,12 @@ def _with_certificate(
 ) -> LlwSolution:
     """Put a point, its intercepts and the proof of optimality together."""
     Q, open_, box = problem.n_classes, problem.open, problem.box
-    bounded = found.state == BOUNDED
     alpha = np.minimum(found.alpha / centred.scale, box)
-    if found.settled:
-        alpha[bounded] = box[bounded]
+    state = _snap(alpha, found, box)
+    free, bounded = state == MARGIN, state == BOUNDED
     coef = alpha.mean(axis=1, keepdims=True) - alpha
     K = centred.K * centred.scale
     gradient = 1.0 / (Q - 1) + K @ coef
-    free = found.state == MARGIN
     can_fall, can_rise = free | bounded, open_ & ~bounded
     low, high = intercept_box(gradient, can_fall, can_rise, free)
     b = choose_intercept(low, high)
@@ -322,11 +322,27 @@ def _with_certificate(
     rounding = 16 * np.finfo(float).eps * _weight_of_slope(problem, terms, primal)
     shift = centred.means @ coef  # from the centred kernel back to K
     return LlwSolution(
-        alpha, found.state, coef, b - shift, low - shift, high - shift,
+        alpha, state, coef, b - shift, low - shift, high - shift,
         gradient + shift, norm, primal, float(gap),
         float((violation / terms).max()), n_iter,
         bool(abs(gap) <= max(OPTIMAL, rounding)),
     )  # fmt: skip
+
+
+def _snap(alpha: FloatArray, found: Pivoted, box: FloatArray) -> StateArray:
+    """Put alpha to the bounds it reaches but for rounding, in place; return the sets.
+
+    A free entry at its bound would make b look unique where it is not.
+    """
+    state, finite = found.state.copy(), np.isfinite(box)
+    slack = np.where(finite, SNAP * box, 0.0)
+    free = state == MARGIN
+    state[free & (alpha <= slack)] = OUTSIDE
+    state[free & finite & (alpha >= box - slack)] = BOUNDED
+    if found.settled:
+        alpha[state == OUTSIDE] = 0.0
+        alpha[state == BOUNDED] = box[state == BOUNDED]
+    return state
 
 
 def _primal(
