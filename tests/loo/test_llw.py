@@ -32,7 +32,7 @@ def columns(machines, name):
 
 
 def hard_loo(problem, solution):
-    """Return who is wrong or ambiguous when left out: own class not strictly largest."""
+    """Return who is wrong or ambiguous when left out: own class not the largest."""
     machines = loo_llw_refit(problem, solution=solution)
     lower, upper = columns(machines, "lower"), columns(machines, "upper")
     if problem.n_classes == 2:
@@ -171,17 +171,18 @@ def test_proposition_2(seed):
     gram = W.T @ problem.K @ W  # <w_k, w_l>
     h = solution.decision_values
     gaps = {
-        (k, l): np.abs(h[:, k] - h[:, l])[np.isin(problem.codes, (k, l))].min()
+        (k, m): np.abs(h[:, k] - h[:, m])[np.isin(problem.codes, (k, m))].min()
         for k in range(Q)
-        for l in range(k)
+        for m in range(k)
     }
     d = min(gaps.values())
     total = 0.0
-    for (k, l), gap in gaps.items():
+    for (k, m), gap in gaps.items():
         d_kl = gap / d - 1
-        gamma = d * (1 + d_kl) / np.sqrt(gram[k, k] + gram[l, l] - 2 * gram[k, l])
+        gamma = d * (1 + d_kl) / np.sqrt(gram[k, k] + gram[m, m] - 2 * gram[k, m])
         total += ((1 + d_kl) / gamma) ** 2
-    quadratic = (alpha * (problem.K @ (alpha - alpha.mean(axis=1, keepdims=True)))).sum()
+    curve = problem.K @ (alpha - alpha.mean(axis=1, keepdims=True))
+    quadratic = (alpha * curve).sum()
     expected = solution.squared_norm
     assert d**2 / Q * total == pytest.approx(expected, rel=1e-9)
     assert np.trace(gram) == pytest.approx(expected, rel=1e-9)

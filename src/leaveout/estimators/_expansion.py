@@ -111,9 +111,11 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
         self.shape_fit_ = task.X.shape
         self.expansion_coef_ = np.array([solution.coef for solution in solutions])
         self.intercept_ = np.array([solution.intercept for solution in solutions])
-        self.objective_ = np.array([solution.objective for solution in solutions])
-        self.duality_gap_ = np.array([solution.duality_gap for solution in solutions])
-        self.n_iter_ = np.array([solution.n_iter for solution in solutions])
+        self.objective_: Any = np.array([solution.objective for solution in solutions])
+        self.duality_gap_: Any = np.array(
+            [solution.duality_gap for solution in solutions]
+        )
+        self.n_iter_: Any = np.array([solution.n_iter for solution in solutions])
         self.support_ = np.flatnonzero(self.expansion_coef_.any(axis=0))
         self.support_vectors_ = (
             np.empty((0, 0)) if self.kernel == "precomputed" else task.X[self.support_]

@@ -124,7 +124,7 @@ class LLWClassifier(ExpansionClassifier):
     >>> clf.expansion_coef_.shape, bool(abs(clf.intercept_.sum()) < 1e-9)
     ((3, 150), True)
     >>> round(lo.leave_one_out(clf, X, y).error, 4)
-    0.04
+    0.0267
     """
 
     # Not a parameter: without an intercept the outputs could not sum to zero usefully.
@@ -188,9 +188,10 @@ class LLWClassifier(ExpansionClassifier):
             warn_indefinite(self.kernel)
         elif not solution.converged:
             warnings.warn(
-                f"The relative duality gap stayed at {solution.duality_gap:.1e}, wanted "
-                "1e-8. Standardise the features (sklearn.preprocessing.StandardScaler),"
-                f" or lower C (C={self.C:g}).",
+                f"The relative duality gap stayed at {solution.duality_gap:.1e}, "
+                "wanted 1e-8. Standardise the features "
+                "(sklearn.preprocessing.StandardScaler), or lower C "
+                f"(C={self.C:g}).",
                 ConvergenceWarning,
                 stacklevel=2,
             )

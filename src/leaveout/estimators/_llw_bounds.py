@@ -32,8 +32,8 @@ def llw_bounds(
     ``radius_margin`` is Theorem 2 of Guermeur & Monfrini (2009), ``sharp_sum`` and
     ``sharp_count`` are sharper: of the two only the count can be below 1, the sums are
     for comparing kernels and C. They are bounds for ``C=inf`` and for
-    ``loss="quadratic"``. With hinge loss and a finite C no such bound is known, and they
-    are those of the quadratic loss with the same C.
+    ``loss="quadratic"``. With hinge loss and a finite C no such bound is known, and
+    they are those of the quadratic loss with the same C.
 
     Parameters
     ----------
@@ -71,6 +71,11 @@ def llw_bounds(
     >>> bounds = lo.llw_bounds(clf, X, y)
     >>> for row in bounds.rows:
     ...     print(row.name, row.kind, round(row.value, 3))
+    support-vector count bound 0.26
+    radius_margin bound 306.982
+    sharp_sum bound 50.116
+    sharp_count bound 0.2
+    exact exact 0.053
     """
     check_flag("exact", exact)
     model = unwrap(estimator, (LLWClassifier,))
@@ -97,7 +102,7 @@ def llw_bounds(
 
 
 def _count_kind(llw: LLWClassifier) -> str:
-    """A column without a free multiplier may leave b open; a hard margin never does."""
+    """Say what the count is worth: without a free multiplier b may be open."""
     hard = llw.loss == "quadratic" or np.isinf(llw.C)
     return "bound" if hard else "weak bound"
 

@@ -10,11 +10,12 @@ not settle the interior point does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
-from leaveout._typing import FloatArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.loo._result import REFIT, SINGLETON, UNTOUCHED, ZERO_ALPHA, MachineLoo
 from leaveout.run import map_chunks, show_progress
 from leaveout.solve import (
@@ -108,10 +109,8 @@ class _Leaver:
         starts = range(0, n, size)
         for first in show_progress(starts, len(starts), "left out", verbose=verbose):
             rows = np.arange(first, min(first + size, n))
-            map_chunks(
-                lambda part, rows=rows: self._leave(rows[part]),
-                rows.size, n_threads, CHUNK,
-            )  # fmt: skip
+            work = partial(self._leave, rows)
+            map_chunks(work, rows.size, n_threads, CHUNK)
         counts = {
             "refits": float(np.count_nonzero(self.settled_by == REFIT)),
             "systems": float(self.steps.sum()),
@@ -127,8 +126,8 @@ class _Leaver:
             for k in columns
         ]  # fmt: skip
 
-    def _leave(self, rows: np.ndarray) -> None:
-        for r in rows:
+    def _leave(self, rows: IntArray, part: slice) -> None:
+        for r in rows[part]:
             if self.problem.C[r] == 0.0:
                 self._keep(r, UNTOUCHED)
             elif self.members[self.problem.codes[r]] == 1:
@@ -152,7 +151,7 @@ class _Leaver:
         self._store(r, self.solution, self.solution.coef, b, ends, settled_by)
 
     def _without_its_class(self, r: int) -> None:
-        """The class of r goes with it: a machine of one class less, or none is left."""
+        """Leave r out with its class: a machine of one class less, or none is left."""
         problem, gone = self.problem, self.problem.codes[r]
         others = np.arange(problem.n_classes) != gone
         self.settled_by[r] = SINGLETON
@@ -188,7 +187,11 @@ class _Leaver:
     ) -> None:
         """Write down h(x_r) with its ends."""
         base = self.problem.K[r] @ coef
-        self.values[r], self.lower[r], self.upper[r] = base + b, base + ends[0], base + ends[1]
+        self.values[r], self.lower[r], self.upper[r] = (
+            base + b,
+            base + ends[0],
+            base + ends[1],
+        )
         self.certified[r] = left.converged
         self.settled_by[r] = settled_by
         self.steps[r] = left.n_iter if settled_by == REFIT else 0

@@ -8,8 +8,8 @@ the largest distance from sample p, Delta the largest of all, L the number of er
                                 Theorem 2 L <= Q (Q-1)^2 D^2 sum_k ||w_k||^2
     sharper, by the same argument         error at p => ||a_p|| >= t / Delta_p^2
                                           L <= #{p : ||a_p|| Delta_p^2 >= t}
-                                          L <= (Q-1)^(5/2) / sqrt(Q) Delta^2 sum ||w_k||^2
-                                          t = sqrt(Q / (Q-1)^3)
+                                          L <= c Delta^2 sum_k ||w_k||^2
+                                          t^2 = Q / (Q-1)^3,  c^2 = (Q-1)^5 / Q
 
 (docs/method/llw has the proof). Theorem 2 is printed with d(h*) and the geometrical
 margins; Proposition 2 turns them into sum ||w_k||^2 = sum(a) / (Q-1).

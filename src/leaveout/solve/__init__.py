@@ -6,7 +6,6 @@ from leaveout.solve._certificate import (
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
-from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
 from leaveout.solve._llw import (
     LlwProblem,
     LlwSolution,
@@ -14,6 +13,7 @@ from leaveout.solve._llw import (
     intercept_box,
     solve_llw,
 )
+from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
 from leaveout.solve._lpm import (
     LpmBasis,
     LpmSolution,
@@ -34,10 +34,10 @@ __all__ = [
     "BOUNDED",
     "MARGIN",
     "OUTSIDE",
-    "LoomSolution",
-    "LoomSolver",
     "LlwProblem",
     "LlwSolution",
+    "LoomSolution",
+    "LoomSolver",
     "LpmBasis",
     "LpmSolution",
     "LpmSolver",
@@ -52,8 +52,8 @@ __all__ = [
     "loo_interval_in_ball",
     "lpm_certificate",
     "make_solution",
-    "solve_loom",
     "solve_llw",
+    "solve_loom",
     "solve_lpm",
     "solve_sparse_linear",
     "solve_svc",

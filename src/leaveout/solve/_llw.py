@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The multi-class SVM of Lee, Lin & Wahba (2004), as Guermeur & Monfrini (2009) write it.
+"""The multi-class SVM of Lee, Lin & Wahba (2004), written as Guermeur & Monfrini do.
 
 Q classes, one function each, h_k(x) = <w_k, phi(x)> + b_k, which sum to zero::
 
@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
-from leaveout.solve._llw_interior import run_interior_point
+from leaveout.solve._llw_interior import Iterate, run_interior_point
 from leaveout.solve._llw_pivot import FAR, NEAR, Pivoted, pivot
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 
@@ -280,7 +280,7 @@ def _centre(problem: LlwProblem) -> _Centred:
     return _Centred(K / scale, scale, means)
 
 
-def _guess_sets(point, open_: BoolArray, box: FloatArray) -> StateArray:
+def _guess_sets(point: Iterate, open_: BoolArray, box: FloatArray) -> StateArray:
     """Which entries the interior point holds at a bound: the multiplier tells."""
     room = np.where(np.isfinite(box), point.room, np.inf)
     state = np.where(open_, MARGIN, OUTSIDE).astype(np.int8)

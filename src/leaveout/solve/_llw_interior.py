@@ -20,7 +20,7 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
-from leaveout._typing import BoolArray, FloatArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.solve._llw_pivot import zero_sum_basis
 
 MAX_ITER = 100
@@ -28,6 +28,9 @@ MAX_ITER = 100
 DAMPING = 0.995
 # Added to D, times n: a low-rank kernel with a D of 1e-12 has no digits left.
 STEADYING = 1e-11
+
+
+Residuals = tuple[FloatArray, FloatArray, float]
 
 
 @dataclass
@@ -61,7 +64,7 @@ class Iterate:
 
 
 def run_interior_point(
-    K: FloatArray, open_: BoolArray, C: FloatArray, tol: float = 1e-11
+    K: FloatArray, open_: BoolArray, C: FloatArray, tol: float = 1e-10
 ) -> tuple[Iterate, bool]:
     """Minimise ``1/2 a'(P x K) a - sum(a) / (Q - 1)`` by Mehrotra's steps.
 
@@ -73,7 +76,7 @@ def run_interior_point(
         Where there is a variable.
     C : ndarray of shape (n, Q)
         Upper bounds, possibly infinite.
-    tol : float, default=1e-11
+    tol : float, default=1e-10
         Wanted complementarity, relative to the objective.
 
     Returns
@@ -130,13 +133,13 @@ class _Newton:
         out[~self.open] = 0.0
         return out
 
-    def residuals(self, p: Iterate) -> tuple[FloatArray, FloatArray, float]:
+    def residuals(self, p: Iterate) -> Residuals:
         """Stationarity (n, Q), column sums (Q,), sum of intercepts."""
         stationary = self.curve(p.alpha) - self.cost - p.b - p.z + p.v
         stationary[~self.open] = 0.0
         return stationary, p.alpha.sum(axis=0) - p.s, float(p.b.sum())
 
-    def gap(self, p: Iterate, residuals: tuple[FloatArray, FloatArray, float]) -> float:
+    def gap(self, p: Iterate, residuals: Residuals) -> float:
         """Complementarity and infeasibilities, relative to the objective."""
         linear = float((self.cost * p.alpha).sum())
         quadratic = 0.5 * float((p.alpha * self.curve(p.alpha)).sum())
@@ -159,26 +162,26 @@ class _Newton:
         uneven = np.ptp(p.alpha.sum(axis=0)) / max(p.s, 1e-300)
         return linear**2 > 2e10 * max(quadratic, 0.0) and uneven < 1e-6
 
-    def step(
-        self, p: Iterate, residuals: tuple[FloatArray, FloatArray, float]
-    ) -> Iterate | None:
+    def step(self, p: Iterate, residuals: Residuals) -> Iterate | None:
         """Predictor, corrector and a damped step; None if the factors break down."""
         open_, boxed = self.open, self.boxed
         a = np.where(open_, p.alpha, 1.0)
         t = p.room
         try:
-            solve = self.factor(p.z / a + p.v / t)
+            factored = _Factored(self.K, self.rows, open_, p.z / a + p.v / t)
         except linalg.LinAlgError:
             return None
         mu = float((p.alpha * p.z).sum() + (t * p.v).sum()) / self.count
         zero = np.zeros_like(a)
-        da, db, ds, dz, dv = self.direction(p, a, t, residuals, solve, 0.0, zero, zero)
+        da, db, ds, dz, dv = self.direction(
+            p, a, t, residuals, factored, 0.0, zero, zero
+        )
         reach = self.longest(p, t, da, dz, dv)
         ahead = ((p.alpha + reach * da) * (p.z + reach * dz)).sum()
         ahead += ((t - reach * da) * (p.v + reach * dv))[boxed].sum()
         sigma = (float(ahead) / self.count / mu) ** 3
         da, db, ds, dz, dv = self.direction(
-            p, a, t, residuals, solve, sigma * mu, da * dz, -da * dv
+            p, a, t, residuals, factored, sigma * mu, da * dz, -da * dv
         )
         reach = min(1.0, DAMPING * self.longest(p, t, da, dz, dv))
         room = np.where(boxed, t - reach * da, 1.0)
@@ -188,17 +191,34 @@ class _Newton:
         )  # fmt: skip
 
     def direction(
-        self, p: Iterate, a, t, residuals, solve, target, second_z, second_v
-    ):
+        self,
+        p: Iterate,
+        a: FloatArray,
+        t: FloatArray,
+        residuals: Residuals,
+        factored: _Factored,
+        target: float,
+        second_z: FloatArray,
+        second_v: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, float, FloatArray, FloatArray]:
         """Solve the linearised conditions for one target of the complementarity."""
         to_z = np.where(self.open, (target - second_z) / a - p.z, 0.0)
         to_v = np.where(self.boxed, (target - second_v) / t - p.v, 0.0)
-        da, db, ds = solve(to_z - to_v - residuals[0], -residuals[1], -residuals[2])
+        da, db, ds = factored.solve(
+            to_z - to_v - residuals[0], -residuals[1], -residuals[2]
+        )
         dz = np.where(self.open, to_z - p.z / a * da, 0.0)
         dv = np.where(self.boxed, to_v + p.v / t * da, 0.0)
         return da, db, ds, dz, dv
 
-    def longest(self, p: Iterate, t, da, dz, dv) -> float:
+    def longest(
+        self,
+        p: Iterate,
+        t: FloatArray,
+        da: FloatArray,
+        dz: FloatArray,
+        dv: FloatArray,
+    ) -> float:
         """Largest step, at most 1 / DAMPING, that keeps everything positive."""
         reach = 1.0 / DAMPING
         for value, slope, where in (
@@ -210,63 +230,82 @@ class _Newton:
                 reach = min(reach, float((-value[falls] / slope[falls]).min()))
         return reach
 
-    def factor(self, D: FloatArray):
-        """Factor P x K + D; return the solver of the bordered system.
 
-        K + 1 instead of K: the same on equal column sums, and regular beside them.
-        """
-        K, n, Q = self.K + 1.0, self.n, self.Q
-        D = D + STEADYING * n
-        factors, total = [], np.zeros((n, n), order="F")
-        for k, rows in enumerate(self.rows):
-            block = np.asfortranarray(K[np.ix_(rows, rows)])
-            block[np.diag_indices(rows.size)] += D[rows, k]
+class _Factored:
+    """P x K + D, factored, with the column sums and intercepts as its border.
+
+    K + 1 takes the place of K: the same on equal column sums, and regular beside them.
+    Arrays are (Q, n, m) in here, for m right-hand sides.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    rows : list of ndarray
+        Rows that have a variable, class by class.
+    open_ : ndarray of bool, shape (n, Q)
+        The same as a mask.
+    D : ndarray of shape (n, Q)
+        Diagonal.
+
+    Raises
+    ------
+    LinAlgError
+        If K + D_k is not positive definite.
+    """
+
+    def __init__(
+        self, K: FloatArray, rows: list[IntArray], open_: BoolArray, D: FloatArray
+    ) -> None:
+        n, Q = open_.shape
+        self.K, self.open, self.Q = K + 1.0, open_, Q
+        self.D = D.T[:, :, None] + STEADYING * n
+        self.inverses = self._invert(rows)
+        inner = Q * np.eye(n) - self.inverses.sum(axis=0) @ self.K
+        self.inner = linalg.lu_factor(inner, overwrite_a=True, check_finite=False)
+        self.basis = zero_sum_basis(Q)
+        columns = np.where(open_.T[:, :, None], self.basis[:, None, :], 0.0)
+        self.swing = self._solve_refined(columns)  # M^-1 E, for the b with sum 0
+        self.border = self.basis.T @ self.swing.sum(axis=1)
+
+    def solve(
+        self, r: FloatArray, sums: FloatArray, total_b: float
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """(H + D) u - E db = r,  E'u - ds = sums,  1'db = total_b."""
+        shift = total_b / self.Q
+        more = np.where(self.open, r + (sums - sums.mean() + shift), 0.0)
+        u = self._solve_refined(more.T[:, :, None])[:, :, 0]
+        change = linalg.solve(self.border, self.basis.T @ (sums - u.sum(axis=1)))
+        u = (u + self.swing @ change).T
+        ds = float((u.sum(axis=0) - sums).mean())
+        return u, self.basis @ change + shift, ds
+
+    def _invert(self, rows: list[IntArray]) -> FloatArray:
+        """Return A_k for each class, 0 where the class has no row, (Q, n, n)."""
+        n = self.K.shape[0]
+        out = np.zeros((self.Q, n, n))
+        for k, own in enumerate(rows):
+            grid = np.ix_(own, own)
+            block = self.K[grid].T
+            block[np.diag_indices(own.size)] += self.D[k, own, 0]
             factor, failed = lapack.dpotrf(block, lower=1, clean=1, overwrite_a=1)
             if failed:
                 raise linalg.LinAlgError
-            inverse, _ = lapack.dpotri(factor, lower=1)
-            total[np.ix_(rows, rows)] += inverse  # lower triangles only
-            factors.append(factor)
-        below = np.tril(total, -1)
-        total = below + below.T + np.diag(total.diagonal())
-        inner = linalg.lu_factor(Q * np.eye(n) - total @ K, overwrite_a=True)
+            out[k][grid] = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+        diagonal = out.diagonal(axis1=1, axis2=2).copy()
+        out += out.transpose(0, 2, 1)  # dpotri fills one triangle
+        out[:, np.arange(n), np.arange(n)] = diagonal
+        return out
 
-        def spread(R: FloatArray) -> FloatArray:
-            """A_k R_k for each class; R is (n, Q, m)."""
-            out = np.zeros_like(R)
-            for k, rows in enumerate(self.rows):
-                out[rows, k] = lapack.dpotrs(factors[k], R[rows, k], lower=1)[0]
-            return out
+    def _solve_refined(self, R: FloatArray) -> FloatArray:
+        """Solve, and once more for what is missing: K + D_k is ill-conditioned."""
+        U = self._solve_once(R)
+        missing = R - self.K @ (U - U.mean(axis=0)) - self.D * U
+        missing[~self.open.T] = 0.0
+        return U + self._solve_once(missing)
 
-        def once(R: FloatArray) -> FloatArray:
-            first = spread(R)
-            v = linalg.lu_solve(inner, first.sum(axis=1))
-            Kv = np.broadcast_to((K @ v)[:, None, :], R.shape)
-            return first + spread(np.ascontiguousarray(Kv))
-
-        def apply(U: FloatArray) -> FloatArray:
-            flat = (U - U.mean(axis=1, keepdims=True)).reshape(n, -1)
-            out = (K @ flat).reshape(U.shape) + D[:, :, None] * U
-            out[~self.open] = 0.0
-            return out
-
-        def solve_all(R: FloatArray) -> FloatArray:
-            U = once(R)
-            return U + once(R - apply(U))  # one refinement: K + D_k is ill-conditioned
-
-        basis = zero_sum_basis(Q)
-        columns = np.where(self.open[:, :, None], basis, 0.0)
-        swing = solve_all(columns)  # M^-1 E, for the b with sum 0
-        border = basis.T @ swing.sum(axis=0)
-
-        def solve(r: FloatArray, sums: FloatArray, total_b: float):
-            """(H + D) u - E db = r,  E'u - ds = sums,  1'db = total_b."""
-            shift = total_b / Q
-            more = r + (sums - sums.mean() + shift)
-            u = solve_all(np.where(self.open, more, 0.0)[:, :, None])[:, :, 0]
-            change = linalg.solve(border, basis.T @ (sums - u.sum(axis=0)))
-            u = u + swing @ change
-            ds = float((u.sum(axis=0) - sums).mean())
-            return u, basis @ change + shift, ds
-
-        return solve
+    def _solve_once(self, R: FloatArray) -> FloatArray:
+        """Solve by the two formulas at the top."""
+        first = self.inverses @ R
+        v = linalg.lu_solve(self.inner, first.sum(axis=0), check_finite=False)
+        return first + self.inverses @ (self.K @ v)

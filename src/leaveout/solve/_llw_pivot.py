@@ -89,13 +89,17 @@ def pivot(
     state = np.where(open_, state, OUTSIDE).astype(np.int8)
     fewest, patience = np.inf, PATIENCE
     settled, n_iter = False, 0
-    for n_iter in range(1, max_rounds + 1):
-        alpha, b = _solve_face(K, C, state, alpha, b, proximity)
+    while not settled and n_iter < max_rounds:
+        n_iter += 1
+        try:
+            alpha, b = _solve_face(K, C, state, alpha, b, proximity)
+        except linalg.LinAlgError:  # an indefinite kernel
+            break
         violated, strain = _violations(K, open_, C, state, alpha, b, tol)
         count = int(violated.sum())
         if count == 0 and strain <= tol:
             settled = True
-            break
+            continue
         if count < fewest:
             fewest, patience = count, PATIENCE
         elif count:
