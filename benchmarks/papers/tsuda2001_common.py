@@ -188,20 +188,23 @@ def draw(rows: list[Row], path: Path) -> None:
     figures = list(dict.fromkeys(row.figure for row in rows))
     sets = list(dict.fromkeys(row.data for row in rows))
     fig, axes = plt.subplots(
-        len(figures), len(sets), squeeze=False, sharey="col",
+        len(figures), len(sets), squeeze=False,
         figsize=(3.6 * len(sets), 2.6 * len(figures)), layout="constrained",
     )  # fmt: skip
     for i, figure in enumerate(figures):
         for j, data in enumerate(sets):
             here = [row for row in rows if (row.figure, row.data) == (figure, data)]
             ax = axes[i, j]
-            ax.bar(
+            bars = ax.bar(
                 [row.criterion for row in here],
                 [row.error for row in here],
                 yerr=[row.error_bar for row in here],
                 color=[COLOURS[row.criterion] for row in here],
                 capsize=3,
             )
+            ax.bar_label(bars, fmt="%.1f", fontsize=7, padding=2)
+            # The paper's own features can choose cells at chance level: cut them off.
+            ax.set_ylim(0, 1.6 * max(r.error for r in here if r.criterion != "Printed"))
             ax.set_title(f"{figure}: {data}", fontsize=10)
             ax.tick_params(labelsize=8)
             ax.spines[["top", "right"]].set_visible(False)

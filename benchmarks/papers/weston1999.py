@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Remake Table 1 and Figures 1 to 3 of Weston (1999), the leave-one-out machine.
 
-    python benchmarks/papers/weston1999.py --data DIR [--quick]
+    python benchmarks/papers/weston1999.py --data DIR [--quick] [--resume]
                                            [--parts table1 figure1 figure2 figure3]
 
 DIR holds the IDA sets as ``ida_*.npz`` with arrays X, y and, where the published splits
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a part, not stored")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", action="store_true", help="keep sets already there")
     args = parser.parse_args()
     notes = []
     # Widths that no sample can be reached with are part of the grid.

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``import leaveout`` ÷ ``import sklearn.svm``, each in a fresh process.
 
-The package is first installed plainly into a temporary folder: an editable install
-looks for changed sources at import. Run:
+Run:
 ``python benchmarks/speed/import_time.py [--quick]``
 """
 
@@ -11,10 +10,8 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-import sysconfig
-import tempfile
 
-from measure import ROOT, Benchmark, Row
+from measure import Benchmark, Row, plain_install
 
 # Without site (-S) no editable install is on the path; the clock starts after start-up.
 CODE = """
@@ -37,18 +34,7 @@ def import_seconds(module: str, folders: list[str], clock: str) -> float:
 
 def main() -> None:
     bench = Benchmark("speed_import_time", __doc__)
-    with tempfile.TemporaryDirectory() as target:
-        install = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-build-isolation",
-        ]
-        command = [sys.executable, *install, "--target", target, str(ROOT)]
-        subprocess.run(command, check=True, capture_output=True)
-        folders = [target, *{sysconfig.get_path(k) for k in ("purelib", "platlib")}]
+    with plain_install() as folders:
         seconds: dict[str, list[float]] = {"sklearn.svm": [], "leaveout": []}
         for _ in range(bench.repeats(15) + 1):
             for module, found in seconds.items():

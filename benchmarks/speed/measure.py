@@ -9,6 +9,9 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
+import sysconfig
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 import leaveout
 from leaveout.data import make_mixture
-from leaveout.kernel import Problem, gram_matrix
+from leaveout.kernel import Problem, gram_matrix, penalty_from_lambda
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -79,7 +82,7 @@ def kernlab_width(X: np.ndarray) -> float:
 
 def easy_grid(n: int) -> np.ndarray:
     """C = 1 / (2 n lambda) for the 50 lambda."""
-    return 1.0 / (2.0 * n * LAMBDAS)
+    return penalty_from_lambda(LAMBDAS, n)
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,19 @@ def one_thread() -> Iterator[None]:
     """Keep BLAS on one thread, for peers and ours alike."""
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+@contextmanager
+def plain_install() -> Iterator[list[str]]:
+    """Install the package into a temporary folder; yield the path to import it by.
+
+    An editable install looks for changed sources at import.
+    """
+    how = ["--quiet", "--no-deps", "--no-build-isolation"]
+    with tempfile.TemporaryDirectory() as target:
+        command = [sys.executable, "-m", "pip", "install", *how, "--target", target]
+        subprocess.run([*command, str(ROOT)], check=True, capture_output=True)
+        yield [target, *{sysconfig.get_path(k) for k in ("purelib", "platlib")}]
 
 
 def cpu_model() -> str:

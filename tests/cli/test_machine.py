@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``leaveout loo`` and ``leaveout audit``: one machine, typed or chosen."""
+"""``leaveout loo``, ``audit`` and ``bounds``: one machine, typed or chosen."""
 
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+
+import leaveout as lo
 
 MACHINE = ("--C", "10", "--gamma", "0.5")
 
@@ -80,6 +82,40 @@ def test_audit_lists_the_samples_with_the_least_margin(
     assert all(name in result.stdout for name in found["name"])
 
 
+def test_audit_leaves_groups_out_together(run, full_table, frame):
+    result = run(
+        "audit", full_table, "--target", "colour", "--groups", "pair", "--drop", "name",
+        "--drop", "site", *MACHINE, "--top", "24", "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    found = pd.DataFrame(json.loads(result.stdout)["suspects"]).set_index("row")
+    X = StandardScaler().fit_transform(frame[["a", "b"]])
+    values = cross_val_predict(
+        SVC(C=10, gamma=0.5, tol=1e-12), X, frame["colour"], groups=frame["pair"],
+        cv=LeaveOneGroupOut(), method="decision_function",
+    )  # fmt: skip
+    margins = np.where(frame["colour"] == "red", 1, -1) * values
+    assert np.allclose(found["margin"], margins[found.index - 1], atol=1e-6)
+
+
+def test_ids_keep_all_their_digits(run, frame, tmp_path):
+    ids = [9007199254740993 + 2 * k for k in range(24)]  # odd, beyond 2^53: no float is
+    path, out = tmp_path / "ids.csv", tmp_path / "out.csv"
+    frame[["a", "b", "colour"]].assign(pid=ids).to_csv(path, index=False)
+    how = ["--target", "colour", "--id", "pid", *MACHINE]
+    assert run("loo", path, *how, "-o", out).exit_code == 0
+    assert pd.read_csv(out, dtype=str)["pid"].tolist() == [str(i) for i in ids]
+    result = run("audit", path, *how, "--json")
+    found = json.loads(result.stdout)["suspects"]
+    assert {int(row["id"]) for row in found} <= set(ids)
+    holes = pd.read_csv(path, dtype=str)
+    holes.loc[3, "pid"] = ""
+    holes.to_csv(path, index=False)
+    assert run("loo", path, *how, "-o", out).exit_code == 0
+    named = pd.read_csv(out, dtype=str)["pid"].drop(3).tolist()
+    assert named == [str(i) for k, i in enumerate(ids) if k != 3]
+
+
 def test_gamma_must_be_a_number_or_a_word(run):
     result = run("loo", "--gamma", "wide")
     assert result.exit_code == 2
@@ -90,3 +126,32 @@ def test_negative_penalty_is_a_mistake(run):
     result = run("loo", "--gamma", "1", "--C", "-1")
     assert result.exit_code == 1
     assert "C must be a finite number > 0; got -1.0" in result.stderr
+
+
+def test_bounds_agree_with_the_function(run, table, frame):
+    done = run(
+        "bounds", table, "--target", "colour", "--C", 2, "--gamma", 0.3, "--json"
+    )
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    X = StandardScaler().fit_transform(frame[["a", "b"]])
+    truth = lo.loo_bounds(lo.SVC(C=2.0, gamma=0.3), X, frame["colour"])
+    assert list(found["bounds"]) == [row.name for row in truth.rows]
+    for row in truth.rows:
+        told = found["bounds"][row.name]
+        assert told["kind"] == row.kind
+        assert told["value"] == pytest.approx(row.value, rel=1e-6)
+
+
+def test_bounds_as_text(run, table):
+    done = run("bounds", table, "--target", "colour", "--C", 2, "--gamma", 0.3)
+    assert done.exit_code == 0, done.output
+    for name in ("support-vector count", "span", "certificate", "exact"):
+        assert name in done.stdout
+
+
+def test_bounds_of_groups_are_refused(run, full_table):
+    options = ("--target", "colour", "--C", 2, "--gamma", 0.3, "--groups", "pair")
+    done = run("bounds", full_table, *options)
+    assert done.exit_code == 1
+    assert "single samples left out" in done.stderr

@@ -178,7 +178,7 @@ def test_honest_and_curve_say_how_long_they_take(run, table, frame):
 
 
 def test_curve_of_more_samples_is_estimated_first(run, tmp_path):
-    X, y = lo.data.make_class_blobs(230, n_classes=2, separation=3, random_state=0)
+    X, y = lo.data.make_class_blobs(300, n_classes=2, separation=3, random_state=0)
     path = tmp_path / "many.csv"
     pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv(path, index=False)
     result = run("select", path, "--target", "y", "--grid", "C=1,2", "--curve")
@@ -187,10 +187,12 @@ def test_curve_of_more_samples_is_estimated_first(run, tmp_path):
     assert "Over every C from 1 to 2 the least error is" in result.stdout
 
 
-def test_time_is_split_if_asked(run, table):
-    result = run("select", table, "--target", "colour", "--grid", "C=1", "--verbose")
+def test_time_is_split_if_asked(run, table, tmp_path):
+    how = ["--target", "colour", "--grid", "C=1", "--report", tmp_path / "page.html"]
+    result = run("select", table, *how, "--verbose")
     last = result.stderr.splitlines()[-1]
-    for part in ("start-up", "reading", "preparing", "leave-one-out", "together"):
+    names = ("start-up", "reading", "preparing", "leave-one-out", "page", "together")
+    for part in names:
         assert part in last
 
 

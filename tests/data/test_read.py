@@ -80,6 +80,13 @@ def test_missing_value_in_a_dropped_column_or_id_does_not_matter(write):
     assert dataset.feature_names == ["a"]
 
 
+def test_ids_are_kept_letter_by_letter(write):
+    path = write("id;a;y\n0042;1,5;u\n;2,5;v\n9007199254740993;0,5;u\n1,50;3;v\n")
+    dataset = read_dataset(path, "y", id_column="id")
+    assert dataset.ids.tolist() == ["0042", "", "9007199254740993", "1,50"]
+    assert dataset.X["a"].tolist() == [1.5, 2.5, 0.5, 3.0]
+
+
 def test_id_like_and_constant_columns_are_pointed_out(write):
     n = 12
     text = rows(

@@ -49,8 +49,8 @@ def prepared(classifier):
 MODELS = {
     "ours": lambda: (lo.SVC().fit(X, Y), X),
     "sparse": lambda: (lo.SVC().fit(sparse.csr_matrix(X), Y), sparse.csr_matrix(X)),
+    "LPM": lambda: (lo.LPMClassifier(C=10, gamma=0.1).fit(X, Y), X),
     "scikit-learn's": lambda: (SVC(kernel="poly", gamma=0.1).fit(X, NAMES), X),
-    "LPM": lambda: (lo.LPMClassifier(gamma=0.1).fit(X, NAMES), X),
     "LOOM": lambda: (lo.LOOMClassifier(gamma=0.1).fit(X, NAMES), X),
     "weights": lambda: (lo.SVC(class_weight={0: 2.0, 1: 1.0, 2: 1.0}).fit(X, Y), X),
     "prepared": lambda: (prepared(lo.SVC(kernel="linear")).fit(FRAME, NAMES), FRAME),

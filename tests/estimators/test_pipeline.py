@@ -47,6 +47,7 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
+from sklearn.utils import all_estimators
 
 from leaveout import (
     SVC,
@@ -55,7 +56,7 @@ from leaveout import (
     SingletonClassWarning,
     leave_one_out,
 )
-from leaveout.estimators import adapt_svc
+from leaveout.estimators import _frozen, adapt_svc
 from leaveout.estimators._folds import take_rows
 
 X, y = load_iris(return_X_y=True)
@@ -333,8 +334,8 @@ def test_the_warning_is_one_sentence_and_names_the_users_line():
     assert len(caught) == 1
     assert str(caught[0].message) == (
         "The Pipeline's 'standardscaler', 'pca' are fitted once on all rows, also "
-        "those left out later; leave_one_out(..., preprocessing='refit') fits anew "
-        "without each sample, which is slower."
+        "those left out later; preprocessing='refit', in leave_one_out and "
+        "LooSearchCV, fits anew without each sample, which is slower."
     )
     assert caught[0].filename == __file__
 
@@ -501,6 +502,29 @@ def test_steps_that_ignore_y_are_not_refused(step):
         holes[::7, 1] = np.nan
     result = frozen(make_pipeline(step, SVC()), holes, y)
     assert result.error < 0.1
+
+
+@pytest.mark.parametrize("name", sorted(_frozen.IGNORE_LABELS - {"FrozenEstimator"}))
+def test_steps_that_are_spared_the_trial_would_pass_it(name):
+    step = dict(all_estimators(type_filter="transformer"))[name]()
+    assert _frozen._known_to_ignore_labels(step)
+    holes = X.copy()
+    if name in ("MissingIndicator", "SimpleImputer"):
+        holes[::7, 1] = np.nan
+    _frozen._check_ignores_labels(name, step, holes, NAMES[y])
+
+
+def test_a_spared_step_of_another_make_is_tried():
+    class Mine(StandardScaler):
+        def fit(self, X, y=None):
+            return super().fit(X[y == y[0]])
+
+    Mine.__name__ = "StandardScaler"
+    with pytest.raises(ValueError, match="uses y"):
+        leave_one_out(make_pipeline(Mine(), SVC()), X, y)
+    hidden = make_column_transformer((Mine(), [0, 1]), remainder=StandardScaler())
+    with pytest.raises(ValueError, match="uses y"):
+        leave_one_out(make_pipeline(hidden, SVC()), X, y)
 
 
 def test_missing_values_may_go_from_step_to_step():

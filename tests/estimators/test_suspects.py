@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs, make_classification
 from sklearn.feature_selection import SelectKBest
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -195,3 +196,27 @@ def test_pipeline():
     np.testing.assert_allclose(found.influence, wanted.influence, atol=1e-10)
     with pytest.raises(ValueError, match="uses y"):
         lo.suspects(make_pipeline(SelectKBest(k=2), SVC()), X, y)
+
+
+def test_groups_are_left_out_together():
+    X, y = noisy(20, 11)
+    X, y, pair = np.repeat(X, 2, axis=0), np.repeat(y, 2), np.repeat(np.arange(20), 2)
+    X[1::2] += 0.01
+    y[:2] = 1 - y[0]  # a mistake made twice: each vouches for the other
+    model = SVC(C=100, gamma=1.0, tol=1e-10)
+    alone = lo.suspects(model, X, y)
+    found = lo.suspects(model, X, y, groups=pair)
+    values = cross_val_predict(
+        model, X, y, groups=pair, cv=LeaveOneGroupOut(), method="decision_function"
+    )
+    margins = np.where(y == 1, 1, -1) * values
+    # LIBSVM keeps its kernel in single precision.
+    np.testing.assert_allclose(found.margins, margins[found.rows], rtol=1e-5)
+    assert {0, 1} <= set(found.rows[found.flagged])
+    assert not {0, 1} & set(alone.rows[alone.flagged])
+    influence = np.empty((2, 40))
+    influence[0, alone.rows], influence[1, found.rows] = (
+        alone.influence,
+        found.influence,
+    )
+    np.testing.assert_array_equal(influence[0], influence[1])  # of single samples

@@ -14,7 +14,7 @@ def random_expansion(n_machines=1, row_dual=False, seed=0, n=12):
     distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     return FittedExpansion(
         K=np.exp(-0.4 * distances**2),
-        distances=distances,
+        squares=distances**2,
         codes=np.arange(n) % max(2, n_machines),
         coef=random.normal(size=(n_machines, n)),
         intercept=random.normal(size=n_machines),
@@ -59,10 +59,10 @@ def one_by_one(e, variant):
             return out
 
         row = own(p)
-        others = sorted((e.distances[p, k], k) for k in range(n) if k != p)[:3]
-        for distance, k in others:
+        others = sorted((e.squares[p, k], k) for k in range(n) if k != p)[:3]
+        for square, k in others:
             mapped = np.sqrt(e.K[p, p] + e.K[k, k] - 2 * e.K[p, k])
-            row += [distance / e.distances.max(), mapped / spread, *own(k)]
+            row += [np.sqrt(square / e.squares.max()), mapped / spread, *own(k)]
         rows.append(row)
     return np.array(rows)
 
@@ -82,9 +82,7 @@ def test_features_by_the_book(variant, row_dual, n_machines):
 def test_other_names_of_the_classes_change_nothing(variant):
     """f -> -f with y -> -y: not so for the printed value, which is its fault."""
     e = random_expansion()
-    turned = FittedExpansion(
-        e.K, e.distances, 1 - e.codes, -e.coef, -e.intercept, e.box
-    )
+    turned = FittedExpansion(e.K, e.squares, 1 - e.codes, -e.coef, -e.intercept, e.box)
     same = np.allclose(
         leave_one_out_features(e, variant), leave_one_out_features(turned, variant)
     )

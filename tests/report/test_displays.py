@@ -293,6 +293,15 @@ class TestMargins:
         )
         assert not first.overlaps(second)
 
+    def test_suspects_are_called_by_name(self, result):
+        names = np.array([f"$\\frac {k}$" for k in range(result.y.size)], dtype=object)
+        worst = np.argsort(result.margins)[:2]
+        names[worst[0]] = "a very long name of a sample"
+        display = lo.LooMarginDisplay.from_result(result, suspects=worst, names=names)
+        display.figure_.draw_without_rendering()  # no formula is looked for in them
+        texts = [text.get_text() for text in display.ax_.texts]
+        assert texts == ["a very long name …", names[worst[1]]]
+
     def test_intervals_and_infinite_ends(self):
         display = lo.LooMarginDisplay(
             margins=np.array([2.0, 0.25, -1.0]),

@@ -15,7 +15,7 @@ import pytest
 import leaveout as lo
 from leaveout.data import Dataset, make_twonorm
 from leaveout.report import SelectReport, render_page, write_page
-from leaveout.report._html_figures import pair_roc
+from leaveout.report._html_figures import _cells_by_the_rest, pair_roc
 
 EVIL = "</script><script>alert('x')</script><img src=http://a.b onerror=alert(1)>"
 GRID = {"C": [0.001, 1.0, 100.0], "gamma": [0.05, 0.5]}
@@ -78,8 +78,13 @@ class Page(HTMLParser):
         return [attributes for tag, attributes in self.tags if tag == name]
 
 
+def spaced(text):
+    """A page with common blanks before the percent signs."""
+    return text.replace("\u00a0%", " %")
+
+
 def test_the_answer_in_one_sentence(report):
-    text = " ".join(re.sub(r"<[^>]+>", "", render_page(report)).split())
+    text = " ".join(re.sub(r"<[^>]+>", "", spaced(render_page(report))).split())
     result, best = report.result, report.best_params
     machine = f"SVC(kernel='rbf', C={best['C']:g}, gamma={best['gamma']:g})"
     assert machine.replace("'", "&#39;") in text
@@ -98,14 +103,14 @@ def test_samples_are_sorted_by_margin(report):
     table = page[page.index('<table id="samples">') :]
     rows = re.findall(r'<tr class="(\w+)"><td class="number">(\d+)</td>', table)
     order = np.argsort(report.result.margins, kind="stable")
-    assert [int(row) for _, row in rows] == order.tolist()
+    assert [int(row) for _, row in rows] == (order + 1).tolist()
     states = np.where(report.result.wrong, "wrong", "right")
     states[report.result.ambiguous] = "ambiguous"
     assert [state for state, _ in rows] == states[order].tolist()
 
 
 def test_confusion_adds_up(report):
-    page = Page(render_page(report))
+    page = Page(spaced(render_page(report)))
     y, predictions = report.dataset.y, report.result.predictions
     labels = list(report.class_counts)
     counts = [[np.sum((y == a) & (predictions == b)) for b in labels] for a in labels]
@@ -131,19 +136,55 @@ def test_roc_has_the_area_of_the_pairs(report):
 def test_optional_parts(report):
     assert len(Page(render_page(report)).find("img")) == 4
     bare = render_page(replace(report, curve=None, pairs=None))
-    assert len(Page(bare).find("img")) == 2
+    assert len(Page(bare).find("img")) == 3
     assert "Ranking" not in bare
-    assert "Error over C<" not in bare
+    assert "<code>--curve</code> gives every C" in bare
+    one = np.array([cell["C"] == 1.0 for cell in report.cells["params"]])
+    cells = {name: np.asarray(column)[one] for name, column in report.cells.items()}
+    one_C = replace(
+        report, curve=None, grid=GRID | {"C": [1.0]}, cells=cells, best_index=0
+    )
+    assert "Error over C<" not in render_page(one_C)
+
+
+def test_bounds_stand_beside_the_exact_error(report):
+    assert "What bounds would have said" not in render_page(report)
+    X, y = report.dataset.X.to_numpy(), report.dataset.y
+    bounds = lo.loo_bounds(lo.SVC(**report.best_params), X, y)
+    page = spaced(render_page(replace(report, bounds=bounds)))
+    for row in bounds.rows:
+        assert f"<td>{row.name}" in page
+        assert f"{100 * row.value:.1f} %</td></tr>" in page
+    assert "GACV (of the hinge loss, not of the error)" in page
+
+
+def test_lines_over_the_penalty_are_the_cells_of_the_grid(report):
+    lines = _cells_by_the_rest(report)
+    assert list(lines) == [(("gamma", 0.05),), (("gamma", 0.5),)]
+    for ((_, gamma),), cells in lines.items():
+        found = [
+            (cell["C"], round(1 - score, 9))
+            for cell, score in zip(
+                report.cells["params"], report.cells["mean_test_score"], strict=True
+            )
+            if cell["gamma"] == gamma
+        ]
+        assert [(C, round(error, 9)) for C, error in cells] == sorted(found)
 
 
 def test_honest_error_is_the_one_to_report(report):
     y = report.dataset.y
     honest = lo.HonestLoo(
-        y, np.full_like(y, "no"), np.arange(60), ({"C": 1.0},) * 59 + ({},), 0.02, 1.0
+        y,
+        np.full_like(y, "no"),
+        np.arange(60),
+        ({"svc__C": 1.0},) * 59 + ({},),
+        0.02,
+        1.0,
     )
-    text = render_page(replace(report, honest=honest))
+    text = spaced(render_page(replace(report, honest=honest)))
     assert "50.0 %&nbsp;±&nbsp;6.5 %</strong>: report this one" in text
-    assert '<td>C = 1.0</td><td class="number">59</td>' in text
+    assert '<td>C = 1</td><td class="number">59</td>' in text
     assert "hence optimistic" not in text
 
 

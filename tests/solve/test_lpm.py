@@ -111,3 +111,18 @@ def test_a_kernel_beyond_what_highs_takes_is_told():
     K = 1e200 * np.array([[1.0, 0.2], [0.2, 1.0]])
     with pytest.raises(LeaveoutError, match="HiGHS found no optimum"):
         solve_lpm(Problem(K, np.array([1.0, -1.0]), np.ones(2)))
+
+
+def test_numbers_of_highs_stand_in_for_a_singular_basis(monkeypatch):
+    case = random_case(np.random.default_rng(5), n=20, kernel="rbf", C=2.0)
+    truth = solve_lpm(Problem(*case))
+
+    def singular(problem, basis):
+        return np.zeros(basis.columns.size), np.zeros(problem.n_samples)
+
+    monkeypatch.setattr("leaveout.solve._lpm.solve_lpm_basis", singular)
+    solution = solve_lpm(Problem(*case))
+    assert solution.objective == pytest.approx(truth.objective, rel=1e-9)
+    np.testing.assert_allclose(
+        solution.decision_values, truth.decision_values, atol=1e-7
+    )

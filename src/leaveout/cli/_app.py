@@ -9,6 +9,7 @@ import typer
 
 import leaveout
 from leaveout.cli._audit import audit
+from leaveout.cli._bounds import bounds
 from leaveout.cli._loo import loo
 from leaveout.cli._predict import predict
 from leaveout.cli._select import select
@@ -19,7 +20,7 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for function in (select, loo, audit, predict):
+for function in (select, loo, audit, bounds, predict):
     app.command()(function)
 
 

@@ -6,90 +6,47 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from leaveout.cli import _options as options
-from leaveout.cli._machine import make_machine, parse_gamma
-from leaveout.cli._prepared import load, prepare
-from leaveout.cli._session import Clock, at_terminal, command, tell, warnings_told
-from leaveout.estimators import suspects
-from leaveout.report import describe_dataset, format_dataset
-from leaveout.run import write_atomically
+from leaveout.cli._machine import ask_machine
+from leaveout.cli._prepared import Prepared
+from leaveout.cli._session import at_terminal, command
+from leaveout.estimators import SVC, suspects
+from leaveout.loo import Suspects
 
 
 @command
 def audit(
-    data: options.DataArgument = None,
-    target: options.TargetOption = None,
+    table: options.TableOptions,
+    machine: options.MachineOptions,
+    talk: options.TalkOptions,
     top: Annotated[int, typer.Option(min=1, help="How many samples to list.")] = 20,
-    C: options.PenaltyOption = None,
-    gamma: options.GammaOption = None,
-    kernel: options.KernelOption = options.Kernel.RBF,
-    degree: options.DegreeOption = 3,
-    coef0: options.Coef0Option = 0.0,
-    class_weight: options.ClassWeightOption = None,
-    standardize: options.StandardizeOption = True,
-    id_column: options.IdOption = None,
-    drop: options.DropOption = None,
-    categorical: options.CategoricalOption = None,
     output: options.OutputOption = None,
     n_jobs: options.JobsOption = 1,
-    as_json: options.JsonOption = False,
-    verbose: options.VerboseOption = False,
-    debug: options.DebugOption = False,
 ) -> None:
-    """List the samples whose label all others together speak against."""
-    clock, width = Clock(), parse_gamma(gamma)
-    with clock.measure("reading"):
-        dataset = load(
-            data, target, id_column=id_column, drop=drop, categorical=categorical
+    """List the samples whose label the others speak against, the worst first."""
+
+    def find(svc: SVC, prepared: Prepared) -> Suspects:
+        return suspects(
+            svc,
+            prepared.X,
+            prepared.dataset.y,
+            ids=prepared.names,
+            top=top,
+            groups=prepared.dataset.groups,
+            n_jobs=n_jobs,
+            verbose=int(talk.verbose or at_terminal()),
         )
-    with warnings_told() as warned:
-        with clock.measure("preparing"):
-            prepared = prepare(dataset, standardize=standardize)
-            svc, model = make_machine(
-                prepared,
-                kernel=kernel.value,
-                C=C,
-                gamma=width,
-                degree=degree,
-                coef0=coef0,
-                class_weight=class_weight and class_weight.value,
-                n_jobs=n_jobs,
-            )
-        with clock.measure("leave-one-out"):
-            ids = dataset.ids
-            found = suspects(
-                svc,
-                prepared.X,
-                dataset.y,
-                ids=np.arange(1, len(dataset.y) + 1) if ids is None else ids,
-                top=top,
-                n_jobs=n_jobs,
-                verbose=int(verbose or at_terminal()),
-            )
+
+    answer = ask_machine(table, machine, n_jobs, find)
+    found, dataset = answer.found, answer.prepared.dataset
     frame = found.to_frame().assign(row=found.rows + 1)  # rows as people count
-    frame.index.name = dataset.id_name or "id"
-    if output is not None:
-        write_atomically(output, frame.to_csv(index=ids is not None).encode())
-    if as_json:
-        table = {
-            **describe_dataset(dataset),
-            "preparation": prepared.sentence,
-            "model": model,
-            "error": found.error,
-            "suspects": json.loads(
-                frame.reset_index(names="id").to_json(orient="records")
-            ),
-            "warnings": warned,
-            "seconds": clock.seconds,
-        }
-        print(json.dumps(table, indent=2))
-    else:
-        print(format_dataset(dataset))
-        print(f"{prepared.sentence}\n\n{model}\n{found}")
-        if output is not None:
-            print(f"Samples written to {output}")
-    if verbose:
-        tell(str(clock))
+    named = frame.reset_index(names="id")
+    details = {
+        "error": found.error,
+        "suspects": json.loads(named.to_json(orient="records")),
+    }
+    if dataset.ids is not None:
+        frame.insert(0, dataset.id_name or "id", frame.index, allow_duplicates=True)
+    answer.give(details, frame, output, talk)

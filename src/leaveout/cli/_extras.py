@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
 from leaveout.cli._prepared import Prepared
@@ -17,19 +19,22 @@ from leaveout.estimators import (
     LooSearchCV,
     honest_loo,
     leave_pair_out_auc,
+    loo_bounds,
     loo_curve,
 )
-from leaveout.loo import LooCurve, PairAUC
+from leaveout.loo import LooBounds, LooCurve, PairAUC
 from leaveout.report import format_seconds
 from leaveout.run import count_threads
 from leaveout.select import HonestLoo
 
 # The curve of this many samples is traced to see how fast the machine is.
-N_PROBE = 100
-# Seconds grow with this power of the number of samples: 2.6 to 3.3 were measured.
-CURVE_GROWTH = 3.0
+N_PROBE = 150
+# Seconds grow with this power of the number of samples: 2.3 to 3.3 were measured.
+CURVE_GROWTH = 2.8
 # More pairs than these take longer than a grid; a page then has no ROC curve.
 MAX_PAIRS = 200_000
+# Beyond so many samples the certificates take longer than the walks.
+MAX_BOUNDS = 2000
 
 
 def check_curve(dataset: Dataset) -> None:
@@ -76,6 +81,18 @@ def run_pairs(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> PairAUC |
     )
 
 
+def run_bounds(
+    prepared: Prepared, search: LooSearchCV, n_jobs: int
+) -> LooBounds | None:
+    """Compare bounds of the chosen machine's error; None where they do not apply."""
+    y = prepared.dataset.y
+    grouped = prepared.dataset.groups is not None
+    if np.unique(y).size != 2 or grouped or len(y) > MAX_BOUNDS:
+        return None
+    svc = clone(search.best_estimator_)
+    return loo_bounds(svc, prepared.numbers, y, n_jobs=n_jobs)
+
+
 def _probe_rows(y: np.ndarray) -> np.ndarray:
     """Return some rows in which the classes have their shares."""
     order = np.argsort(y, kind="stable")
@@ -95,13 +112,16 @@ def run_honest(
     inner = SVC(kernel=given.kernel, class_weight=given.class_weight)
     grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
     whole = LooSearchCV(prepared.unfitted(inner), grid, error_score="raise")
-    _tell_honest_time(whole, dataset, n_jobs)
+    X = dataset.X
+    if not dataset.text_features and not sparse.issparse(X):
+        X = np.asarray(X)  # scikit-learn checks the columns of a frame one by one
+    _tell_honest_time(whole, X, dataset, n_jobs)
     kept = None
     if checkpoint is not None:
         kept = checkpoint.with_name(f"{checkpoint.stem}.honest{checkpoint.suffix}")
     return honest_loo(
         whole,
-        dataset.X,
+        X,
         dataset.y,
         groups=dataset.groups,
         n_jobs=n_jobs,
@@ -110,10 +130,12 @@ def run_honest(
     )
 
 
-def _tell_honest_time(search: LooSearchCV, dataset: Dataset, n_jobs: int) -> None:
+def _tell_honest_time(
+    search: LooSearchCV, X: Any, dataset: Dataset, n_jobs: int
+) -> None:
     """Search once, and say how long as many searches as there are folds will take."""
     n_folds = len(dataset.y if dataset.groups is None else np.unique(dataset.groups))
     started = perf_counter()
-    clone(search).fit(dataset.X, dataset.y, groups=dataset.groups)
+    clone(search).fit(X, dataset.y, groups=dataset.groups)
     seconds = (perf_counter() - started) * n_folds / min(count_threads(n_jobs), n_folds)
     tell(f"Honest error: {n_folds} searches, about {format_seconds(seconds)}")

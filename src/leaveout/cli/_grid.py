@@ -84,16 +84,15 @@ def complete_grid(
 def search_grid(
     prepared: Prepared,
     grid: dict[str, list[float]],
+    svc: SVC,
     *,
-    kernel: str,
-    class_weight: str | None,
     n_jobs: int = 1,
     verbose: bool = False,
     checkpoint: Any = None,
 ) -> LooSearchCV:
     """Leave one out in every cell of the grid, and fit the best."""
     search = LooSearchCV(
-        SVC(kernel=kernel, class_weight=class_weight),
+        svc,
         grid,
         n_jobs=n_jobs,
         verbose=int(verbose),

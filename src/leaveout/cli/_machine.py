@@ -3,60 +3,116 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import typer
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from leaveout.cli._grid import complete_grid, search_grid
-from leaveout.cli._prepared import Prepared
-from leaveout.cli._session import at_terminal, tell
+from leaveout.cli._options import MachineOptions, TableOptions, TalkOptions
+from leaveout.cli._prepared import Prepared, load, prepare
+from leaveout.cli._session import Clock, at_terminal, tell, warnings_told
 from leaveout.estimators import SVC
-from leaveout.report import format_model
+from leaveout.report import describe_dataset, format_dataset, format_model
+from leaveout.run import write_atomically
 from leaveout.select import needs_gamma
 
-
-def parse_gamma(text: str | None) -> float | str | None:
-    """Read a number, "scale" or "auto"."""
-    if text is None or text in ("scale", "auto"):
-        return text
-    try:
-        return float(text)
-    except ValueError as why:
-        raise typer.BadParameter(
-            f"'{text}' is no number, nor 'scale' or 'auto'.", param_hint="'--gamma'"
-        ) from why
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
-def make_machine(
-    prepared: Prepared,
-    *,
-    kernel: str,
-    C: float | None,
-    gamma: float | str | None,
-    degree: int,
-    coef0: float,
-    class_weight: str | None,
+@dataclass(frozen=True)
+class Answer:
+    """What a command found out about one machine.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The samples.
+    model : str
+        The machine, as one would type it.
+    found : object
+        The result; its ``str`` is what a terminal shows.
+    warned : list of str
+        What was warned of on the way.
+    clock : Clock
+        Where the time went.
+    """
+
+    prepared: Prepared
+    model: str
+    found: Any
+    warned: list[str]
+    clock: Clock
+
+    def give(
+        self,
+        details: dict[str, Any],
+        table: DataFrame,
+        output: Path | None,
+        talk: TalkOptions,
+    ) -> None:
+        """Print it, as text or with its details as JSON; write the table if asked."""
+        dataset, sentence = self.prepared.dataset, self.prepared.sentence
+        if output is not None:
+            write_atomically(output, table.to_csv(index=False).encode())
+        if talk.as_json:
+            whole = {
+                **describe_dataset(dataset),
+                "preparation": sentence,
+                "model": self.model,
+                **details,
+                "warnings": self.warned,
+                "seconds": self.clock.seconds,
+            }
+            print(json.dumps(whole, indent=2))
+        else:
+            print(format_dataset(dataset))
+            print(f"{sentence}\n\n{self.model}\n{self.found}")
+            if output is not None:
+                print(f"Samples written to {output}")
+        if talk.verbose:
+            tell(str(self.clock))
+
+
+def ask_machine(
+    table: TableOptions,
+    machine: MachineOptions,
     n_jobs: int,
-) -> tuple[SVC, str]:
-    """Return an SVC not fitted yet, and how to write it."""
-    params: dict[str, Any] = {} if C is None else {"C": C}
-    if needs_gamma(kernel) and gamma is not None:
-        params["gamma"] = gamma
+    question: Callable[[SVC, Prepared], Any],
+) -> Answer:
+    """Read the samples, make the machine, and ask a question about both."""
+    clock = Clock()
+    with clock.measure("reading"):
+        dataset = load(table)
+    with warnings_told() as warned:
+        with clock.measure("preparing"):
+            prepared = prepare(dataset, standardize=table.standardize)
+            svc, params = _make_svc(prepared, machine, n_jobs)
+        with clock.measure("leave-one-out"):
+            found = question(svc, prepared)
+    model = format_model(machine.kernel.value, params, svc.class_weight)
+    return Answer(prepared, model, found, warned, clock)
+
+
+def _make_svc(
+    prepared: Prepared, machine: MachineOptions, n_jobs: int
+) -> tuple[SVC, dict[str, Any]]:
+    """Return an SVC not fitted yet, and its parameters."""
+    family, kernel = machine.make_svc(), machine.kernel.value
+    params: dict[str, Any] = {} if machine.C is None else {"C": machine.C}
+    if needs_gamma(kernel) and machine.gamma is not None:
+        params["gamma"] = machine.width
     if kernel == "poly":
-        params |= {"degree": degree, "coef0": coef0}
+        params |= {"degree": machine.degree, "coef0": machine.coef0}
     missing = {"C", "gamma"} if needs_gamma(kernel) else {"C"}
     if missing - set(params):
         grid = {k: [v] for k, v in params.items() if isinstance(v, float | int)}
         grid = complete_grid(grid, prepared.numbers, kernel)
         search = search_grid(
-            prepared,
-            grid,
-            kernel=kernel,
-            class_weight=class_weight,
-            n_jobs=n_jobs,
-            verbose=at_terminal(),
+            prepared, grid, family, n_jobs=n_jobs, verbose=at_terminal()
         )
         params = search.best_params_
         tell("Parameters chosen by leave-one-out; --C and --gamma set them.")
-    svc = SVC(kernel=kernel, class_weight=class_weight, **params)
-    return svc, format_model(kernel, params, class_weight)
+    return family.set_params(**params), params

@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arguments and options that several commands have, spelled as in Python."""
+"""Options that several commands have, spelled as in Python, in bundles.
+
+A command takes a bundle as one argument; ``command`` in ``_session`` spreads its fields
+on the command line.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from leaveout.estimators import SVC
+
+GAMMA_WORDS = ("scale", "auto")
 
 
 class Kernel(StrEnum):
@@ -32,6 +41,17 @@ def _check_jobs(n_jobs: int) -> int:
     return n_jobs
 
 
+def _check_gamma(text: str | None) -> str | None:
+    try:
+        if text is not None and text not in GAMMA_WORDS:
+            float(text)
+    except ValueError as why:
+        raise typer.BadParameter(
+            f"'{text}' is no number, nor 'scale' or 'auto'."
+        ) from why
+    return text
+
+
 def check_folder(path: Path | None) -> Path | None:
     """Refuse a file in a folder that does not exist, before any work is done."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
@@ -40,72 +60,119 @@ def check_folder(path: Path | None) -> Path | None:
     return path
 
 
-DataArgument = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="DATA",
-        help="CSV, TSV, Parquet or svmlight file; none: breast cancer data.",
-    ),
-]
-TargetOption = Annotated[
-    str | None, typer.Option(metavar="COL", help="Column of DATA with the classes.")
-]
 IdOption = Annotated[
     str | None,
     typer.Option("--id", metavar="COL", help="Column that names the samples."),
 ]
-DropOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COL", help="Column to leave out; may be repeated."),
-]
-CategoricalOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COL", help="Column of numbers to take as categories; repeatable."
-    ),
-]
-GroupsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COL", help="Leave samples with equal entries out together: replicates."
-    ),
-]
-KernelOption = Annotated[Kernel, typer.Option(help="Kernel of the machine.")]
-ClassWeightOption = Annotated[
-    ClassWeight | None,
-    typer.Option(help="Give small classes the weight of large ones."),
-]
-StandardizeOption = Annotated[
-    bool,
-    typer.Option(
-        "--standardize/--no-standardize", help="Scale features to mean 0, variance 1."
-    ),
-]
-PenaltyOption = Annotated[
-    float | None, typer.Option("--C", metavar="NUMBER", help="Weight of the losses.")
-]
-GammaOption = Annotated[
-    str | None,
-    typer.Option(metavar="NUMBER", help="Kernel width; 'scale' as in scikit-learn."),
-]
-DegreeOption = Annotated[int, typer.Option(help="Exponent of --kernel poly.")]
-Coef0Option = Annotated[
-    float, typer.Option("--coef0", help="Constant of --kernel poly.")
-]
-JobsOption = Annotated[
-    int,
-    typer.Option("--n-jobs", callback=_check_jobs, help="Workers; -1: one per core."),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 OutputOption = Annotated[
     Path | None,
     typer.Option(
         "--output", "-o", metavar="CSV", callback=check_folder, help="File to write."
     ),
 ]
-VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show progress and where time goes.")
+JobsOption = Annotated[
+    int,
+    typer.Option("--n-jobs", callback=_check_jobs, help="Workers; -1: one per core."),
 ]
-DebugOption = Annotated[
-    bool, typer.Option("--debug", help="Show the traceback of an error.")
-]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Which samples: a file, the roles of its columns, and what is done to them."""
+
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DATA",
+            help="CSV, TSV, Parquet or svmlight file; none: breast cancer data.",
+        ),
+    ] = None
+    target: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of DATA with the classes.")
+    ] = None
+    id_column: IdOption = None
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COL", help="Column to leave out; may be repeated."),
+    ] = None
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL", help="Column of numbers to take as categories; repeatable."
+        ),
+    ] = None
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Leave samples with equal entries out together: replicates.",
+        ),
+    ] = None
+    standardize: Annotated[
+        bool,
+        typer.Option(
+            "--standardize/--no-standardize",
+            help="Scale features to mean 0, variance 1.",
+        ),
+    ] = True
+
+
+@dataclass(frozen=True)
+class FamilyOptions:
+    """What all machines of a grid share."""
+
+    kernel: Annotated[Kernel, typer.Option(help="Kernel of the machine.")] = Kernel.RBF
+    class_weight: Annotated[
+        ClassWeight | None,
+        typer.Option(help="Give small classes the weight of large ones."),
+    ] = None
+
+    def make_svc(self) -> SVC:
+        """Return an SVC with these, not fitted."""
+        weight = None if self.class_weight is None else self.class_weight.value
+        return SVC(kernel=self.kernel.value, class_weight=weight)
+
+
+@dataclass(frozen=True)
+class MachineOptions(FamilyOptions):
+    """One machine; what is not given of C and gamma is chosen."""
+
+    C: Annotated[
+        float | None,
+        typer.Option("--C", metavar="NUMBER", help="Weight of the losses."),
+    ] = None
+    gamma: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            callback=_check_gamma,
+            help="Kernel width; 'scale' as in scikit-learn.",
+        ),
+    ] = None
+    degree: Annotated[int, typer.Option(help="Exponent of --kernel poly.")] = 3
+    coef0: Annotated[
+        float, typer.Option("--coef0", help="Constant of --kernel poly.")
+    ] = 0.0
+
+    @property
+    def width(self) -> float | str | None:
+        """Gamma as a number, unless it is a word."""
+        if self.gamma is None or self.gamma in GAMMA_WORDS:
+            return self.gamma
+        return float(self.gamma)
+
+
+@dataclass(frozen=True)
+class TalkOptions:
+    """What is told, and where."""
+
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON instead of text.")
+    ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Show progress and where time goes."),
+    ] = False
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
+    ] = False

@@ -20,6 +20,7 @@ from leaveout.data import (
     match_columns,
     read_svmlight,
     read_table,
+    sample_names,
 )
 from leaveout.estimators import ModelCard, load_model, read_model_card
 from leaveout.run import write_atomically
@@ -36,11 +37,9 @@ def predict(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="New samples, same columns by name.")
     ],
+    talk: options.TalkOptions,
     id_column: options.IdOption = None,
     output: options.OutputOption = None,
-    as_json: options.JsonOption = False,
-    verbose: options.VerboseOption = False,
-    debug: options.DebugOption = False,
 ) -> None:
     """Print the class of each new sample as CSV, with probabilities if there are."""
     clock = Clock()
@@ -54,7 +53,7 @@ def predict(
     table.insert(0, id_column or "row", names, allow_duplicates=True)
     if truth is not None:
         _compare(truth, table["prediction"].to_numpy(), card)
-    if as_json:
+    if talk.as_json:
         text = json.dumps(json.loads(table.to_json(orient="records")), indent=2) + "\n"
     else:
         text = table.to_csv(index=False)
@@ -63,7 +62,7 @@ def predict(
     else:
         write_atomically(output, text.encode())
         tell(f"{len(table)} samples written to {output}")
-    if verbose:
+    if talk.verbose:
         tell(str(clock))
 
 
@@ -74,10 +73,12 @@ def _read(
     if is_svmlight(path):
         X, classes, _ = read_svmlight(path, card.feature_names)
         return X, classes, None
-    frame = read_table(path).frame
+    used = card.feature_names or ()
+    as_text = () if id_column is None or id_column in used else (id_column,)
+    frame = read_table(path, as_text=as_text).frame
     if id_column is not None:
         check_columns([id_column], frame, path)
-    ids = None if id_column is None else frame[id_column].astype(str).to_numpy()
+    ids = None if id_column is None else sample_names(frame, id_column)
     target = card.details.get("target")
     truth = None
     if target in frame.columns and frame[target].notna().all():

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from leaveout.cli._options import TableOptions
 from leaveout.data import (
     Dataset,
     describe_preparation,
@@ -22,31 +21,23 @@ from leaveout.data import (
 )
 
 
-def load(
-    data: Path | None,
-    target: str | None,
-    *,
-    id_column: str | None = None,
-    groups: str | None = None,
-    drop: Sequence[str] | None = None,
-    categorical: Sequence[str] | None = None,
-) -> Dataset:
+def load(table: TableOptions) -> Dataset:
     """Read the data, or take the example."""
-    if data is not None:
+    if table.data is not None:
         return read_dataset(
-            data,
-            target,
-            id_column=id_column,
-            group_column=groups,
-            drop=drop or (),
-            categorical=categorical or (),
+            table.data,
+            table.target,
+            id_column=table.id_column,
+            group_column=table.groups,
+            drop=table.drop or (),
+            categorical=table.categorical or (),
         )
     named = {
-        "--target": target,
-        "--id": id_column,
-        "--groups": groups,
-        "--drop": drop,
-        "--categorical": categorical,
+        "--target": table.target,
+        "--id": table.id_column,
+        "--groups": table.groups,
+        "--drop": table.drop,
+        "--categorical": table.categorical,
     }
     for option, value in named.items():
         if value:
@@ -79,6 +70,12 @@ class Prepared:
     def numbers(self) -> Any:
         """X as an array, or sparse."""
         return self.X if sparse.issparse(self.X) else np.asarray(self.X)
+
+    @property
+    def names(self) -> np.ndarray:
+        """What the samples are called: their ids, else rows as people count."""
+        ids = self.dataset.ids
+        return np.arange(1, len(self.dataset.y) + 1) if ids is None else ids
 
     def whole(self, classifier: Any) -> Any:
         """Put the preparation in front of a classifier that was fitted after it."""

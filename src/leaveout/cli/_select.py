@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from leaveout.cli import _options as options
-from leaveout.cli._extras import check_curve, run_curve, run_honest, run_pairs
+from leaveout.cli._extras import (
+    check_curve,
+    run_bounds,
+    run_curve,
+    run_honest,
+    run_pairs,
+)
 from leaveout.cli._grid import complete_grid, parse_grid, search_grid
 from leaveout.cli._prepared import Prepared, load, prepare
 from leaveout.cli._session import (
@@ -25,30 +32,23 @@ from leaveout.estimators import SVCCV, LooSearchCV, installed_versions, save_mod
 from leaveout.report import SelectReport, describe_select, format_select, write_page
 
 
-@command
-def select(
-    data: options.DataArgument = None,
-    target: options.TargetOption = None,
-    id_column: options.IdOption = None,
-    drop: options.DropOption = None,
-    categorical: options.CategoricalOption = None,
-    groups: options.GroupsOption = None,
-    kernel: options.KernelOption = options.Kernel.RBF,
+@dataclass(frozen=True)
+class SelectOptions:
+    """What is tried, and what is wanted beside the choice."""
+
     grid: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
             help="Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable.",
         ),
-    ] = None,
-    class_weight: options.ClassWeightOption = None,
-    standardize: options.StandardizeOption = True,
+    ] = None
     honest: Annotated[
         bool, typer.Option("--honest", help="Also the error with the choice left out.")
-    ] = False,
+    ] = False
     curve: Annotated[
         bool, typer.Option("--curve", help="Also the error for every C (two classes).")
-    ] = False,
+    ] = False
     save: Annotated[
         Path | None,
         typer.Option(
@@ -56,8 +56,8 @@ def select(
             callback=options.check_folder,
             help="Write the chosen model.",
         ),
-    ] = None,
-    report_path: Annotated[
+    ] = None
+    page: Annotated[
         Path | None,
         typer.Option(
             "--report",
@@ -65,7 +65,7 @@ def select(
             callback=options.check_folder,
             help="Write a page with figures and all samples.",
         ),
-    ] = None,
+    ] = None
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -73,60 +73,46 @@ def select(
             callback=options.check_folder,
             help="Keep finished cells; a killed run goes on from there.",
         ),
-    ] = None,
-    n_jobs: options.JobsOption = 1,
-    as_json: options.JsonOption = False,
-    verbose: options.VerboseOption = False,
-    debug: options.DebugOption = False,
+    ] = None
+    n_jobs: options.JobsOption = 1
+
+
+@command
+def select(
+    table: options.TableOptions,
+    family: options.FamilyOptions,
+    wanted: SelectOptions,
+    talk: options.TalkOptions,
 ) -> None:
     """Choose C and gamma by exact leave-one-out over a grid."""
-    clock, watched = Clock(), verbose or at_terminal()
-    values = parse_grid(grid)
+    clock, values = Clock(), parse_grid(wanted.grid)
     with clock.measure("reading"):
-        dataset = load(
-            data,
-            target,
-            id_column=id_column,
-            groups=groups,
-            drop=drop,
-            categorical=categorical,
-        )
-    if curve:
+        dataset = load(table)
+    if wanted.curve:
         check_curve(dataset)
+    watched = talk.verbose or at_terminal()
     with warnings_told() as warned:
         with clock.measure("preparing"):
-            prepared = prepare(dataset, standardize=standardize)
-            values = complete_grid(values, prepared.numbers, kernel.value)
+            prepared = prepare(dataset, standardize=table.standardize)
+            values = complete_grid(values, prepared.numbers, family.kernel.value)
         with clock.measure("leave-one-out"):
             search = search_grid(
                 prepared,
                 values,
-                kernel=kernel.value,
-                class_weight=class_weight and class_weight.value,
-                n_jobs=n_jobs,
+                family.make_svc(),
+                n_jobs=wanted.n_jobs,
                 verbose=watched,
-                checkpoint=checkpoint,
+                checkpoint=wanted.checkpoint,
             )
-        more: dict[str, Any] = {}
-        if honest:
-            with clock.measure("honest"):
-                more["honest"] = run_honest(
-                    prepared, search, n_jobs, watched, checkpoint
-                )
-        if curve:
-            with clock.measure("curve"):
-                more["curve"] = run_curve(prepared, search, n_jobs)
-        if report_path is not None:
-            with clock.measure("pairs"):
-                more["pairs"] = run_pairs(prepared, search, n_jobs)
-        if save is not None:
+        extras = _run_extras(prepared, search, wanted, watched, clock)
+        if wanted.save is not None:
             with clock.measure("saving"):
-                _save(save, prepared, search)
+                _save(wanted.save, prepared, search)
     report = SelectReport(
         dataset=dataset,
         preparation=prepared.sentence,
-        kernel=kernel.value,
-        class_weight=class_weight and class_weight.value,
+        kernel=search.estimator.kernel,
+        class_weight=search.estimator.class_weight,
         grid=values,
         cells=search.cv_results_,
         best_index=int(search.best_index_),
@@ -135,20 +121,53 @@ def select(
         seconds=clock.seconds,
         command=command_line(),
         versions=installed_versions(),
-        **more,
+        **extras,
     )
-    if report_path is not None:
-        write_page(report, report_path)
-    if as_json:
-        print(json.dumps(describe_select(report), indent=2))
-    else:
-        print(format_select(report))
-        if report_path is not None:
-            print(f"Page written to {report_path}")
-        if save is not None:
-            print(f"Model written to {save}")
-    if verbose:
+    if wanted.page is not None:
+        with clock.measure("page"):
+            write_page(report, wanted.page)
+    _print(report, wanted, talk)
+    if talk.verbose:
         tell(str(clock))
+
+
+def _run_extras(
+    prepared: Prepared,
+    search: LooSearchCV,
+    wanted: SelectOptions,
+    watched: bool,
+    clock: Clock,
+) -> dict[str, Any]:
+    """Compute what was asked for beside the choice, by its name in the report."""
+    found: dict[str, Any] = {}
+    if wanted.honest:
+        with clock.measure("honest"):
+            found["honest"] = run_honest(
+                prepared, search, wanted.n_jobs, watched, wanted.checkpoint
+            )
+    if wanted.curve:
+        with clock.measure("curve"):
+            found["curve"] = run_curve(prepared, search, wanted.n_jobs)
+    if wanted.page is not None:
+        with clock.measure("pairs"):
+            found["pairs"] = run_pairs(prepared, search, wanted.n_jobs)
+        with clock.measure("bounds"):
+            found["bounds"] = run_bounds(prepared, search, wanted.n_jobs)
+    return found
+
+
+def _print(
+    report: SelectReport, wanted: SelectOptions, talk: options.TalkOptions
+) -> None:
+    """Print the report as text, or as JSON."""
+    if talk.as_json:
+        print(json.dumps(describe_select(report), indent=2))
+        return
+    print(format_select(report))
+    if wanted.page is not None:
+        print(f"Page written to {wanted.page}")
+    if wanted.save is not None:
+        print(f"Model written to {wanted.save}")
 
 
 def _save(path: Path, prepared: Prepared, search: LooSearchCV) -> None:

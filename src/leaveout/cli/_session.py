@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from leaveout.cli._bundles import spread_bundles
 from leaveout.exceptions import (
     LeaveoutError,
     PreprocessingWarning,
@@ -28,13 +29,14 @@ MISTAKES = (OSError, ValueError, TypeError, MemoryError, LeaveoutError)
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a function a command: a mistake ends it with exit code 1 and its message.
 
-    ``--debug``, an argument of every command, lets the error through instead.
+    ``--debug``, an option of every command, lets the error through instead.
     """
+    spread = spread_bundles(function)
 
-    @functools.wraps(function)
-    def run(*args: Any, **options: Any) -> None:
+    @functools.wraps(spread)
+    def run(**options: Any) -> None:
         try:
-            function(*args, **options)
+            spread(**options)
         except ModuleNotFoundError as missing:
             if options.get("debug") or "pip install" not in str(missing):
                 raise

@@ -21,7 +21,7 @@ from leaveout.data._prepare import (
 )
 from leaveout.data._read import check_columns, read_dataset
 from leaveout.data._svmlight import is_svmlight, read_svmlight
-from leaveout.data._table import Table, read_table
+from leaveout.data._table import Table, read_table, sample_names
 
 __all__ = [
     "Dataset",
@@ -50,4 +50,5 @@ __all__ = [
     "read_dataset",
     "read_svmlight",
     "read_table",
+    "sample_names",
 ]

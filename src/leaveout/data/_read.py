@@ -15,7 +15,7 @@ from leaveout.data._dataset import Dataset
 from leaveout.data._features import N_ROWS_FOR_ID, check_not_missing, make_features
 from leaveout.data._names import did_you_mean, list_names
 from leaveout.data._svmlight import is_svmlight, read_svmlight
-from leaveout.data._table import read_table
+from leaveout.data._table import read_table, sample_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -84,7 +84,7 @@ def read_dataset(
                 "columns have no names, so none can be chosen or left out."
             )
         return _read_svmlight(path)
-    table = read_table(path)
+    table = read_table(path, as_text=() if id_column is None else (id_column,))
     frame = table.frame
     if target is None:
         raise ValueError(
@@ -118,7 +118,7 @@ def read_dataset(
         feature_names=list(features.frame.columns),
         target_name=target,
         text_features=features.text,
-        ids=None if id_column is None else frame[id_column].astype(str).to_numpy(),
+        ids=None if id_column is None else sample_names(frame, id_column),
         id_name=id_column,
         groups=None
         if group_column is None

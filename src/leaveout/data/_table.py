@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from itertools import islice
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from leaveout.data._names import list_names, nearest_name
 
 if TYPE_CHECKING:
+    import numpy as np
     from pandas import DataFrame
 
 # What counts as an empty cell. Not "None": treatments and stages are called so.
@@ -54,7 +56,7 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def read_table(path: str | Path) -> Table:
+def read_table(path: str | Path, *, as_text: Collection[str] = ()) -> Table:
     r"""Read a table from delimited text or Parquet.
 
     Text may be separated by commas, semicolons, tabs, bars or blanks, be encoded as
@@ -65,6 +67,9 @@ def read_table(path: str | Path) -> Table:
     ----------
     path : str or Path
         The file. Parquet is told by its content.
+    as_text : collection of str
+        Columns to keep letter by letter where the file is text: ids such as 0042, or
+        longer than a float can hold.
 
     Returns
     -------
@@ -100,7 +105,7 @@ def read_table(path: str | Path) -> Table:
         if raw.startswith(start):
             raise ValueError(f"'{path}' is {what}.")
     text, notes = _decode(raw, path)
-    table = _read_text(text, path)
+    table = _read_text(text, path, as_text)
     return Table(table.frame, (*notes, *table.notes))
 
 
@@ -164,7 +169,7 @@ def _decode(raw: bytes, path: Path) -> tuple[str, list[str]]:
     raise AssertionError("latin-1 decodes everything")
 
 
-def _read_text(text: str, path: Path) -> Table:
+def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     """Return the table in a text with a row of names."""
     import pandas as pd
 
@@ -180,6 +185,7 @@ def _read_text(text: str, path: Path) -> Table:
             header=0,
             names=names,
             index_col=False,
+            dtype={name: str for name in as_text if name in names},
             skipinitialspace=True,
             na_values=MISSING_MARKS,
             keep_default_na=False,
@@ -192,7 +198,7 @@ def _read_text(text: str, path: Path) -> Table:
     hollow = {UNNAMED.format(k + 1) for k in range(len(names))} & set(names)
     empty = [name for name in hollow if frame[name].isna().all()]
     frame = frame.drop(columns=empty).copy()  # one block of memory, not one a column
-    frame, commas = _convert_decimal_commas(frame, separator)
+    frame, commas = _convert_decimal_commas(frame, separator, as_text)
     notes = []
     if separator in (";", "|", BLANKS):
         word = SEPARATORS.get(separator, "blanks")
@@ -268,7 +274,7 @@ def _ragged_message(why: str, path: Path) -> str:
 
 
 def _convert_decimal_commas(
-    frame: DataFrame, separator: str
+    frame: DataFrame, separator: str, as_text: Collection[str]
 ) -> tuple[DataFrame, list[str]]:
     """Turn text such as 1,5 into numbers, column by column; return the columns too.
 
@@ -279,6 +285,8 @@ def _convert_decimal_commas(
 
     converted = {}
     for name in [] if separator == "," else text_columns(frame):
+        if name in as_text:
+            continue
         values = frame[name].astype("string").str.strip()
         commas = values.str.fullmatch(_DECIMAL_COMMA).fillna(False).astype(bool)
         values = values.mask(commas, values.str.replace(",", "."))
@@ -288,6 +296,11 @@ def _convert_decimal_commas(
         whole = numbers.notna().equals(values.notna())
         converted[name] = numbers.astype("float64") if whole else values
     return (frame.assign(**converted) if converted else frame), list(converted)
+
+
+def sample_names(frame: DataFrame, column: str) -> np.ndarray:
+    """Return the ids in a column as text, empty where there is none."""
+    return frame[column].astype(str).mask(frame[column].isna(), "").to_numpy()
 
 
 def text_columns(frame: DataFrame) -> list[str]:

@@ -19,7 +19,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.estimators._check import check_labels
 from leaveout.estimators._svc import SVC
 from leaveout.kernel import check_gram, gram_matrix, resolve_gamma
-from leaveout.loo import FittedExpansion, feature_distances
+from leaveout.loo import FittedExpansion, feature_squares
 
 NEEDED = (
     "A classifier must have coefficients of a kernel expansion: an SVC of two classes "
@@ -62,12 +62,12 @@ def read_expansion(estimator: Any, X: Any, y: Any) -> FittedExpansion:
     labels = check_labels(y, X.shape[0])
     codes = _encode(estimator, labels)
     coef, intercept = _coefficients(estimator, X)
-    K, distances = _geometry(_kernel_of(estimator), X)
+    K, squares = _geometry(_kernel_of(estimator), X)
     row_dual = getattr(estimator, "row_dual_", None)
     box = _boxes(estimator, codes)
     return FittedExpansion(
         K=K,
-        distances=distances,
+        squares=squares,
         codes=codes,
         coef=coef,
         intercept=intercept,
@@ -136,14 +136,14 @@ def _check_size(estimator: Any, n_fitted: int, n: int) -> None:
 
 
 def _geometry(classifier: Any, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the Gram matrix, and the distances between inputs.
+    """Return the Gram matrix, and the squared distances between inputs.
 
     With a precomputed kernel the inputs are unknown: their distances are those in
     feature space.
     """
     if classifier.kernel == "precomputed":
         K = check_gram(X)
-        return K, feature_distances(K)
+        return K, feature_squares(K)
     gamma = None
     if not callable(classifier.kernel):
         gamma = getattr(classifier, "gamma_", None)
@@ -155,7 +155,7 @@ def _geometry(classifier: Any, X: Any) -> tuple[FloatArray, FloatArray]:
         degree=classifier.degree,
         coef0=classifier.coef0,
     )
-    return K, euclidean_distances(X)
+    return K, euclidean_distances(X, squared=True)
 
 
 def _kernel_of(estimator: Any) -> Any:

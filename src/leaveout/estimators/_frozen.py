@@ -20,6 +20,13 @@ from leaveout.exceptions import PreprocessingWarning
 # A step that uses y shows it under the first of these, nearly always. A choice of 5 out
 # of 6 features may by chance be the same once, hardly five times.
 N_PERMUTATIONS = 5
+# Of scikit-learn, those whose fit is documented to ignore y. They need no such trial,
+# which costs six fits, in a nested leave-one-out six for each sample.
+IGNORE_LABELS = frozenset(
+    "FrozenEstimator MaxAbsScaler MinMaxScaler MissingIndicator Normalizer "
+    "OneHotEncoder OrdinalEncoder PolynomialFeatures RobustScaler SimpleImputer "
+    "StandardScaler".split()
+)
 
 
 def transform_once(
@@ -47,14 +54,16 @@ def transform_once(
     """
     labels = check_labels(y, count_rows(X))
     for name, step in steps:
-        _check_ignores_labels(name, step, X, labels)
+        if not _known_to_ignore_labels(step):
+            _check_ignores_labels(name, step, X, labels)
         X = fit_transform(clone(step), X, labels)
     fitted = [repr(name) for name, s in steps if not isinstance(s, FrozenEstimator)]
     if fitted:
         warnings.warn(
             f"The Pipeline's {', '.join(fitted)} {'is' if len(fitted) == 1 else 'are'} "
-            "fitted once on all rows, also those left out later; leave_one_out(..., "
-            "preprocessing='refit') fits anew without each sample, which is slower.",
+            "fitted once on all rows, also those left out later; "
+            "preprocessing='refit', in leave_one_out and LooSearchCV, fits anew "
+            "without each sample, which is slower.",
             PreprocessingWarning,
             stacklevel=stacklevel,
         )
@@ -66,6 +75,19 @@ def fit_transform(transformer: Any, X: Any, labels: NDArray[Any]) -> Any:
     if hasattr(transformer, "fit_transform"):
         return transformer.fit_transform(X, labels)
     return transformer.fit(X, labels).transform(X)
+
+
+def _known_to_ignore_labels(step: Any) -> bool:
+    """Whether a step, and each one inside it, is of a listed class; not a subclass."""
+    if isinstance(step, str):  # "passthrough" and "drop"
+        return True
+    kind = type(step)
+    if not kind.__module__.startswith("sklearn."):
+        return False
+    if kind.__name__ == "ColumnTransformer":
+        inner = [part for _, part, _ in step.transformers]
+        return all(map(_known_to_ignore_labels, [*inner, step.remainder]))
+    return kind.__name__ in IGNORE_LABELS
 
 
 def _check_ignores_labels(name: str, step: Any, X: Any, labels: NDArray[Any]) -> None:

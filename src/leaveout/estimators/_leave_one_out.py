@@ -42,6 +42,7 @@ from leaveout.estimators._unwrap import MACHINES, Model, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
 from leaveout.kernel import is_psd, may_be_indefinite
 from leaveout.loo import (
+    GROUP_METHODS,
     LABEL_METHODS,
     LooMethod,
     LooResult,
@@ -92,10 +93,13 @@ def leave_one_out(
         Factor of C per sample, as in ``fit``. A sample with weight 0 is never trained
         on and gets the answer of the full classifier. The steps of a Pipeline do not
         get the weights.
-    method : {"auto", "walk", "refit", "stopping"}, default="auto"
+    method : {"auto", "walk", "refit", "stopping", "consolidated", "magic"}, \
+            default="auto"
         "walk" follows the optimum as the sample fades out; "refit" solves n problems;
         "stopping" solves them only until the labels are proved, and gives labels only,
-        as with ``labels_only=True``. All give the same labels.
+        as with ``labels_only=True``; "consolidated" and "magic" solve all of them at
+        once, with and without leaving known coefficients aside. All give the same
+        labels.
     groups : array-like of shape (n_samples,), default=None
         Samples with equal entries are left out together, as with LeaveOneGroupOut:
         replicates, subjects, batches, or the folds of K-fold.
@@ -119,9 +123,10 @@ def leave_one_out(
         Weights of the samples in ``error``.
     method_params : mapping, default=None
         Parameters of the method alone. "refit": ``eps`` and ``seed``; "stopping": these
-        and ``condition`` and ``n_trial``; see :func:`leaveout.loo.loo_refit` and
-        :func:`leaveout.loo.loo_stopping`. With ``eps`` labels that are not certified
-        are optimal within eps only.
+        and ``condition`` and ``n_trial``; "consolidated": ``rule``; see
+        :func:`leaveout.loo.loo_refit`, :func:`leaveout.loo.loo_stopping` and
+        :func:`leaveout.loo.loo_consolidated`. With ``eps`` labels that are not
+        certified are optimal within eps only.
     n_jobs : int, default=None
         Threads; None means 1, -1 all cores. With preprocessing="refit", joblib's
         workers.
@@ -286,7 +291,7 @@ def _check_reach(
     name: str, params: Mapping[str, Any] | None, grouped: bool, values_decide: bool
 ) -> None:
     """Raise if the method does not apply to what is asked."""
-    if grouped and (name in LABEL_METHODS or params):
+    if grouped and (name not in GROUP_METHODS or params):
         given = f" with method_params={dict(params)}" if params else ""
         raise ValueError(
             f"method={name!r}{given} leaves out single samples with fixed boxes. With "
@@ -295,7 +300,8 @@ def _check_reach(
     if values_decide and name in LABEL_METHODS:
         raise ValueError(
             f"method={name!r} gives the signs of the machines, and here their values "
-            "decide among three classes or more. Use method='walk' or 'refit'."
+            "decide among three classes or more. Use method='walk', 'refit', "
+            "'consolidated' or 'magic'."
         )
 
 

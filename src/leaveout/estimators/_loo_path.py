@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -13,7 +14,7 @@ from leaveout.estimators._adapt import adapt_model
 from leaveout.estimators._check import check_flag, check_penalties
 from leaveout.estimators._leave_one_out import make_plan, summarise, values_decide
 from leaveout.estimators._unwrap import unwrap
-from leaveout.loo import LooPath, MachineLoo, solve_path
+from leaveout.loo import LooPath, MachineLoo, follow_path, solve_path
 from leaveout.run import blas_threads
 
 
@@ -87,8 +88,9 @@ def loo_path(
         for part, i, j in task.machines:
             started = perf_counter()
             steps = solve_path(plan.problem(part, i, j), factors)
+            own = replace(plan, method=follow_path(plan.name, plan.method))
             for k, (problem, solution) in zip(order, steps, strict=True):
-                machines[k].append(plan.leave_out(part, i, j, problem, solution))
+                machines[k].append(own.leave_out(part, i, j, problem, solution))
                 seconds[k] += perf_counter() - started
                 started = perf_counter()
     results = tuple(

@@ -215,10 +215,10 @@ class LooPredictor(BaseEstimator):
         >>> from sklearn.preprocessing import scale
         >>> X, y = load_breast_cancer(return_X_y=True)
         >>> X, svc = scale(X), lo.SVC(C=1.0, gamma=0.03)
-        >>> round(lo.LooPredictor.load_default().predict_error_rate(svc, X, y), 3)
-        0.026
-        >>> round(lo.leave_one_out(svc, X, y).error, 3)
-        0.021
+        >>> predicted = lo.LooPredictor.load_default().predict_error_rate(svc, X, y)
+        >>> exact = lo.leave_one_out(svc, X, y).error
+        >>> abs(predicted - exact) < 0.01
+        True
         """
         if kind not in DEFAULTS:
             raise ValueError(f"kind must be one of {list(DEFAULTS)}; got {kind!r}.")

@@ -33,6 +33,7 @@ def suspects(
     ids: Any = None,
     top: int | None = None,
     sample_weight: Any = None,
+    groups: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Suspects:
@@ -58,6 +59,10 @@ def suspects(
     sample_weight : array-like of shape (n_samples,), default=None
         Factor of C per sample. A sample with weight 0 is listed, but is none of the
         others whose margins count for the influence.
+    groups : array-like of shape (n_samples,), default=None
+        Samples with equal entries are left out together, replicates for one, which
+        would else vouch for each other's wrong label. The influence is still that of
+        the single sample.
     n_jobs : int, default=None
         Threads; None means 1, -1 all cores.
     verbose : int, default=0
@@ -99,7 +104,7 @@ def suspects(
     svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
     n = task.labels.size
     k = n if top is None else min(check_count("top", top), n)
-    plan, definite = make_plan(svc, task, "auto", None, "frozen", n_jobs)
+    plan, definite = make_plan(svc, task, "auto", groups, "frozen", n_jobs)
     with blas_threads(1):
         machines = plan.leave_out_all(task)
         seconds = perf_counter() - started

@@ -221,7 +221,7 @@ def _encode(labels: NDArray[Any], weights: FloatArray) -> tuple[NDArray[Any], In
         rows = "rows" if weights.all() else "rows with sample_weight > 0"
         raise ValueError(
             f"y has one class, {label!r}, in all {np.count_nonzero(weights)} "
-            f"{rows}. A classifier separates two classes or more: add another."
+            f"{rows}. A classifier needs two classes or more: add samples of another."
         )
     renumbered = np.where(kept, np.cumsum(kept) - 1, -1)
     return found[kept], renumbered[codes]

@@ -9,6 +9,7 @@ from leaveout.kernel._functions import (
     gram_matrix,
     resolve_gamma,
 )
+from leaveout.kernel._penalty import lambda_from_penalty, penalty_from_lambda
 from leaveout.kernel._problem import Problem
 from leaveout.kernel._symmetry import first_equal_rows
 
@@ -20,7 +21,9 @@ __all__ = [
     "first_equal_rows",
     "gram_matrix",
     "is_psd",
+    "lambda_from_penalty",
     "may_be_indefinite",
+    "penalty_from_lambda",
     "resolve_gamma",
     "smallest_eigenvalue",
 ]

@@ -10,6 +10,7 @@ from leaveout.loo._bounds import (
     tabulate_lpm_bounds,
     wrong_and_ambiguous,
 )
+from leaveout.loo._consolidated import loo_consolidated, loo_magic
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
 from leaveout.loo._llw import LLW_METHODS, loo_llw_cold, loo_llw_refit
@@ -31,13 +32,20 @@ from leaveout.loo._permutation import (
 from leaveout.loo._prediction import (
     VARIANTS,
     FittedExpansion,
-    feature_distances,
+    feature_squares,
     leave_one_out_features,
     name_features,
 )
 from leaveout.loo._radius import enclosing_radius_squared, solve_l2_svm
 from leaveout.loo._record import pack_results, unpack_results
-from leaveout.loo._registry import LABEL_METHODS, METHODS, LooMethod, find_method
+from leaveout.loo._registry import (
+    GROUP_METHODS,
+    LABEL_METHODS,
+    METHODS,
+    LooMethod,
+    find_method,
+    follow_path,
+)
 from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
 from leaveout.loo._span import span_squared
 from leaveout.loo._standard import loo_refit
@@ -47,6 +55,7 @@ from leaveout.loo._walk import loo_walk
 from leaveout.loo._without import Without
 
 __all__ = [
+    "GROUP_METHODS",
     "LABEL_METHODS",
     "LLW_METHODS",
     "LOOM_METHODS",
@@ -71,11 +80,13 @@ __all__ = [
     "Without",
     "bound_llw",
     "enclosing_radius_squared",
-    "feature_distances",
+    "feature_squares",
     "find_method",
+    "follow_path",
     "is_anti_learning",
     "leave_one_out_features",
     "llw_key_numbers",
+    "loo_consolidated",
     "loo_groups",
     "loo_llw_cold",
     "loo_llw_refit",
@@ -83,6 +94,7 @@ __all__ = [
     "loo_loom_refit",
     "loo_lpm_refit",
     "loo_lpm_walk",
+    "loo_magic",
     "loo_pairs",
     "loo_refit",
     "loo_stopping",

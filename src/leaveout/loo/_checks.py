@@ -19,50 +19,34 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._answer import Answer, settle_without_solving
 from leaveout.loo._anti_learning import is_anti_learning
-from leaveout.loo._result import (
-    CERTIFICATE,
-    NEGATIVE_MARGIN,
-    SINGLETON,
-    ZERO_ALPHA,
-    MachineLoo,
-    middle,
-)
-from leaveout.solve import (
-    Solution,
-    intercept_range_without,
-    loo_interval_from_solution,
-)
+from leaveout.loo._result import CERTIFICATE, NEGATIVE_MARGIN, MachineLoo, middle
+from leaveout.solve import Solution, loo_interval_from_solution
 
 # A margin, or an end of an interval, nearer to 0 than this has no sign.
 ROUNDING = 1e-10
 
 
 @dataclass
-class Checked:
+class Checked(Answer):
     """What the checks say of every sample.
+
+    ``lower`` and ``upper`` are intervals of f(x_r), of which only the sign counts for
+    negative margins and certificates; nothing is certified of a sample that is open.
 
     Parameters
     ----------
+    lower, upper, certified, settled_by : ndarray of shape (n,)
+        As in :class:`Answer`.
     problem, solution : Problem, Solution
         What was checked.
-    lower, upper : ndarray of shape (n,)
-        Intervals of f(x_r); only their sign counts for negative margins and
-        certificates.
-    certified : ndarray of bool, shape (n,)
-        Whether the full solution was optimal; False for samples that are open.
-    settled_by : ndarray of int8, shape (n,)
-        Which check it was.
     open_rows : ndarray of int
         Samples that no check settles.
     """
 
     problem: Problem
     solution: Solution
-    lower: FloatArray
-    upper: FloatArray
-    certified: BoolArray
-    settled_by: np.ndarray
     open_rows: IntArray
 
     def fill(
@@ -106,30 +90,17 @@ def check_left_out(
     Checked
         With the samples, among those asked for, that are left.
     """
-    y, n = problem.y, problem.n_samples
-    g = solution.decision_values - solution.intercept
+    answer = Answer.of_full_solution(solution)
+    open_rows = settle_without_solving(problem, solution, answer, labels_only=False)
     checked = Checked(
-        problem,
-        solution,
-        solution.decision_values.copy(),
-        solution.decision_values.copy(),
-        np.full(n, solution.converged),
-        np.full(n, ZERO_ALPHA, dtype=np.int8),
-        np.flatnonzero(solution.beta),
+        **vars(answer), problem=problem, solution=solution, open_rows=open_rows
     )
     if rows is not None:
         checked.open_rows = np.intersect1d(checked.open_rows, rows)
-    if problem.fit_intercept:
-        alpha, C = solution.alpha[solution.free], problem.C[solution.free]
-        if not np.any(np.minimum(alpha, C - alpha) > 1e-9 * C):
-            idle = np.flatnonzero(solution.beta == 0.0)
-            down, up = intercept_range_without(problem, solution, idle)
-            checked.lower[idle] += down
-            checked.upper[idle] += up
-        _settle_singletons(problem, checked)
+    g = solution.decision_values - solution.intercept
     # The least favourable b: also an upper bound of every left-out margin.
-    worst_b = np.where(y > 0, *solution.intercept_interval)
-    wrong = (y * (g + worst_b))[checked.open_rows] < -ROUNDING
+    worst_b = np.where(problem.y > 0, *solution.intercept_interval)
+    wrong = (problem.y * (g + worst_b))[checked.open_rows] < -ROUNDING
     found = checked.open_rows[wrong]
     checked.lower[found] = checked.upper[found] = (g + worst_b)[found]
     checked.settled_by[found] = NEGATIVE_MARGIN
@@ -137,17 +108,6 @@ def check_left_out(
     _settle_by_interval(problem, solution, checked)
     checked.certified[checked.open_rows] = False
     return checked
-
-
-def _settle_singletons(problem: Problem, checked: Checked) -> None:
-    """Without the only member of a class w = 0, and b is beyond the other label."""
-    for sign in (-1.0, 1.0):
-        members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
-        if members.size == 1:
-            checked.settled_by[members] = SINGLETON
-            checked.lower[members] = -np.inf if sign > 0 else 1.0
-            checked.upper[members] = -1.0 if sign > 0 else np.inf
-            checked.open_rows = np.setdiff1d(checked.open_rows, members)
 
 
 def _settle_by_interval(problem: Problem, solution: Solution, checked: Checked) -> None:

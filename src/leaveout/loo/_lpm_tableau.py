@@ -10,7 +10,14 @@ from scipy import linalg
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
-from leaveout.solve import BOUNDED, MARGIN, OUTSIDE, LpmBasis, design_matrix
+from leaveout.solve import (
+    BOUNDED,
+    MARGIN,
+    OUTSIDE,
+    LpmBasis,
+    design_matrix,
+    solve_lpm_basis,
+)
 
 
 @dataclass(frozen=True)
@@ -84,18 +91,20 @@ def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
     box, reach = np.where(y > 0, C, 0.0), np.where(present, 1.0, np.inf)
     free = np.zeros(m - n)
     low, high = np.r_[box - C, -reach, free], np.r_[box, reach, free]
-    at = np.where(nonbasic < n, kink[nonbasic], 0.0)
-    x = T @ at
     side = np.where(basis.rows == BOUNDED, -y, y)
     side[margin] = basis.columns[active]
     side[~present] = 1.0
-    slopes = np.where(side > 0, -low[basic], -high[basic])
-    slopes[~has_kink[basic]] = 0.0
-    size = np.abs(T)
+    # From the factors, not from T: a large inverse would cost digits here.
+    z, row_dual = solve_lpm_basis(problem, basis)
+    slopes = row_dual * y
+    x, D = G @ z, -(slopes @ G)
+    x[margin], D[active] = z[active], slopes[margin]
+    size = np.abs(G)
+    rate_slack = _slack(np.abs(slopes) @ size)
+    value_slack = _slack(size @ np.abs(z))
     return LpmTableau(
-        T, np.ascontiguousarray(T.T), basic, nonbasic, x, side, slopes @ T, kink,
-        has_kink.astype(np.uint8), low, high,
-        _slack(np.abs(slopes) @ size), _slack(size @ np.abs(at)),
+        T, np.ascontiguousarray(T.T), basic, nonbasic, x, side, D, kink,
+        has_kink.astype(np.uint8), low, high, rate_slack, value_slack,
     )  # fmt: skip
 
 

@@ -101,6 +101,14 @@ class LooPath:
         return np.array([result.anti_learning for result in self.results])
 
     @property
+    def screened(self) -> FloatArray:
+        """Share of the coefficients known before solving, for each C, (n_Cs,).
+
+        Not a number for methods that do not screen.
+        """
+        return np.array([result.screened for result in self.results])
+
+    @property
     def best_index(self) -> int:
         """Position of the smallest error; among equals, of the smallest C.
 

@@ -37,8 +37,8 @@ class FittedExpansion:
     ----------
     K : ndarray of shape (n, n)
         Gram matrix.
-    distances : ndarray of shape (n, n)
-        Distances in input space.
+    squares : ndarray of shape (n, n)
+        Squared distances in input space.
     codes : ndarray of shape (n,)
         Class of each sample, from 0.
     coef : ndarray of shape (n_machines, n)
@@ -55,7 +55,7 @@ class FittedExpansion:
     """
 
     K: FloatArray
-    distances: FloatArray
+    squares: FloatArray
     codes: IntArray
     coef: FloatArray
     intercept: FloatArray
@@ -113,10 +113,9 @@ def leave_one_out_features(
     ndarray of shape (n, n_features)
         Columns as :func:`name_features` says.
     """
-    near = nearest(fitted.distances, N_NEIGHBOURS)
+    near = nearest(fitted.squares, N_NEIGHBOURS)
     everyone = np.column_stack([np.arange(near.shape[0]), near])
-    kernel_distances = feature_distances(fitted.K)
-    spread = float(kernel_distances.max())
+    spread = _largest_square(fitted.K)
     parts = [_coefficients(fitted, everyone, variant, spread)]
     if fitted.row_dual is not None:
         duals = fitted.row_dual
@@ -125,14 +124,21 @@ def leave_one_out_features(
         parts.append(duals[fitted.machines[:, None], everyone])
     parts.append(_margins(fitted, everyone, variant))
     per_sample = np.stack(parts, axis=2)
+    inputs = np.take_along_axis(fitted.squares, near, axis=1)
+    mapped = _mapped_squares(fitted.K, near)
+    distances = np.sqrt(
+        np.stack(
+            [_share(inputs, float(fitted.squares.max())), _share(mapped, spread)],
+            axis=2,
+        )
+    )
     columns = [per_sample[:, 0]]
     for k in range(N_NEIGHBOURS):
-        both = [_share(d, near[:, k]) for d in (fitted.distances, kernel_distances)]
-        columns += [np.column_stack(both), per_sample[:, k + 1]]
+        columns += [distances[:, k], per_sample[:, k + 1]]
     return np.hstack(columns)
 
 
-def nearest(distances: FloatArray, k: int) -> IntArray:
+def nearest(squares: FloatArray, k: int) -> IntArray:
     """Return the k nearest others of each sample; of equally near ones the first.
 
     Examples
@@ -145,7 +151,7 @@ def nearest(distances: FloatArray, k: int) -> IntArray:
            [3, 1],
            [2, 1]])
     """
-    left = distances.copy()
+    left = squares.copy()
     np.fill_diagonal(left, np.inf)
     rows = np.arange(left.shape[0])
     found = np.empty((left.shape[0], k), dtype=np.intp)
@@ -155,21 +161,35 @@ def nearest(distances: FloatArray, k: int) -> IntArray:
     return found
 
 
-def feature_distances(K: FloatArray) -> FloatArray:
-    """Return the distances of all samples in feature space.
+def feature_squares(K: FloatArray) -> FloatArray:
+    """Return the squared distances of all samples in feature space.
 
     Examples
     --------
     >>> import numpy as np
     >>> x = np.array([0.0, 1.0, 3.0])
-    >>> feature_distances(np.outer(x, x))
-    array([[0., 1., 3.],
-           [1., 0., 2.],
-           [3., 2., 0.]])
+    >>> feature_squares(np.outer(x, x))
+    array([[0., 1., 9.],
+           [1., 0., 4.],
+           [9., 4., 0.]])
     """
     diagonal = K.diagonal()
-    squares = np.add.outer(diagonal, diagonal) - 2.0 * K
-    return np.sqrt(np.maximum(squares, 0.0))
+    return np.maximum(np.add.outer(diagonal, diagonal) - 2.0 * K, 0.0)
+
+
+def _largest_square(K: FloatArray) -> float:
+    """Return the largest squared distance in feature space, D_f^2."""
+    diagonal = K.diagonal()
+    if np.ptp(diagonal) == 0.0:
+        return 2.0 * float(diagonal[0] - K.min())
+    return float(feature_squares(K).max())
+
+
+def _mapped_squares(K: FloatArray, near: IntArray) -> FloatArray:
+    """Return the squared distances to some others in feature space."""
+    diagonal = K.diagonal()
+    both = diagonal[:, None] + diagonal[near]
+    return np.maximum(both - 2.0 * np.take_along_axis(K, near, axis=1), 0.0)
 
 
 def _coefficients(
@@ -182,7 +202,7 @@ def _coefficients(
     chosen = coef[fitted.machines[:, None], others]
     if variant == "printed":
         return np.abs(chosen)
-    unit = spread**2 if variant == "natural" else 1.0
+    unit = spread if variant == "natural" else 1.0
     return chosen * fitted.signs[:, None] * unit
 
 
@@ -220,8 +240,6 @@ def _own_minus_best_other(
     return own - rivals.max(axis=2)
 
 
-def _share(distances: FloatArray, neighbours: IntArray) -> FloatArray:
-    """Return the distances to the neighbours as shares of the largest of all."""
-    largest = float(distances.max())
-    found = distances[np.arange(neighbours.size), neighbours]
-    return found / largest if largest > 0.0 else np.zeros(neighbours.size)
+def _share(squares: FloatArray, largest: float) -> FloatArray:
+    """Return squares as shares of the largest of all."""
+    return squares / largest if largest > 0.0 else np.zeros_like(squares)

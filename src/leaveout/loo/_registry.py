@@ -9,7 +9,9 @@ from inspect import signature
 from typing import Any, Protocol
 
 from leaveout.kernel import Problem
+from leaveout.loo._consolidated import loo_consolidated, loo_magic
 from leaveout.loo._result import MachineLoo
+from leaveout.loo._screening import PathMemory
 from leaveout.loo._standard import loo_refit
 from leaveout.loo._stopping import loo_stopping
 from leaveout.loo._walk import loo_walk
@@ -34,10 +36,16 @@ METHODS: dict[str, LooMethod] = {
     "walk": loo_walk,
     "refit": loo_refit,
     "stopping": loo_stopping,
+    "consolidated": loo_consolidated,
+    "magic": loo_magic,
 }
 # Methods that give the sign of a left-out value, not the value.
 LABEL_METHODS = frozenset({"stopping"})
-_SHARED = ("problem", "solution", "labels_only", "n_threads")
+# Methods that leave out groups, too, and samples whose weights change the boxes.
+GROUP_METHODS = frozenset({"walk", "refit"})
+# Methods that take over something from the C before.
+PATH_METHODS = frozenset({"consolidated"})
+_SHARED = ("problem", "solution", "labels_only", "n_threads", "memory")
 
 
 def find_method(
@@ -73,3 +81,18 @@ def find_method(
                 f"It takes: {takes}."
             )
     return name, partial(METHODS[name], **params)
+
+
+def follow_path(name: str, method: LooMethod) -> LooMethod:
+    """Return the method for one machine over ascending C: it may remember the last one.
+
+    Examples
+    --------
+    >>> name, loo = find_method("walk")
+    >>> follow_path(name, loo) is loo
+    True
+    """
+    if name not in PATH_METHODS:
+        return method
+    extra: dict[str, Any] = {"memory": PathMemory()}
+    return partial(method, **extra)

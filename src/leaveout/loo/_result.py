@@ -23,13 +23,14 @@ SETTLED_BY = (
     "walk",  # the walk, with events
     "stopping",  # a solver of the left-out problem, stopped when the label was proved
     "eps_kkt",  # the same solver, at a point optimal within eps
+    "consolidated",  # all left-out problems at once, by smoothing, to the exact optimum
     "refit",  # solved anew
     "singleton",  # the only member of its class
     "untouched",  # r is not in this machine's training set (one-vs-one)
 )
 (
     ZERO_ALPHA, NEGATIVE_MARGIN, CERTIFICATE, FIRST_SEGMENT, WALK, STOPPING, EPS_KKT,
-    REFIT, SINGLETON, UNTOUCHED,
+    CONSOLIDATED, REFIT, SINGLETON, UNTOUCHED,
 ) = range(len(SETTLED_BY))  # fmt: skip
 
 
@@ -186,6 +187,15 @@ class LooResult:
         """Number of samples whose label depends on which optimal intercept is taken."""
         return int(self.ambiguous.sum())
 
+    @property
+    def screened(self) -> float:
+        """Share of the coefficients that method "consolidated" knew before solving.
+
+        Over all machines; not a number for other methods.
+        """
+        of = self.counts.get("screened_of", 0.0)
+        return self.counts["screened"] / of if of else float("nan")
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row a sample (needs pandas)."""
         import pandas as pd
@@ -214,6 +224,8 @@ class LooResult:
             ("refits", int(self.counts.get("refits", 0))),
             ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
         ]
+        if not np.isnan(self.screened):
+            rows.insert(-1, ("screened", f"{self.screened:.1%}"))
         head = f"Leave-one-out ({self.method})"
         lines = [head, *(f"  {name:<14}{value}" for name, value in rows)]
         return "\n".join([*lines, *filter(None, [self.anti_learning_note])])

@@ -8,7 +8,6 @@ zero while all others stay optimal. The path is piecewise linear, with few event
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, cached_property
 from time import perf_counter
 from typing import NamedTuple
@@ -18,24 +17,16 @@ from scipy.linalg import blas
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
+from leaveout.loo._answer import Answer, settle_without_solving
 from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._duplicates import first_copies
 from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._refit import refit_without
-from leaveout.loo._result import (
-    FIRST_SEGMENT,
-    NEGATIVE_MARGIN,
-    REFIT,
-    SINGLETON,
-    WALK,
-    ZERO_ALPHA,
-    MachineLoo,
-    middle,
-)
+from leaveout.loo._result import FIRST_SEGMENT, REFIT, WALK, MachineLoo, middle
 from leaveout.loo._tableau import Tableau, build_tableau
 from leaveout.loo._walk_fast import Status, run_walks, work_shape
 from leaveout.run import map_chunks
-from leaveout.solve import Solution, intercept_range_without, solve_svc
+from leaveout.solve import Solution, solve_svc
 
 # Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
 # more is run again with more room.
@@ -79,8 +70,8 @@ def loo_walk(
     if solution is None:
         solution = solve_svc(problem)
     fitted = perf_counter()
-    answer = _Answer.of_full_solution(solution)
-    rows = _settle_without_walking(problem, solution, answer, labels_only)
+    answer = Answer.of_full_solution(solution)
+    rows = settle_without_solving(problem, solution, answer, labels_only)
     copies = first_copies(problem.K, problem.y, problem.C, rows)
     leaders = rows[copies == rows]
     walker = Walker(problem, solution, labels_only=labels_only, n_threads=n_threads)
@@ -97,70 +88,6 @@ def loo_walk(
         values, answer.lower, answer.upper, answer.certified, answer.settled_by,
         walker.counts, is_anti_learning(problem, solution, values),
     )  # fmt: skip
-
-
-@dataclass
-class _Answer:
-    """Intervals of f as they come in."""
-
-    lower: FloatArray
-    upper: FloatArray
-    certified: BoolArray
-    settled_by: np.ndarray
-
-    @classmethod
-    def of_full_solution(cls, solution: Solution) -> _Answer:
-        """Start from what holds for alpha = 0 beside a free support vector."""
-        f = solution.decision_values
-        return cls(
-            f.copy(),
-            f.copy(),
-            np.full(f.shape[0], solution.converged),
-            np.full(f.shape[0], ZERO_ALPHA, dtype=np.int8),
-        )
-
-    def store(
-        self, rows: IntArray, f: FloatArray, down: FloatArray, up: FloatArray
-    ) -> None:
-        """Write f and how far the intercept may go."""
-        self.lower[rows], self.upper[rows] = f + down, f + up
-
-    def copy(self, rows: IntArray, leaders: IntArray) -> None:
-        """Give rows the answers of their leaders."""
-        for array in (self.lower, self.upper, self.certified, self.settled_by):
-            array[rows] = array[leaders]
-
-
-def _settle_without_walking(
-    problem: Problem, solution: Solution, answer: _Answer, labels_only: bool
-) -> IntArray:
-    """Answer what needs no walk; return the samples that do."""
-    y, f = problem.y, solution.decision_values
-    open_ = solution.beta != 0.0
-    if problem.fit_intercept and not _has_room(problem, solution):
-        # Without a free support vector b is an interval, and grows as r leaves.
-        idle = np.flatnonzero(~open_)
-        answer.store(idle, f[idle], *intercept_range_without(problem, solution, idle))
-    if labels_only:
-        settled = open_ & (y * f < -1e-10)
-        answer.settled_by[settled] = NEGATIVE_MARGIN
-        open_ &= ~settled
-    if problem.fit_intercept:
-        for sign in (-1.0, 1.0):
-            members = np.flatnonzero((y == sign) & (problem.C > 0.0))
-            if members.size == 1:
-                # One class is left: w = 0 and b is beyond its label.
-                answer.settled_by[members] = SINGLETON
-                answer.lower[members] = -np.inf if sign > 0 else 1.0
-                answer.upper[members] = -1.0 if sign > 0 else np.inf
-                open_[members] = False
-    return np.flatnonzero(open_)
-
-
-def _has_room(problem: Problem, solution: Solution) -> bool:
-    """Whether some support vector is free by more than rounding."""
-    alpha, C = solution.alpha[solution.free], problem.C[solution.free]
-    return bool(np.any(np.minimum(alpha, C - alpha) > 1e-9 * C))
 
 
 class Walker:

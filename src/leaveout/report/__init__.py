@@ -5,7 +5,12 @@ from leaveout.report._display_curve import LooCurveDisplay
 from leaveout.report._display_grid import LooGridDisplay
 from leaveout.report._display_margins import LooMarginDisplay
 from leaveout.report._html import render_page, write_page
-from leaveout.report._json import describe_dataset, describe_result, describe_select
+from leaveout.report._json import (
+    describe_bounds,
+    describe_dataset,
+    describe_result,
+    describe_select,
+)
 from leaveout.report._select_report import SelectReport
 from leaveout.report._text import (
     format_choice,
@@ -21,6 +26,7 @@ __all__ = [
     "LooGridDisplay",
     "LooMarginDisplay",
     "SelectReport",
+    "describe_bounds",
     "describe_dataset",
     "describe_result",
     "describe_select",

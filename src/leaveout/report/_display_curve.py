@@ -188,7 +188,7 @@ class LooCurveDisplay:
         ax.set(xlabel="C", ylabel="Leave-one-out error")
         lighten_frame(ax)
         if legend:
-            ax.legend(frameon=False, fontsize="small")
+            ax.legend(edgecolor="none", framealpha=0.9, fontsize="small")
         return self
 
     def _draw_errors(self, name: str, color: str) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Intervals shorter than this share of the largest margin are points to the eye.
 VISIBLE = 1e-3
 MAX_NUMBERED_SUSPECTS = 12
+MAX_NAME = 18  # letters
 # Of a row number, as a share of the axes.
 LINE_HEIGHT = 0.055
 
@@ -35,7 +36,7 @@ class LooMarginDisplay:
 
     A margin below zero is an error. Bars are intervals: where they cross zero the label
     depends on which optimal intercept is taken, and the sample is ambiguous. Rings and
-    row numbers mark suspects, samples that may be mislabelled.
+    names mark suspects, samples that may be mislabelled.
 
     Create one with ``from_result``.
 
@@ -51,6 +52,8 @@ class LooMarginDisplay:
         Samples whose prediction is not unique.
     suspects : array of int, optional
         Rows of suspect samples, the worst first.
+    names : array-like of shape (n,), optional
+        What to call the samples; by default "row" and the row.
 
     Attributes
     ----------
@@ -94,6 +97,7 @@ class LooMarginDisplay:
         wrong: BoolArray,
         ambiguous: BoolArray,
         suspects: Any = None,
+        names: Any = None,
     ) -> None:
         self.margins = margins
         self.lower = lower
@@ -101,6 +105,7 @@ class LooMarginDisplay:
         self.wrong = wrong
         self.ambiguous = ambiguous
         self.suspects = suspects
+        self.names = names
 
     @classmethod
     def from_result(
@@ -108,6 +113,7 @@ class LooMarginDisplay:
         result: LooResult,
         *,
         suspects: Any = None,
+        names: Any = None,
         ax: Axes | None = None,
         **options: Any,
     ) -> LooMarginDisplay:
@@ -119,6 +125,8 @@ class LooMarginDisplay:
             What :func:`leave_one_out` returns.
         suspects : array-like of int, optional
             Rows of suspect samples, the worst first.
+        names : array-like of shape (n,), optional
+            What to call the samples; by default "row" and the row.
         ax : matplotlib Axes, optional
             Axes to draw on; new ones by default.
         **options
@@ -136,6 +144,7 @@ class LooMarginDisplay:
             wrong=result.wrong,
             ambiguous=result.ambiguous,
             suspects=suspects,
+            names=names,
         ).plot(ax, **options)
 
     def plot(
@@ -177,7 +186,8 @@ class LooMarginDisplay:
         )
         lighten_frame(ax)
         if legend:
-            ax.legend(frameon=False, fontsize="small", loc="upper left")
+            # Sorted points leave this corner free.
+            ax.legend(edgecolor="none", fontsize="small", loc="lower right")
         return self
 
     def _draw_samples(self) -> None:
@@ -251,30 +261,38 @@ class LooMarginDisplay:
             self.margins[shown],
             linestyle="",
             marker="o",
-            markersize=12,
+            markersize=10,
             markerfacecolor="none",
             markeredgecolor="black",
-            markeredgewidth=1.1,
+            markeredgewidth=1.0,
             zorder=4,
             label=f"suspect: {len(rows)}",
         )
         self._write_rows(places[:MAX_NUMBERED_SUSPECTS], shown[:MAX_NUMBERED_SUSPECTS])
         return rings
 
+    def _name(self, row: int) -> str:
+        """Return what a sample is called, cut where it would fill the picture."""
+        name = f"row {row}" if self.names is None else str(self.names[row])
+        return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
+
     def _write_rows(self, places: list[int], rows: list[int]) -> None:
         """Write the rows in a column beside their points, each on a line of its own."""
         low, high = self.ax_.get_ylim()
         line = LINE_HEIGHT * (high - low)
-        column = max(places) + 0.06 * self.order_.size
+        # To the right of all errors, which lie lower than what comes after them.
+        last = max(*places, np.sum(self.margins[self.order_] < 0) - 1)
+        column = last + 0.06 * self.order_.size
         height = -np.inf
         for place, row in sorted(zip(places, rows, strict=True)):
             height = max(height + line, self.margins[row])
             self.ax_.annotate(
-                f"row {row}",
+                self._name(row),
                 (place, self.margins[row]),
                 xytext=(column, height),
                 fontsize="small",
                 va="center",
+                parse_math=False,  # a name may have dollars in it
                 zorder=5,
                 bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.0},
                 arrowprops={

@@ -18,11 +18,13 @@ import numpy as np
 from leaveout.report._canvas import short_number
 from leaveout.report._html_figures import draw_figures, suspect_rows
 from leaveout.report._select_report import SelectReport
+from leaveout.report._text import format_seconds
 from leaveout.run import write_atomically
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Beyond so many rows a browser is slow; the smallest margins are kept.
 MAX_ROWS = 5000
+NO_BREAK = "\u00a0"
 
 
 def render_page(report: SelectReport) -> str:
@@ -52,8 +54,9 @@ def render_page(report: SelectReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = lambda share: f"{100.0 * share:.1f} %"
+    environment.filters["percent"] = lambda share: f"{100.0 * share:.1f}{NO_BREAK}%"
     environment.filters["short"] = short_number
+    environment.filters["seconds"] = format_seconds
     script = (TEMPLATES / "table.js").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
         report=report,
@@ -131,8 +134,8 @@ def _samples(report: SelectReport) -> list[dict[str, Any]]:
     suspects = set(suspect_rows(report).tolist())
     return [
         {
-            "row": row,
-            "name": row if ids is None else ids[row],
+            "row": row + 1,  # as people count
+            "name": "" if ids is None else ids[row],
             "label": report.dataset.y[row],
             "prediction": result.predictions[row],
             "margin": float(result.margins[row]),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING
@@ -11,9 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray
-from leaveout.report._canvas import BLUE, GREY, as_percent, lighten_frame, short_number
+from leaveout.report._canvas import (
+    BLUE,
+    GREY,
+    as_percent,
+    lighten_frame,
+    percent_formatter,
+    short_number,
+)
 from leaveout.report._display_curve import LooCurveDisplay
-from leaveout.report._display_grid import LooGridDisplay
+from leaveout.report._display_grid import MAX_COLUMNS_WITH_TEXT, LooGridDisplay
 from leaveout.report._display_margins import LooMarginDisplay
 from leaveout.report._select_report import SelectReport
 
@@ -21,8 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Inches: small, so that letters are still large enough on a phone.
-WIDTH = 5.4
+# Inches and points: a phone shows a figure at nine tenths of this size, a desk at 1.2.
+WIDTH = 4.2
+STYLE = {"font.size": 9.5, "axes.titlesize": 9.5, "svg.hashsalt": "leaveout"}
 MAX_RINGED = 8
 # The picture of the margins shows at least so many samples, and all errors.
 MIN_SHOWN = 80
@@ -45,7 +54,7 @@ class PageFigure:
 
 
 def draw_figures(report: SelectReport) -> dict[str, PageFigure]:
-    """Draw what the report has: "grid", "curve", "roc", "margins".
+    """Draw what the report has: "grid", "curve" or "lines", "roc", "margins".
 
     Parameters
     ----------
@@ -57,12 +66,25 @@ def draw_figures(report: SelectReport) -> dict[str, PageFigure]:
     dict of str to PageFigure
         Without those for which nothing was computed.
     """
-    figures = {"grid": _draw_grid(report), "margins": _draw_margins(report)}
-    if report.curve is not None:
-        figures["curve"] = _draw_curve(report)
-    if report.pairs is not None:
-        figures["roc"] = _draw_roc(report)
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE):
+        figures = {"grid": _draw_grid(report), "margins": _draw_margins(report)}
+        if report.curve is not None:
+            figures["curve"] = _draw_curve(report)
+        elif len(report.grid["C"]) > 1:
+            figures["lines"] = _draw_lines(report)
+        if report.pairs is not None:
+            figures["roc"] = _draw_roc(report)
     return figures
+
+
+def sample_names(report: SelectReport) -> list[str]:
+    """Return what the samples are called: their ids, else rows as people count."""
+    ids = report.dataset.ids
+    if ids is None:
+        return [f"row {k}" for k in range(1, len(report.dataset.y) + 1)]
+    return [str(name) for name in ids]
 
 
 def suspect_rows(report: SelectReport) -> np.ndarray:
@@ -73,9 +95,13 @@ def suspect_rows(report: SelectReport) -> np.ndarray:
 
 def _draw_grid(report: SelectReport) -> PageFigure:
     n_gammas = len(report.grid.get("gamma", [1]))
-    figure, ax = _new_figure(WIDTH, min(1.6 + 0.4 * n_gammas, 9.0))
+    figure, ax = _new_figure(WIDTH, min(1.3 + 0.37 * n_gammas, 9.0))
     display = LooGridDisplay.from_cv_results(
-        report.cells, majority_error=report.majority_error, ax=ax
+        report.cells,
+        majority_error=report.majority_error,
+        ax=ax,
+        colorbar=len(report.grid["C"])
+        > MAX_COLUMNS_WITH_TEXT,  # else numbers are there
     )
     smallest = as_percent(float(np.nanmin(display.errors)))
     alt = f"Heat map of the error over C and gamma. The smallest is {smallest}."
@@ -84,7 +110,7 @@ def _draw_grid(report: SelectReport) -> PageFigure:
 
 def _draw_curve(report: SelectReport) -> PageFigure:
     assert report.curve is not None
-    figure, ax = _new_figure(WIDTH, 3.4)
+    figure, ax = _new_figure(WIDTH, 3.1)
     LooCurveDisplay.from_curve(report.curve, ax=ax)
     low, high = report.curve.best_interval
     alt = (
@@ -96,12 +122,61 @@ def _draw_curve(report: SelectReport) -> PageFigure:
     return _keep(figure, alt)
 
 
+def _draw_lines(report: SelectReport) -> PageFigure:
+    """Draw the error over C as the grid has it, one line per other parameters."""
+    figure, ax = _new_figure(WIDTH, 3.1)
+    ax.set_xscale("log")
+    low, high = np.inf, -np.inf
+    for others, cells in _cells_by_the_rest(report).items():
+        Cs, errors = np.array(cells)[:, 0], np.array(cells)[:, 1]
+        if others != _rest(report.best_params):
+            ax.plot(Cs, errors, color="0.72", linewidth=1.0, zorder=2)
+            continue
+        spread = np.sqrt(errors * (1.0 - errors) / len(report.dataset.y))
+        ax.fill_between(
+            Cs, errors - spread, errors + spread, color=BLUE, alpha=0.15, linewidth=0
+        )
+        label = ", ".join(f"{name} = {short_number(v)}" for name, v in others)
+        ax.plot(Cs, errors, color=BLUE, marker="o", markersize=4, zorder=3, label=label)
+        low, high = errors.min(), errors.max()
+    ax.axhline(
+        report.majority_error,
+        color=GREY,
+        linewidth=0.9,
+        linestyle=(0, (4, 3)),
+        label="always the largest class",
+    )
+    ax.set(xlabel="C", ylabel="Leave-one-out error")
+    ax.set_ylim(bottom=0.0)
+    ax.yaxis.set_major_formatter(percent_formatter())
+    lighten_frame(ax)
+    ax.legend(edgecolor="none", framealpha=0.9, fontsize="small")
+    alt = f"Error over C at the chosen rest, {as_percent(low)} to {as_percent(high)}."
+    return _keep(figure, alt)
+
+
+def _rest(params: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """Return all parameters but C."""
+    return tuple((name, value) for name, value in params.items() if name != "C")
+
+
+def _cells_by_the_rest(
+    report: SelectReport,
+) -> dict[tuple[tuple[str, float], ...], list[tuple[float, float]]]:
+    """Return the pairs of C and error, by ascending C, of each choice of the rest."""
+    lines: dict[tuple[tuple[str, float], ...], list[tuple[float, float]]] = {}
+    for params, error in zip(report.cells["params"], report.errors, strict=True):
+        lines.setdefault(_rest(params), []).append((params["C"], float(error)))
+    return {others: sorted(cells) for others, cells in lines.items()}
+
+
 def _draw_margins(report: SelectReport) -> PageFigure:
-    figure, ax = _new_figure(WIDTH, 3.6)
+    figure, ax = _new_figure(WIDTH, 3.1)
     suspects = suspect_rows(report)
     LooMarginDisplay.from_result(
         report.result,
         suspects=suspects[:MAX_RINGED],
+        names=sample_names(report),
         n_smallest=max(MIN_SHOWN, 2 * suspects.size),
         ax=ax,
     )
@@ -136,7 +211,7 @@ def pair_roc(wins: FloatArray, positive: BoolArray) -> tuple[FloatArray, FloatAr
 
 def _draw_roc(report: SelectReport) -> PageFigure:
     assert report.pairs is not None
-    figure, ax = _new_figure(4.4, 4.2)
+    figure, ax = _new_figure(3.6, 3.4)
     positive = report.dataset.y == np.unique(report.dataset.y)[1]
     false, true = pair_roc(report.pairs.wins, positive)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=(0, (4, 3)))
@@ -162,10 +237,7 @@ def _new_figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 def _keep(figure: Figure, alt: str) -> PageFigure:
     """Return the picture as vector graphics, the same bytes for the same data."""
-    import matplotlib as mpl
-
     stream = BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "leaveout"}):
-        figure.savefig(stream, format="svg", metadata={"Date": None})
+    figure.savefig(stream, format="svg", metadata={"Date": None})
     encoded = b64encode(stream.getvalue()).decode("ascii")
     return PageFigure(f"data:image/svg+xml;base64,{encoded}", alt)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leaveout.data import Dataset
-from leaveout.loo import LooResult
+from leaveout.loo import LooBounds, LooResult
 from leaveout.report._select_report import SelectReport
 
 
@@ -57,6 +57,30 @@ def describe_result(result: LooResult) -> dict[str, Any]:
     }
 
 
+def describe_bounds(bounds: LooBounds) -> dict[str, Any]:
+    """Return bounds and estimates with what each is worth.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from leaveout.report import describe_bounds
+    >>> X, y = [[0.0], [0.1], [1.0], [1.1]], [0, 0, 1, 1]
+    >>> found = describe_bounds(lo.loo_bounds(lo.SVC(C=10, gamma=1), X, y))
+    >>> found["bounds"]["exact"]["value"], found["bounds"]["span"]["kind"]
+    (0.0, 'estimate')
+    """
+    rows = {
+        row.name: {
+            "kind": row.kind,
+            "lower": row.lower,
+            "value": row.value,
+            "note": row.note,
+        }
+        for row in bounds.rows
+    }
+    return {"fit_intercept": bounds.fit_intercept, "bounds": rows}
+
+
 def describe_select(report: SelectReport) -> dict[str, Any]:
     """Return the report on a choice of parameters."""
     errors = report.errors.tolist()
@@ -99,6 +123,8 @@ def describe_select(report: SelectReport) -> dict[str, Any]:
             "errors": report.curve.errors.tolist(),
             "best_interval": list(report.curve.best_interval),
         }
+    if report.bounds is not None:
+        found |= describe_bounds(report.bounds)
     found["warnings"] = list(report.warnings)
     found["seconds"] = {name: round(s, 4) for name, s in report.seconds.items()}
     found["command"] = report.command

@@ -12,7 +12,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.data import Dataset
-from leaveout.loo import LooCurve, LooResult, PairAUC
+from leaveout.loo import LooBounds, LooCurve, LooResult, PairAUC
 from leaveout.select import HonestLoo
 
 
@@ -46,6 +46,8 @@ class SelectReport:
         The error for every C, at the other parameters of the chosen cell.
     pairs : PairAUC, optional
         Leave-pair-out, for two classes.
+    bounds : LooBounds, optional
+        Bounds and estimates of the chosen machine's error, for two classes.
     warnings : tuple of str
         What the run warned of.
     seconds : mapping of str to float
@@ -67,6 +69,7 @@ class SelectReport:
     honest: HonestLoo | None = None
     curve: LooCurve | None = None
     pairs: PairAUC | None = None
+    bounds: LooBounds | None = None
     warnings: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     command: str = ""

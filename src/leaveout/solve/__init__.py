@@ -2,10 +2,12 @@
 """Solve: from a Problem to a Solution with its proof. Imports data and kernel only."""
 
 from leaveout.solve._certificate import (
+    left_out_radii,
     loo_interval_from_point,
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
+from leaveout.solve._family import Certificate, Family, certify
 from leaveout.solve._llw import (
     LlwProblem,
     LlwSolution,
@@ -21,11 +23,16 @@ from leaveout.solve._lpm import (
     design_matrix,
     lpm_certificate,
     solve_lpm,
+    solve_lpm_basis,
 )
+from leaveout.solve._majorise import Iterate
 from leaveout.solve._optimality import (
     intercept_range_without,
     weighted_median_interval,
+    weighted_median_intervals,
 )
+from leaveout.solve._smoothed_hinge import box_share, smoothed_hinge
+from leaveout.solve._smoothing import Smoothed, solve_family
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
 from leaveout.solve._sparse_linear import SparseLinear, solve_sparse_linear
 from leaveout.solve._svc import make_solution, solve_svc
@@ -34,6 +41,9 @@ __all__ = [
     "BOUNDED",
     "MARGIN",
     "OUTSIDE",
+    "Certificate",
+    "Family",
+    "Iterate",
     "LlwProblem",
     "LlwSolution",
     "LoomSolution",
@@ -41,21 +51,29 @@ __all__ = [
     "LpmBasis",
     "LpmSolution",
     "LpmSolver",
+    "Smoothed",
     "Solution",
     "SparseLinear",
+    "box_share",
+    "certify",
     "choose_intercept",
     "design_matrix",
     "intercept_box",
     "intercept_range_without",
+    "left_out_radii",
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
     "lpm_certificate",
     "make_solution",
+    "smoothed_hinge",
+    "solve_family",
     "solve_llw",
     "solve_loom",
     "solve_lpm",
+    "solve_lpm_basis",
     "solve_sparse_linear",
     "solve_svc",
     "weighted_median_interval",
+    "weighted_median_intervals",
 ]

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from leaveout._typing import FloatArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
-from leaveout.solve._optimality import weighted_median_interval
+from leaveout.solve._optimality import (
+    weighted_median_interval,
+    weighted_median_intervals,
+)
 from leaveout.solve._solution import Solution
 
 
@@ -139,6 +142,61 @@ def loo_interval_from_point(
     # The gap is a difference of rounded sums: never take it for smaller than that.
     gap = max(primal - dual, 1e-15 * (abs(primal) + abs(dual)))
     return loo_interval_in_ball(problem, r, g, float(np.sqrt(gap)))
+
+
+def left_out_radii(
+    problem: Problem, solution: Solution, rows: IntArray, *, rounds: int = 3
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bound how far the machine moves when each of some samples leaves.
+
+    The balls of :func:`loo_interval_from_solution`, many samples at a time; with an
+    intercept only.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    solution : Solution
+        Its optimum.
+    rows : ndarray of shape (k,)
+        Samples to leave out, none of them alone in its class.
+    rounds : int, default=3
+        Number of times the balls are made smaller.
+
+    Returns
+    -------
+    radius : ndarray of shape (k,)
+        Bound of ``||w' - w||``.
+    low, high : ndarray of shape (k,)
+        Interval that contains every optimal h_r' = y_r f'(x_r).
+    """
+    y, C, K = problem.y, problem.C, problem.K
+    sign, t = y[rows], solution.alpha[rows]
+    g = solution.decision_values - solution.intercept
+    ends = np.asarray(solution.intercept_interval)
+    high = sign * g[rows] + np.minimum(sign * ends[0], sign * ends[1])
+    diagonal = K.diagonal()
+    squared = diagonal + diagonal[rows, None] - 2.0 * K[rows]
+    distances = np.sqrt(np.maximum(squared, 0.0))
+    # In the sign of r, so that the lower end is the one that is asked for.
+    at = sign[:, None] * (y - (g - g[rows, None]))
+    weights = np.tile(C, (rows.size, 1))
+    weights[np.arange(rows.size), rows] = 0.0
+    level = (weights * (y == sign[:, None])).sum(axis=1)
+
+    def worst(radius: FloatArray) -> FloatArray:
+        return weighted_median_intervals(
+            at - radius[:, None] * distances, weights, level
+        )[0]
+
+    reach = t * distances.max(axis=1)
+    short = np.maximum(0.0, high - worst(np.zeros(rows.size)))
+    radius = 0.5 * (reach + np.sqrt(reach**2 + 4.0 * t * short))
+    low = worst(radius)
+    for _ in range(rounds):
+        radius = np.minimum(radius, np.sqrt(t * np.maximum(0.0, high - low)))
+        low = worst(radius)
+    return radius, low, high
 
 
 def _distances(K: FloatArray, r: int) -> FloatArray:

@@ -187,14 +187,13 @@ class LpmSolver:
     def _solution(self, problem: Problem, n_iter: int) -> LpmSolution:
         """Solve the basis anew; keep the numbers of HiGHS if they are better."""
         basis = _read_basis(self._highs.getBasis(), problem)
-        own = make_lpm_solution(problem, *_solve_basis(problem, basis), basis, n_iter)
+        z, row_dual = solve_lpm_basis(problem, basis)
+        own = make_lpm_solution(problem, z, row_dual, basis, n_iter)
         if own.converged:
             return own
         told = self._highs.getSolution()
-        z = -np.asarray(told.row_dual)[: basis.columns.size]
-        theirs = make_lpm_solution(
-            problem, z, np.asarray(told.col_value), basis, n_iter
-        )
+        z, row_dual = -np.asarray(told.row_dual), np.asarray(told.col_value)
+        theirs = make_lpm_solution(problem, z, row_dual, basis, n_iter)
         return min(own, theirs, key=lambda solution: solution.duality_gap)
 
 
@@ -310,7 +309,7 @@ def _read_basis(told: Any, problem: Problem) -> LpmBasis:
     return LpmBasis(rows, columns)
 
 
-def _solve_basis(problem: Problem, basis: LpmBasis) -> tuple[FloatArray, FloatArray]:
+def solve_lpm_basis(problem: Problem, basis: LpmBasis) -> tuple[FloatArray, FloatArray]:
     """Return z and lam of a vertex, NaN-free: zeros if its matrix is singular."""
     margin, active = basis.margin, basis.active
     y, n = problem.y, problem.n_samples

@@ -50,6 +50,59 @@ def weighted_median_interval(
     return low, high
 
 
+def weighted_median_intervals(
+    values: FloatArray, weights: FloatArray, levels: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Do what :func:`weighted_median_interval` does for each row of a matrix.
+
+    Parameters
+    ----------
+    values, weights : ndarray of shape (k, n)
+        Breakpoints and their weights; those with weight 0 do not count.
+    levels : ndarray of shape (k,)
+        Weight of the positive class in each row.
+
+    Returns
+    -------
+    low, high : ndarray of shape (k,)
+        Ends, -inf or inf where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> v, ones = np.array([[-1.0, 0.0, 1.0]]), np.ones((1, 3))
+    >>> weighted_median_intervals(v, ones, np.array([2.0]))
+    (array([0.]), array([1.]))
+    """
+    common = float(weights.max(initial=0.0))
+    if np.all((weights == common) | (weights == 0.0)) and common > 0.0:
+        return _median_intervals(np.where(weights, values, np.inf), levels / common)
+    order = np.argsort(values, axis=1, kind="stable")
+    cumulative = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+    slack = 1e-12 * cumulative[:, -1]
+    n, rows = values.shape[1], np.arange(values.shape[0])
+    below = np.count_nonzero(cumulative < (levels - slack)[:, None], axis=1)
+    above = np.count_nonzero(cumulative <= (levels + slack)[:, None], axis=1)
+    low = values[rows, order[rows, np.minimum(below, n - 1)]]
+    high = values[rows, order[rows, np.minimum(above, n - 1)]]
+    return np.where(levels > slack, low, -np.inf), np.where(above < n, high, np.inf)
+
+
+def _median_intervals(
+    values: FloatArray, ranks: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Equal weights: order statistics of given ranks, by selection; inf if absent."""
+    n, rows = values.shape[1], np.arange(values.shape[0])
+    slack = 1e-12 * n
+    # The smallest with at least, and the smallest with more than this many up to it.
+    below = np.ceil(ranks - slack).astype(np.intp) - 1
+    above = np.floor(ranks + slack).astype(np.intp)
+    wanted = np.clip([below, above], 0, n - 1)
+    chosen = np.partition(values, np.unique(wanted), axis=1)
+    low = np.where(ranks > slack, chosen[rows, wanted[0]], -np.inf)
+    return low, np.where(above < n, chosen[rows, wanted[1]], np.inf)
+
+
 def intercept_interval(
     problem: Problem, beta: FloatArray, F: FloatArray, free: IntArray
 ) -> tuple[float, float]:

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Data, competitors and timing of the scripts about Wang & Yang (2022)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
+from measure import LAMBDAS, kernlab_width
+
+from leaveout.kernel import Problem, gram_matrix, penalty_from_lambda
+from leaveout.loo import (
+    LooMethod,
+    MachineLoo,
+    find_method,
+    follow_path,
+    solve_path,
+)
+from leaveout.solve import solve_svc
+
+# An order of the 50 lambda of which every beginning covers the range evenly.
+ORDER = [(47 + 31 * k) % 50 for k in range(50)]
+R_SCRIPT = """
+suppressMessages(library(kernlab))
+given <- commandArgs(TRUE)
+data <- as.matrix(read.csv(given[1], header = FALSE))
+y <- factor(data[, 1]); x <- data[, -1, drop = FALSE]
+jobs <- as.matrix(read.csv(given[2], header = FALSE)); sigma <- as.numeric(given[3])
+ksvm(x[1:20, ], factor(rep(1:2, 10)), scaled = FALSE, kpar = list(sigma = 1))
+started <- proc.time()[["user.self"]]
+for (k in seq_len(nrow(jobs)))
+  ksvm(x[-jobs[k, 2], ], y[-jobs[k, 2]], type = "C-svc", kernel = "rbfdot",
+       kpar = list(sigma = sigma), C = jobs[k, 1], scaled = FALSE, fit = FALSE)
+cat(proc.time()[["user.self"]] - started, "\\n")
+"""
+
+
+class Data(NamedTuple):
+    """A training set with the kernel of kernlab's default width."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    gamma: float
+    K: np.ndarray
+
+    @classmethod
+    def of(cls, name: str, X: np.ndarray, y: np.ndarray) -> Data:
+        """Compute width and Gram matrix."""
+        gamma = kernlab_width(X)
+        return cls(name, X, y, gamma, gram_matrix(X, kernel="rbf", gamma=gamma))
+
+    @property
+    def Cs(self) -> np.ndarray:  # noqa: N802
+        """C of the 50 lambda, ascending."""
+        return penalty_from_lambda(LAMBDAS, len(self.y))
+
+    def problem(self, C: float, bias: bool = True) -> Problem:
+        """Return the machine with one C for all samples."""
+        return Problem(self.K, self.y, np.full(len(self.y), float(C)), bias)
+
+
+def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a set with its features standardised; constant ones are dropped."""
+    with np.load(folder / f"ccv_{name}.npz") as file:
+        X, y = file["X"].astype(np.float64), file["y"].astype(np.float64)
+    return scale(X[:, np.ptp(X, axis=0) > 0]), np.where(y > 0, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """CPU seconds for all 50 lambda and all folds, and how many were timed."""
+
+    seconds: float
+    n_lambdas: int
+    refits: int = 0
+
+
+def time_path(data: Data, name: str, **params: str) -> tuple[Timed, list[MachineLoo]]:
+    """All 50 lambda one after the other, fits included."""
+    started = process_time()
+    found, function = find_method(name, params)
+    method = follow_path(found, function)
+    machines = [
+        method(problem, solution=solution)
+        for problem, solution in solve_path(data.problem(1.0), data.Cs)
+    ]
+    refits = sum(int(machine.counts["refits"]) for machine in machines)
+    return Timed(process_time() - started, 50, refits), machines
+
+
+def time_sample(data: Data, name: str, budget: float) -> Timed:
+    """As many lambda as the budget of CPU seconds allows, at least two; scaled up."""
+    method: LooMethod = find_method(name)[1]
+    spent, refits, done = 0.0, 0, 0
+    for k in ORDER:
+        started = process_time()
+        problem = data.problem(data.Cs[k])
+        refits += int(method(problem, solution=solve_svc(problem)).counts["refits"])
+        spent += process_time() - started
+        done += 1
+        if spent > budget and done >= 2:
+            break
+    return Timed(spent * 50 / done, done, refits)
+
+
+def sample_jobs(data: Data, n_lambdas: int, n_folds: int) -> list[tuple[float, int]]:
+    """(C, left-out row) of some folds for some lambda."""
+    rng = np.random.default_rng(0)
+    return [
+        (float(data.Cs[k]), int(r))
+        for k in ORDER[:n_lambdas]
+        for r in rng.choice(len(data.y), n_folds, replace=False)
+    ]
+
+
+def time_libsvm(data: Data, n_lambdas: int = 10, n_folds: int = 4) -> float:
+    """Seconds of n refits for 50 lambda by LIBSVM (scikit-learn), from a sample."""
+    jobs = sample_jobs(data, n_lambdas, n_folds)
+    rows = np.arange(len(data.y))
+    spent = 0.0
+    for C, r in jobs:
+        X, y = data.X[rows != r], data.y[rows != r]
+        started = process_time()
+        SVC(C=C, gamma=data.gamma).fit(X, y).decision_function(data.X[r : r + 1])
+        spent += process_time() - started
+    return spent / len(jobs) * 50 * len(data.y)
+
+
+def time_kernlab(data: Data, n_lambdas: int = 5, n_folds: int = 3) -> float:
+    """Do the same with kernlab's ksvm; not a number if R or kernlab is missing."""
+    if shutil.which("Rscript") is None:
+        return float("nan")
+    jobs = sample_jobs(data, n_lambdas, n_folds)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in ("data.csv", "jobs.csv", "run.R")]
+        np.savetxt(paths[0], np.column_stack([data.y, data.X]), delimiter=",")
+        np.savetxt(paths[1], [(C, r + 1) for C, r in jobs], delimiter=",")
+        paths[2].write_text(R_SCRIPT)
+        run = subprocess.run(
+            ["Rscript", paths[2], *paths[:2], str(data.gamma)],
+            capture_output=True,
+            text=True,
+        )
+    if run.returncode:
+        print("kernlab failed:", run.stderr.strip()[-200:])
+        return float("nan")
+    return float(run.stdout.split()[-1]) / len(jobs) * 50 * len(data.y)
+
+
+def best_lambda(machines: list[MachineLoo], y: np.ndarray) -> int:
+    """Position, in ascending C, of the smallest error; of the smallest C if equal."""
+    return int(np.argmin([np.mean(y * machine.values < 0) for machine in machines]))
+
+
+def objective(data: Data, C: float, beta: np.ndarray, b: float) -> float:
+    """Value of eq. (12) of the paper: (1/n) sum hinge + lambda ||f||^2."""
+    g = data.K @ beta
+    hinge = np.maximum(0.0, 1.0 - data.y * (g + b))
+    return float(hinge.mean() + (beta @ g) / (2 * len(g) * C))
+
+
+def libsvm_at(data: Data, C: float) -> tuple[Callable[..., np.ndarray], float]:
+    """LIBSVM's decision function and objective at one C, default tolerance."""
+    svc = SVC(C=C, gamma=data.gamma).fit(data.X, data.y)
+    beta = np.zeros(len(data.y))
+    beta[svc.support_] = svc.dual_coef_[0]
+    return svc.decision_function, objective(data, C, beta, float(svc.intercept_[0]))
