@@ -124,6 +124,21 @@ def test_more_classes_one_vs_rest(load, default):
     assert np.mean(default.predict_errors(machine, X, y) == wrong) > 0.9
 
 
+def test_learns_the_leave_one_out_machine():
+    """Another classifier with coefficients and dual weights, without a C."""
+    tasks = [
+        (lo.LOOMClassifier(gamma=gamma), *make_banana(60, random_state=seed))
+        for gamma in (0.3, 1.0, 5.0)
+        for seed in range(2)
+    ]
+    predictor = lo.LooPredictor(random_state=0).fit(tasks)
+    X, y = make_banana(80, random_state=7)
+    machine = lo.LOOMClassifier(gamma=1.0).fit(X, y)
+    wrong = lo.leave_one_out(machine, X, y).predictions != y
+    assert np.mean(predictor.predict_errors(machine, X, y) == wrong) > 0.8
+    assert len(predictor.feature_names_) == 18
+
+
 def test_as_scorer(data, default):
     X, y = data
     everything = np.arange(len(y))

@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -16,8 +15,7 @@ WEIGHT_CHECKS = (
 )
 SETTINGS = [
     LOOMClassifier(),
-    LOOMClassifier(gamma=0.1, fit_intercept=True),
-    LOOMClassifier(kernel="precomputed"),
+    LOOMClassifier(kernel="precomputed", fit_intercept=True),
 ]
 
 
@@ -56,14 +54,13 @@ def test_a_copy_supports_its_twin_a_weight_does_not():
     assert copied.objective_[0] == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("estimator", SETTINGS[:2])
-def test_the_heavy_class_of_the_check_has_no_slack(estimator):
+def test_the_heavy_class_of_the_check_has_no_slack():
     X, y = make_blobs(centers=3, random_state=0, cluster_std=20)
     X, X_test, y, _ = train_test_split(X, y, test_size=0.5, random_state=0)
     predictions = []
     for heavy in (1e3, 1e4):
         weight = {0: heavy, 1: 1e-3, 2: 1e-3}
-        clf = clone(estimator).set_params(class_weight=weight).fit(X, y)
+        clf = LOOMClassifier(class_weight=weight).fit(X, y)
         assert clf.slack_[:, y == 0].max() < 1e-9
         predictions.append(clf.predict(X_test))
     assert (predictions[0] == predictions[1]).all()

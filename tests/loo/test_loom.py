@@ -24,11 +24,10 @@ def assert_equals_refits(case, nu=1.0):
     return found
 
 
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate(name, fit_intercept):
+@pytest.mark.parametrize(("k", "name"), enumerate(DEGENERATE))
+def test_degenerate(k, name):
     case = DEGENERATE[name]
-    case = case._replace(C=case.C / case.C.max(), fit_intercept=fit_intercept)
+    case = case._replace(C=case.C / case.C.max(), fit_intercept=k % 2 == 0)
     assert_equals_refits(case)
 
 

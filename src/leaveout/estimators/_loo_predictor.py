@@ -134,7 +134,7 @@ class LooPredictor(BaseEstimator):
             right.append((result.predictions == result.y)[known])
         if len({part.shape[1] for part in features}) > 1:
             raise ValueError(
-                "Some of the classifiers have row_dual_ (LPMClassifier), some do not. "
+                "Some of the classifiers have row_dual_ (LPM, LOOM), some do not. "
                 "Their features differ: train one LooPredictor for each kind."
             )
         return self._learn(np.vstack(features), np.concatenate(right))
@@ -206,7 +206,8 @@ class LooPredictor(BaseEstimator):
         Parameters
         ----------
         kind : {"svm", "lpm"}, default="svm"
-            "svm": for classifiers without dual weights; "lpm": for ``LPMClassifier``.
+            "svm": for classifiers without dual weights; "lpm": for those with
+            ``row_dual_``, trained on ``LPMClassifier``.
 
         Examples
         --------
@@ -239,7 +240,7 @@ class LooPredictor(BaseEstimator):
         found = name_features(self.variant, row_dual=fitted.row_dual is not None)
         known = getattr(self, "feature_names_", found)
         if known != found:
-            kinds = ["LPMClassifier", "classifiers without row_dual_"]
+            kinds = ["classifiers with row_dual_", "classifiers without row_dual_"]
             has, wants = kinds if len(known) > len(found) else kinds[::-1]
             raise ValueError(
                 f"This LooPredictor has learned from {has}, not from {wants}. Train "

@@ -25,7 +25,7 @@ from leaveout.loo._refit import refit_without
 from leaveout.loo._result import FIRST_SEGMENT, REFIT, WALK, MachineLoo, middle
 from leaveout.loo._tableau import Tableau, build_tableau
 from leaveout.loo._walk_fast import Status, run_walks, work_shape
-from leaveout.run import map_chunks
+from leaveout.run import map_chunks, map_parts, shrinking_parts
 from leaveout.solve import Solution, solve_svc
 
 # Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
@@ -241,10 +241,8 @@ class Walker:
             )  # fmt: skip
             idle.append(work)
 
-        size = 256
-        if self.n_threads > 1:
-            size = max(1, min(size, len(groups) // (16 * self.n_threads)))
-        map_chunks(run, len(groups), self.n_threads, size)
+        parts = shrinking_parts(len(groups), self.n_threads, most=256, least=8)
+        map_parts(run, parts, self.n_threads)
         return _Round(value, down, up, status, pivots, missing, everywhere)
 
     def _collect(

@@ -6,7 +6,13 @@ from leaveout.run._checkpoint import Checkpoint, interruption_told
 from leaveout.run._fingerprint import fingerprint
 from leaveout.run._parallel import map_parallel
 from leaveout.run._progress import show_progress
-from leaveout.run._threads import blas_threads, count_threads, map_chunks
+from leaveout.run._threads import (
+    blas_threads,
+    count_threads,
+    map_chunks,
+    map_parts,
+    shrinking_parts,
+)
 
 __all__ = [
     "Checkpoint",
@@ -16,6 +22,8 @@ __all__ = [
     "interruption_told",
     "map_chunks",
     "map_parallel",
+    "map_parts",
     "show_progress",
+    "shrinking_parts",
     "write_atomically",
 ]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
@@ -64,21 +64,26 @@ def map_chunks(
     >>> out
     array([1., 1., 1., 1., 1.])
     """
-    parts = iter([slice(start, min(start + size, n)) for start in range(0, n, size)])
-    if n_threads <= 1 or n <= size:
-        for part in parts:
-            function(part)
-        return
+    parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    map_parts(function, parts, n_threads)
+
+
+def map_parts(
+    function: Callable[[slice], None], parts: Sequence[slice], n_threads: int
+) -> None:
+    """Call ``function(slice)`` on each of the parts, over threads."""
+    left = iter(parts)
 
     def work() -> None:
         try:
-            for part in parts:  # one list for all threads: each takes the next one
+            for part in left:  # one list for all threads: each takes the next one
                 function(part)
         finally:
-            for _ in parts:  # after an error or Ctrl-C nothing is left to take
+            for _ in left:  # after an error or Ctrl-C nothing is left to take
                 pass
 
-    helpers = [_pool().submit(work) for _ in range(n_threads - 1)]
+    n_helpers = min(n_threads, len(parts)) - 1
+    helpers = [_pool().submit(work) for _ in range(n_helpers)]
     try:
         work()
     finally:
@@ -86,6 +91,27 @@ def map_chunks(
     for helper in helpers:
         if not helper.cancelled():
             helper.result()
+
+
+def shrinking_parts(n: int, n_threads: int, *, most: int, least: int) -> list[slice]:
+    """Split range(n) into parts for threads, large ones first: all end together.
+
+    For work in which a part of its own has a cost, and parts share no sums.
+
+    Examples
+    --------
+    >>> [part.stop - part.start for part in shrinking_parts(100, 2, most=64, least=8)]
+    [25, 18, 14, 10, 8, 8, 8, 8, 1]
+    >>> shrinking_parts(100, 1, most=64, least=8)
+    [slice(0, 64, None), slice(64, 100, None)]
+    """
+    parts, start = [], 0
+    while start < n:
+        share = n - start if n_threads == 1 else (n - start) // (2 * n_threads)
+        stop = min(n, start + min(most, max(least, share)))
+        parts.append(slice(start, stop))
+        start = stop
+    return parts
 
 
 @cache
