@@ -10,6 +10,10 @@ class ModelFileError(LeaveoutError, ValueError):
     """A model file is damaged, or holds what a model file may not."""
 
 
+class NotSeparableError(LeaveoutError, ValueError):
+    """A hard margin was asked for, and the kernel does not separate the classes."""
+
+
 class LeaveoutWarning(UserWarning):
     """Base class of the warnings that only leaveout gives."""
 

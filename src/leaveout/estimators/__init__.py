@@ -7,6 +7,8 @@ Imports everything but report and cli; nothing but those imports it.
 from leaveout.estimators._adapt import adapt_svc
 from leaveout.estimators._honest import honest_loo
 from leaveout.estimators._leave_one_out import leave_one_out
+from leaveout.estimators._llw import LLWClassifier
+from leaveout.estimators._llw_bounds import llw_bounds
 from leaveout.estimators._loo_bounds import loo_bounds
 from leaveout.estimators._loo_curve import loo_curve
 from leaveout.estimators._loo_path import loo_path
@@ -28,6 +30,7 @@ from leaveout.estimators._unwrap import find_svc
 __all__ = [
     "SVC",
     "SVCCV",
+    "LLWClassifier",
     "LOOMClassifier",
     "LPMClassifier",
     "LooPredictor",
@@ -41,6 +44,7 @@ __all__ = [
     "installed_versions",
     "leave_one_out",
     "leave_pair_out_auc",
+    "llw_bounds",
     "load_model",
     "loo_bounds",
     "loo_curve",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What classifiers by linear programs share: f(x) = sum_j coef_j K(x, x_j) + b.
+"""What classifiers by kernel expansions share: f(x) = sum_j coef_j K(x, x_j) + b.
 
 Two classes are one machine; with more, each class has a machine against the rest.
 """
@@ -25,7 +25,7 @@ TIE = 1e-10
 
 
 class ExpansionClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the classifiers whose machines are linear programs.
+    """Base of the classifiers that keep the coefficients of all samples.
 
     A subclass has the parameters of a kernel, ``class_weight`` and ``fit_intercept``.
     """
@@ -66,7 +66,7 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
             degree=self.degree,
             coef0=self.coef0,
         )
-        return values[:, 0] if len(self.classes_) == 2 else values
+        return values[:, -1] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label each sample gets.
@@ -93,6 +93,11 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
         """Ways to leave samples out of one machine, by name; the first is "auto"."""
         raise NotImplementedError
 
+    def _leave_out_all(self, task: Task, name: str, n_threads: int) -> list[MachineLoo]:
+        """Leave everybody out of every machine."""
+        method = self._loo_methods()[name]
+        return [method(p, n_threads=n_threads) for p in expansion_problems(task)]
+
     def _check_parameters(self) -> None:
         """Raise if a parameter is wrong; those of the kernel are checked with it."""
         check_flag("fit_intercept", self.fit_intercept)
@@ -106,9 +111,11 @@ class ExpansionClassifier(ClassifierMixin, BaseEstimator):
         self.shape_fit_ = task.X.shape
         self.expansion_coef_ = np.array([solution.coef for solution in solutions])
         self.intercept_ = np.array([solution.intercept for solution in solutions])
-        self.objective_ = np.array([solution.objective for solution in solutions])
-        self.duality_gap_ = np.array([solution.duality_gap for solution in solutions])
-        self.n_iter_ = np.array([solution.n_iter for solution in solutions])
+        self.objective_: Any = np.array([solution.objective for solution in solutions])
+        self.duality_gap_: Any = np.array(
+            [solution.duality_gap for solution in solutions]
+        )
+        self.n_iter_: Any = np.array([solution.n_iter for solution in solutions])
         self.support_ = np.flatnonzero(self.expansion_coef_.any(axis=0))
         self.support_vectors_ = (
             np.empty((0, 0)) if self.kernel == "precomputed" else task.X[self.support_]

@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 from leaveout.estimators._expansion import (
     ExpansionClassifier,
-    expansion_problems,
     make_expansion_task,
 )
 from leaveout.estimators._frozen import transform_once
@@ -65,6 +64,5 @@ def leave_expansion_out(
     classifier: ExpansionClassifier, task: Task, name: str, n_jobs: int | None
 ) -> list[MachineLoo]:
     """Leave everybody out of every machine."""
-    method, n_threads = classifier._loo_methods()[name], count_threads(n_jobs)
     with blas_threads(1):
-        return [method(p, n_threads=n_threads) for p in expansion_problems(task)]
+        return classifier._leave_out_all(task, name, count_threads(n_jobs))

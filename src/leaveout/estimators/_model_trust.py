@@ -18,6 +18,7 @@ from leaveout.exceptions import ModelFileError
 
 OWN_TYPES = frozenset(
     {
+        "leaveout.estimators._llw.LLWClassifier",
         "leaveout.estimators._loom.LOOMClassifier",
         "leaveout.estimators._lpm.LPMClassifier",
         "leaveout.estimators._svc.SVC",

@@ -161,7 +161,9 @@ def build_task(
     class_weight = resolve_class_weight(svc.class_weight, target)
     # class_weight[-1] stands in for the rows with code -1, whose weight is 0.
     # A leave-one-out machine has no C: its boxes are the weights alone.
-    C = float(getattr(svc, "C", 1.0)) * class_weight[target.codes] * target.weights
+    factors = class_weight[target.codes] * target.weights
+    C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
+    C[factors > 0.0] = float(getattr(svc, "C", 1.0)) * factors[factors > 0.0]
     K, gamma = gram or _gram(svc, X)
     return Task(
         labels=target.labels,

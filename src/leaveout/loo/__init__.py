@@ -13,6 +13,8 @@ from leaveout.loo._bounds import (
 from leaveout.loo._consolidated import loo_consolidated, loo_magic
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
+from leaveout.loo._llw import LLW_METHODS, loo_llw_cold, loo_llw_refit
+from leaveout.loo._llw_bounds import bound_llw, llw_key_numbers
 from leaveout.loo._loom import (
     LOOM_METHODS,
     loo_loom_bound,
@@ -55,6 +57,7 @@ from leaveout.loo._without import Without
 __all__ = [
     "GROUP_METHODS",
     "LABEL_METHODS",
+    "LLW_METHODS",
     "LOOM_METHODS",
     "LPM_METHODS",
     "METHODS",
@@ -75,14 +78,18 @@ __all__ = [
     "PermutationTest",
     "Suspects",
     "Without",
+    "bound_llw",
     "enclosing_radius_squared",
     "feature_squares",
     "find_method",
     "follow_path",
     "is_anti_learning",
     "leave_one_out_features",
+    "llw_key_numbers",
     "loo_consolidated",
     "loo_groups",
+    "loo_llw_cold",
+    "loo_llw_refit",
     "loo_loom_bound",
     "loo_loom_refit",
     "loo_lpm_refit",

@@ -8,6 +8,13 @@ from leaveout.solve._certificate import (
     loo_interval_in_ball,
 )
 from leaveout.solve._family import Certificate, Family, certify
+from leaveout.solve._llw import (
+    LlwProblem,
+    LlwSolution,
+    choose_intercept,
+    intercept_box,
+    solve_llw,
+)
 from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
 from leaveout.solve._lpm import (
     LpmBasis,
@@ -37,6 +44,8 @@ __all__ = [
     "Certificate",
     "Family",
     "Iterate",
+    "LlwProblem",
+    "LlwSolution",
     "LoomSolution",
     "LoomSolver",
     "LpmBasis",
@@ -47,7 +56,9 @@ __all__ = [
     "SparseLinear",
     "box_share",
     "certify",
+    "choose_intercept",
     "design_matrix",
+    "intercept_box",
     "intercept_range_without",
     "left_out_radii",
     "loo_interval_from_point",
@@ -57,6 +68,7 @@ __all__ = [
     "make_solution",
     "smoothed_hinge",
     "solve_family",
+    "solve_llw",
     "solve_loom",
     "solve_lpm",
     "solve_lpm_basis",

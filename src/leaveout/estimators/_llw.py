@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The multi-class SVM of Lee, Lin & Wahba: all classes in one machine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from leaveout.estimators._check import check_penalty
+from leaveout.estimators._expansion import ExpansionClassifier, make_expansion_task
+from leaveout.estimators._task import Task
+from leaveout.exceptions import CertificateWarning, NotSeparableError
+from leaveout.kernel import is_psd, may_be_indefinite
+from leaveout.loo import LLW_METHODS, MachineLoo
+from leaveout.run import blas_threads
+from leaveout.solve import LlwProblem, LlwSolution, solve_llw
+
+LOSSES = ("hinge", "quadratic")
+
+
+class LLWClassifier(ExpansionClassifier):
+    r"""Multi-class SVM of Lee, Lin & Wahba, the Fisher-consistent one.
+
+    One function per class, :math:`h_k(x) = \sum_i W_{ik} K(x, x_i) + b_k`, all from one
+    problem, and they sum to zero::
+
+        min  1/2 sum_k ||w_k||^2 + sum_i C_i sum_{k != y_i} max(0, h_k(x_i) + 1/(Q-1))
+
+    The largest h_k is the label. For two classes it is the SVM with C / 2.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses; C_i is C times class weight times sample weight.
+        ``numpy.inf`` is the hard margin, for classes that the kernel separates.
+    loss : {"hinge", "quadratic"}, default="hinge"
+        "quadratic" replaces the hinges by slacks xi_ik = h_k(x_i) + 1/(Q-1), where they
+        are not smaller than that, at the cost C_i [sum_k xi_ik^2 + (sum_k xi_ik)^2]. It
+        is a hard margin with kernel K + I / (2 C), so that the bounds of
+        :func:`llw_bounds` hold for it.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "precomputed" (X is
+        then the Gram matrix), or a function that takes two matrices of shapes (n, p)
+        and (m, p) and returns the kernel values, (n, m).
+    degree : int, default=3
+        Exponent of kernel="poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly", "sigmoid" and "laplacian", as in :class:`SVC`.
+    coef0 : float, default=0.0
+        Constant of "poly" and "sigmoid".
+    class_weight : dict or "balanced", default=None
+        Factor of C per class; "balanced" is n_samples / (n_classes * count).
+    warm_start : bool, default=False
+        Whether ``fit`` starts from the last fit, if that was on as many samples with
+        the same classes: along a list of C it is faster and ends at the same optimum.
+    verbose : int, default=0
+        1: :func:`leave_one_out` shows its progress on stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        Factor of C per class.
+    expansion_coef_ : ndarray of shape (n_classes, n_samples)
+        W transposed; rows and columns sum to zero.
+    intercept_ : ndarray of shape (n_classes,)
+        b, with sum zero; inside ``intercept_interval_``.
+    intercept_interval_ : ndarray of shape (n_classes, 2)
+        Box of b: all b in it with sum zero are optimal. One point unless a class has no
+        free multiplier.
+    dual_ : ndarray of shape (n_samples, n_classes)
+        Multipliers alpha, 0 at a sample's own class.
+    objective_ : float
+        Optimal value.
+    duality_gap_ : float
+        Relative difference between primal and dual value, the proof of optimality.
+    support_ : ndarray of shape (n_support,)
+        Rows with a multiplier.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
+        Their features; of shape (0, 0) if kernel="precomputed".
+    gamma_ : float or None
+        The number used for gamma; None for a precomputed or callable kernel.
+    n_iter_ : int
+        Newton steps and linear systems.
+    shape_fit_ : tuple of int
+        Shape of the X passed to fit.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X has them and all are strings.
+
+    See Also
+    --------
+    llw_bounds : Bounds on its leave-one-out error.
+    leave_one_out : Takes this classifier; exact.
+    SVC : One machine for each pair of classes instead.
+
+    Notes
+    -----
+    The kernel must be positive semi-definite. An interior point whose steps factor one
+    matrix per class finds the optimum, and a linear system over the free multipliers
+    ends at it: see docs/method/llw.
+
+    References
+    ----------
+    .. [1] Y. Lee, Y. Lin and G. Wahba, "Multicategory support vector machines", JASA 99
+       (2004) 67-81.
+    .. [2] Y. Guermeur and E. Monfrini, "Radius-margin bound on the leave-one-out error
+       of the LLW-M-SVM", ASMDA 2009.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = lo.LLWClassifier(C=1, gamma=0.5).fit(X, y)
+    >>> clf.expansion_coef_.shape, bool(abs(clf.intercept_.sum()) < 1e-9)
+    ((3, 150), True)
+    >>> round(lo.leave_one_out(clf, X, y).error, 4)
+    0.0267
+    """
+
+    # Not a parameter: without an intercept the outputs could not sum to zero usefully.
+    fit_intercept = True
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "hinge",
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LLWClassifier:
+        """Solve the machine of all classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training samples; the symmetric Gram matrix if kernel="precomputed".
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factor of C per sample, >= 0; a row with 0 takes no part. With C=inf other
+            weights change nothing.
+
+        Returns
+        -------
+        LLWClassifier
+            This estimator.
+
+        Raises
+        ------
+        NotSeparableError
+            If C=inf and no function of this kernel separates the classes.
+        """
+        task = make_expansion_task(self, X, y, sample_weight)
+        problem = llw_problem(self, task)
+        with blas_threads(1):
+            solution = solve_llw(problem, start=self._last(problem))
+        check_separable(self, solution)
+        self._store(task, solution)
+        if may_be_indefinite(self.kernel, self.coef0) and not is_psd(task.K):
+            warn_indefinite(self.kernel)
+        elif not solution.converged:
+            warnings.warn(
+                f"The relative duality gap stayed at {solution.duality_gap:.1e}, "
+                "wanted 1e-8. Standardise the features "
+                "(sklearn.preprocessing.StandardScaler), or lower C "
+                f"(C={self.C:g}).",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _last(self, problem: LlwProblem) -> LlwSolution | None:
+        """Return the last solution, if it may be started from."""
+        last = getattr(self, "_solution", None)
+        if not self.warm_start or last is None:
+            return None
+        return last if last.alpha.shape == problem.open.shape else None
+
+    def _leave_out_all(self, task: Task, name: str, n_threads: int) -> list[MachineLoo]:
+        """Leave everybody out; one answer per class, or one for two classes."""
+        problem = llw_problem(self, task)
+        solution = solve_llw(problem)
+        check_separable(self, solution)
+        return LLW_METHODS[name](
+            problem, solution=solution, n_threads=n_threads, verbose=self.verbose > 0
+        )
+
+    def _loo_methods(self) -> Mapping[str, Callable[..., Any]]:
+        """Ways to leave samples out, by name; the first is "auto"."""
+        return LLW_METHODS
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is wrong."""
+        if not (isinstance(self.C, Real) and self.C == np.inf):
+            check_penalty(self.C)
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be 'hinge' or 'quadratic'; got {self.loss!r}.")
+        super()._check_parameters()
+
+    def _store(self, task: Task, solution: LlwSolution) -> None:
+        """Set the fitted attributes."""
+        self.classes_ = task.classes
+        self.class_weight_ = task.class_weight
+        self.gamma_ = task.gamma
+        self.shape_fit_ = task.X.shape
+        self.expansion_coef_ = np.ascontiguousarray(solution.coef.T)
+        self.intercept_ = solution.intercept
+        self.intercept_interval_ = np.column_stack(
+            [solution.intercept_lower, solution.intercept_upper]
+        )
+        self.dual_ = solution.alpha
+        self.objective_ = solution.objective
+        self.duality_gap_ = solution.duality_gap
+        self.n_iter_ = solution.n_iter
+        self.support_ = np.flatnonzero(solution.alpha.any(axis=1))
+        self.support_vectors_ = (
+            np.empty((0, 0)) if self.kernel == "precomputed" else task.X[self.support_]
+        )
+        if self.warm_start:
+            self._solution = solution
+
+
+def llw_problem(classifier: LLWClassifier, task: Task) -> LlwProblem:
+    """Return the machine over all rows; a quadratic loss is a hard margin with a ridge.
+
+    Rows without weight are absent, whatever their code.
+    """
+    codes = np.maximum(task.codes, 0)
+    problem = LlwProblem(task.K, codes, task.C, len(task.classes))
+    soft = classifier.loss == "quadratic" and np.isfinite(classifier.C)
+    return problem.as_hard_margin() if soft else problem
+
+
+def warn_indefinite(kernel: Any) -> None:
+    """Warn that there is no optimum to prove."""
+    warnings.warn(
+        f"The kernel {kernel!r} is not positive semi-definite on these data: the "
+        "machine has no certified optimum. Use another kernel, or other parameters of "
+        "it, or cut the negative eigenvalues of the matrix.",
+        CertificateWarning,
+        stacklevel=3,
+    )
+
+
+def check_separable(classifier: LLWClassifier, solution: LlwSolution) -> None:
+    """Raise if there is no hard margin."""
+    if not solution.separable:
+        raise NotSeparableError(
+            f"C=inf asks for a hard margin, and the kernel {classifier.kernel!r} does "
+            "not separate the classes (or by less than 1e-5 of the spread of the "
+            "samples). Use a finite C, or another kernel such as 'rbf' with a larger "
+            "gamma."
+        )

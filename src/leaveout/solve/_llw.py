@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The multi-class SVM of Lee, Lin & Wahba (2004), written as Guermeur & Monfrini do.
+
+Q classes, one function each, h_k(x) = <w_k, phi(x)> + b_k, which sum to zero::
+
+    primal  min  1/2 sum_k ||w_k||^2 + sum_i C_i sum_{k != y_i} xi_ik
+            s.t. h_k(x_i) <= -1/(Q-1) + xi_ik  (k != y_i),   xi >= 0,
+                 sum_k w_k = 0,  sum_k b_k = 0                      (Problems 1 and 2)
+    dual    max  -1/2 a'Ha + 1/(Q-1) sum(a),     0 <= a_ik <= C_i,  a_{i,y_i} = 0,
+                 sum_i a_ik the same for all k                      (Problem 3)
+            H_{ik,jl} = (delta_kl - 1/Q) K_ij
+
+    w_k = sum_i W_ik phi_i,   W_ik = (1/Q) sum_l a_il - a_ik,   G = 1/(Q-1) + K W
+    optimal iff  G + b <= 0 where a < C  and  G + b >= 0 where a > 0
+
+The penalty sum_i C_i [sum_k xi_ik^2 + (sum_k xi_ik)^2], xi of any sign, is the hard
+margin with K + diag(1 / (2 C_i)), since I - 11'/Q on the classes k != y_i has the
+inverse I + 11': this answers the question the paper leaves open (docs/method/llw).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
+from leaveout.solve._llw_interior import Iterate, run_interior_point
+from leaveout.solve._llw_pivot import FAR, NEAR, Pivoted, pivot
+from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
+
+# Relative duality gap below which a point counts as optimal.
+OPTIMAL = 1e-8
+# An alpha this close to 0 or C, relative to C, is there.
+SNAP = 1e-10
+# Linear systems from a warm start before the interior point takes over.
+WARM_ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class LlwProblem:
+    """One multi-class machine with fixed kernel values.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix: symmetric, positive semi-definite.
+    codes : ndarray of int, shape (n,)
+        Class of each sample, 0 to n_classes - 1.
+    C : ndarray of shape (n,)
+        Upper bound of the dual variables of each sample; infinite for a hard margin,
+        0 for a sample that is absent.
+    n_classes : int
+        Q; every class has a sample that is present.
+    """
+
+    K: FloatArray
+    codes: IntArray
+    C: FloatArray
+    n_classes: int
+
+    @property
+    def open(self) -> BoolArray:
+        """Where there is a dual variable, (n, Q)."""
+        other = self.codes[:, None] != np.arange(self.n_classes)
+        return other & (self.C > 0.0)[:, None]
+
+    @property
+    def box(self) -> FloatArray:
+        """Upper bound of each dual variable, (n, Q)."""
+        return np.where(self.open, self.C[:, None], 0.0)
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether no slack is allowed."""
+        return bool(np.isinf(self.C).any())
+
+    def as_hard_margin(self) -> LlwProblem:
+        """Return the machine with quadratic penalty of the same C, a hard margin."""
+        present = self.C > 0.0
+        ridge = np.divide(0.5, self.C, where=present, out=np.zeros_like(self.C))
+        hard = np.where(present, np.inf, 0.0)
+        return replace(self, K=self.K + np.diag(ridge), C=hard)
+
+    def without(self, r: int) -> LlwProblem:
+        """Return the problem with sample r absent."""
+        C = self.C.copy()
+        C[r] = 0.0
+        return replace(self, C=C)
+
+
+@dataclass(frozen=True)
+class LlwSolution:
+    """An optimum of an :class:`LlwProblem`, with its certificate.
+
+    Parameters
+    ----------
+    alpha : ndarray of shape (n, Q)
+        Dual variables.
+    state : ndarray of int8, shape (n, Q)
+        OUTSIDE (alpha = 0), MARGIN or BOUNDED (alpha = C).
+    coef : ndarray of shape (n, Q)
+        W, whose rows and columns sum to zero.
+    intercept : ndarray of shape (Q,)
+        b; inside its box if several are optimal.
+    intercept_lower, intercept_upper : ndarray of shape (Q,)
+        Box of b: every b in it with sum 0 is optimal.
+    gradient : ndarray of shape (n, Q)
+        G = 1/(Q-1) + K W.
+    squared_norm : float
+        Sum of ||w_k||^2.
+    objective : float
+        Primal value.
+    duality_gap : float
+        (primal - dual) / primal.
+    kkt_residual : float
+        Largest violation of the optimality conditions, relative to max(1, |K| |W|).
+    n_iter : int
+        Newton steps and linear systems.
+    converged : bool
+        Whether the gap is below 1e-8, or what rounding leaves.
+    separable : bool
+        False if a hard margin was asked for and there is none; the rest is then void.
+    """
+
+    alpha: FloatArray
+    state: StateArray
+    coef: FloatArray
+    intercept: FloatArray
+    intercept_lower: FloatArray
+    intercept_upper: FloatArray
+    gradient: FloatArray
+    squared_norm: float
+    objective: float
+    duality_gap: float
+    kkt_residual: float
+    n_iter: int
+    converged: bool
+    separable: bool = True
+
+    @property
+    def decision_values(self) -> FloatArray:
+        """H on the training points, (n, Q)."""
+        return self.gradient - 1.0 / (self.alpha.shape[1] - 1) + self.intercept
+
+
+def solve_llw(problem: LlwProblem, *, start: LlwSolution | None = None) -> LlwSolution:
+    """Solve the multi-class machine of Lee, Lin & Wahba.
+
+    Parameters
+    ----------
+    problem : LlwProblem
+        Kernel values, classes and boxes.
+    start : LlwSolution, optional
+        The optimum of a problem nearby (another C, a sample less): its sets are tried
+        first.
+
+    Returns
+    -------
+    LlwSolution
+        With ``converged=False`` if rounding kept the gap above 1e-8, and
+        ``separable=False`` if there is no hard margin; never an exception.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.solve import LlwProblem, solve_llw
+    >>> x = np.array([-2.0, -1.0, 1.0, 2.0])
+    >>> machine = LlwProblem(np.outer(x, x), np.array([0, 0, 1, 1]), np.full(4, 9.0), 2)
+    >>> solution = solve_llw(machine)
+    >>> solution.alpha[:, 0].round(4), round(solution.objective, 4)
+    (array([0., 0., 1., 0.]), 1.0)
+    """
+    centred = _centre(problem)
+    K, scale = centred.K, centred.scale
+    open_, box = problem.open, problem.box * scale
+    n_iter = 0
+    if start is not None:
+        found = pivot(
+            K, open_, box, start.state, start.alpha * scale,
+            start.intercept + centred.means @ start.coef, max_rounds=WARM_ROUNDS,
+        )  # fmt: skip
+        if found.settled:
+            return _with_certificate(problem, found, centred, found.n_iter)
+        n_iter = found.n_iter
+    point, unbounded = run_interior_point(K, open_, box)
+    n_iter += point.n_iter
+    if unbounded:
+        return _not_separable(problem, n_iter)
+    guess = _guess_sets(point, open_, box)
+    for proximity, max_rounds in ((NEAR, 8), (FAR, 30)):
+        found = pivot(
+            K, open_, box, guess, point.alpha, point.b,
+            proximity=proximity, max_rounds=max_rounds,
+        )  # fmt: skip
+        n_iter += found.n_iter
+        if found.settled:
+            break
+    else:
+        inside = _even_columns(np.where(guess == OUTSIDE, 0.0, point.alpha), box)
+        found = Pivoted(inside, point.b, guess, False, 0)
+    return _with_certificate(problem, found, centred, n_iter)
+
+
+def intercept_box(
+    gradient: FloatArray, can_fall: BoolArray, can_rise: BoolArray, free: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the box of the optimal intercepts, theory as in docs/method/llw.
+
+    b_k is at least -G where alpha > 0 and at most -G where alpha < C; a column with a
+    free entry has one b. The others are tightened by sum(b) = 0.
+
+    Parameters
+    ----------
+    gradient : ndarray of shape (n, Q)
+        G.
+    can_fall, can_rise, free : ndarray of bool, shape (n, Q)
+        Where alpha > 0, alpha < C, and both.
+
+    Returns
+    -------
+    tuple of ndarray
+        Lower and upper ends, (Q,) each.
+    """
+    low = np.where(can_fall, -gradient, -np.inf).max(axis=0)
+    high = np.where(can_rise, -gradient, np.inf).min(axis=0)
+    count = free.sum(axis=0)
+    mean = np.where(free, -gradient, 0.0).sum(axis=0) / np.maximum(count, 1)
+    # Rounding, or a point not quite optimal, may leave low above high.
+    crossed = (count > 0) | (low > high)
+    middle = np.where(count > 0, mean, 0.5 * (low + high))
+    low, high = np.where(crossed, middle, low), np.where(crossed, middle, high)
+    for _ in range(2):
+        high = np.minimum(high, -_sum_of_others(low))
+        low = np.maximum(low, -_sum_of_others(high))
+    return low, np.maximum(low, high)
+
+
+def choose_intercept(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return b in its box with sum 0, the same share of the way in every column."""
+    width = high - low
+    finite = np.isfinite(width)
+    total = float(width[finite].sum())
+    if not finite.all() or total <= 0.0:
+        b = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+        return b - b.mean()
+    share = min(max(-float(low.sum()) / total, 0.0), 1.0)
+    b = low + share * width
+    return b - b.mean()
+
+
+def _sum_of_others(values: FloatArray) -> FloatArray:
+    """Sum over all columns but each one, right for infinite entries too."""
+    spread = np.tile(values, (values.size, 1))
+    np.fill_diagonal(spread, 0.0)
+    return spread.sum(axis=1)
+
+
+@dataclass(frozen=True)
+class _Centred:
+    """K centred over the present samples, of unit scale; that scale; the means.
+
+    The columns of W sum to zero, so that constants added to the rows of K only move b,
+    and digits lost to them would be lost for nothing.
+    """
+
+    K: FloatArray
+    scale: float
+    means: FloatArray
+
+
+def _centre(problem: LlwProblem) -> _Centred:
+    """Centre and scale the kernel matrix."""
+    present = problem.C > 0.0
+    K = problem.K
+    means = K[:, present].mean(axis=1)
+    K = K - means[:, None] - means[None, :] + means[present].mean()
+    scale = float(K.diagonal()[present].mean())
+    scale = scale if scale > 1e-14 * float(np.abs(problem.K).max(initial=0.0)) else 1.0
+    return _Centred(K / scale, scale, means)
+
+
+def _guess_sets(point: Iterate, open_: BoolArray, box: FloatArray) -> StateArray:
+    """Which entries the interior point holds at a bound: the multiplier tells."""
+    room = np.where(np.isfinite(box), point.room, np.inf)
+    state = np.where(open_, MARGIN, OUTSIDE).astype(np.int8)
+    state[open_ & (point.alpha < point.z) & (point.alpha <= room)] = OUTSIDE
+    state[open_ & (room < point.v) & (room < point.alpha)] = BOUNDED
+    return state
+
+
+def _even_columns(alpha: FloatArray, box: FloatArray) -> FloatArray:
+    """Scale the columns to the smallest sum: feasible to rounding."""
+    alpha = np.clip(alpha, 0.0, box)
+    sums = alpha.sum(axis=0)
+    return alpha * (sums.min() / np.maximum(sums, 1e-300))
+
+
+def _with_certificate(
+    problem: LlwProblem, found: Pivoted, centred: _Centred, n_iter: int
+) -> LlwSolution:
+    """Put a point, its intercepts and the proof of optimality together."""
+    Q, open_, box = problem.n_classes, problem.open, problem.box
+    alpha = np.minimum(found.alpha / centred.scale, box)
+    state = _snap(alpha, found, box)
+    free, bounded = state == MARGIN, state == BOUNDED
+    coef = alpha.mean(axis=1, keepdims=True) - alpha
+    K = centred.K * centred.scale
+    gradient = 1.0 / (Q - 1) + K @ coef
+    can_fall, can_rise = free | bounded, open_ & ~bounded
+    low, high = intercept_box(gradient, can_fall, can_rise, free)
+    b = choose_intercept(low, high)
+    slope = gradient + b
+    norm = float((coef * (gradient - 1.0 / (Q - 1))).sum())
+    linear = float(alpha.sum()) / (Q - 1)
+    primal = _primal(problem, norm, slope, open_)
+    terms = np.maximum(1.0, np.abs(K) @ np.abs(coef))
+    violation = np.maximum(
+        np.where(can_rise, slope, 0.0), np.where(can_fall, -slope, 0.0)
+    )
+    gap = (primal - (linear - 0.5 * norm)) / max(primal, 1e-300)
+    rounding = 16 * np.finfo(float).eps * _weight_of_slope(problem, terms, primal)
+    shift = centred.means @ coef  # from the centred kernel back to K
+    return LlwSolution(
+        alpha, state, coef, b - shift, low - shift, high - shift,
+        gradient + shift, norm, primal, float(gap),
+        float((violation / terms).max()), n_iter,
+        bool(abs(gap) <= max(OPTIMAL, rounding)),
+    )  # fmt: skip
+
+
+def _snap(alpha: FloatArray, found: Pivoted, box: FloatArray) -> StateArray:
+    """Put alpha to the bounds it reaches but for rounding, in place; return the sets.
+
+    A free entry at its bound would make b look unique where it is not.
+    """
+    state, finite = found.state.copy(), np.isfinite(box)
+    slack = np.where(finite, SNAP * box, 0.0)
+    free = state == MARGIN
+    state[free & (alpha <= slack)] = OUTSIDE
+    state[free & finite & (alpha >= box - slack)] = BOUNDED
+    if found.settled:
+        alpha[state == OUTSIDE] = 0.0
+        alpha[state == BOUNDED] = box[state == BOUNDED]
+    return state
+
+
+def _primal(
+    problem: LlwProblem, norm: float, slope: FloatArray, open_: BoolArray
+) -> float:
+    """Value of a feasible primal point: slacks, or h scaled until it needs none."""
+    if not problem.is_hard:
+        slack = np.where(open_, np.maximum(slope, 0.0), 0.0)
+        return 0.5 * norm + float(problem.C @ slack.sum(axis=1))
+    worst = float(np.where(open_, slope, 0.0).max()) * (problem.n_classes - 1)
+    return 0.5 * norm / (1.0 - worst) ** 2 if worst < 1.0 else np.inf
+
+
+def _weight_of_slope(problem: LlwProblem, terms: FloatArray, primal: float) -> float:
+    """Relative change of the primal value when each slope is off by its terms."""
+    if problem.is_hard:
+        return 2.0 * (problem.n_classes - 1) * float(terms.max())
+    return float(problem.C @ terms.sum(axis=1)) / max(primal, 1e-300)
+
+
+def _not_separable(problem: LlwProblem, n_iter: int) -> LlwSolution:
+    """Say that there is no hard margin."""
+    shape, Q = problem.open.shape, problem.n_classes
+    nothing, zero = np.zeros(shape), np.zeros(Q)
+    return LlwSolution(
+        nothing, np.zeros(shape, dtype=np.int8), nothing, zero, zero, zero, nothing,
+        np.inf, np.inf, np.inf, np.inf, n_iter, False, False,
+    )  # fmt: skip

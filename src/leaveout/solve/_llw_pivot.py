@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact finish for the machine of Lee, Lin & Wahba: guess the sets, solve, correct.
+
+Once it is known which alpha are 0, which are C and which are free, alpha and b follow
+from one linear system. Entries that break a condition there change sides, all at once
+(block principal pivoting, Júdice & Pires 1994) or, if that does not help, one at a
+time. A tiny proximal term towards the last point keeps the system regular where kernel
+rows repeat each other, and does not move the point it ends at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from leaveout._typing import BoolArray, FloatArray, StateArray
+from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
+
+# Weight of the proximal term: near an optimum, and further away.
+NEAR, FAR = 1e-8, 1e-11
+# Block exchanges without fewer violations before single ones, and those at most.
+PATIENCE = 5
+MAX_ROUNDS = 60
+
+
+@dataclass
+class Pivoted:
+    """Where the pivots ended.
+
+    Parameters
+    ----------
+    alpha : ndarray of shape (n, Q)
+        0 and C to the last bit where ``state`` says so.
+    b : ndarray of shape (Q,)
+        Intercepts that go with it.
+    state : ndarray of int8, shape (n, Q)
+        OUTSIDE, MARGIN or BOUNDED.
+    settled : bool
+        Whether no condition is violated.
+    n_iter : int
+        Linear systems solved.
+    """
+
+    alpha: FloatArray
+    b: FloatArray
+    state: StateArray
+    settled: bool
+    n_iter: int
+
+
+def pivot(
+    K: FloatArray,
+    open_: BoolArray,
+    C: FloatArray,
+    state: StateArray,
+    alpha: FloatArray,
+    b: FloatArray,
+    tol: float = 1e-11,
+    proximity: float = FAR,
+    max_rounds: int = MAX_ROUNDS,
+) -> Pivoted:
+    """Exchange entries until alpha and b are optimal, or patience ends.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix of unit scale.
+    open_ : ndarray of bool, shape (n, Q)
+        Where there is a variable.
+    C : ndarray of shape (n, Q)
+        Upper bounds.
+    state : ndarray of int8, shape (n, Q)
+        The guess.
+    alpha, b : ndarray of shape (n, Q) and (Q,)
+        A point nearby.
+    tol : float, default=1e-11
+        Violation of ``G + b <= 0`` or ``>= 0`` that counts, relative to its terms.
+    proximity : float, default=1e-11
+        Weight of the proximal term.
+    max_rounds : int, default=60
+        Linear systems at most.
+
+    Returns
+    -------
+    Pivoted
+    """
+    state = np.where(open_, state, OUTSIDE).astype(np.int8)
+    fewest, patience = np.inf, PATIENCE
+    settled, n_iter = False, 0
+    while not settled and n_iter < max_rounds:
+        n_iter += 1
+        try:
+            alpha, b = _solve_face(K, C, state, alpha, b, proximity)
+        except linalg.LinAlgError:  # an indefinite kernel
+            break
+        violated, strain = _violations(K, open_, C, state, alpha, b, tol)
+        count = int(violated.sum())
+        if count == 0 and strain <= tol:
+            settled = True
+            continue
+        if count < fewest:
+            fewest, patience = count, PATIENCE
+        elif count:
+            patience -= 1
+            if patience < 0:  # one at a time: the last one (Murty 1974)
+                last = np.flatnonzero(violated)[-1]
+                violated = np.zeros_like(violated)
+                violated.flat[last] = True
+        _exchange(state, violated, alpha, C)
+    outside, bounded = state == OUTSIDE, state == BOUNDED
+    alpha = np.clip(np.where(outside, 0.0, np.where(bounded, C, alpha)), 0.0, C)
+    return Pivoted(alpha, b, state, settled, n_iter)
+
+
+def _solve_face(
+    K: FloatArray,
+    C: FloatArray,
+    state: StateArray,
+    alpha: FloatArray,
+    b: FloatArray,
+    proximity: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Solve for the free alpha, b and the column sum s, the rest at their bounds.
+
+    ``H_FF a + eps (a - a0) - b_k = 1/(Q-1) - H_FR a_R``, column sums equal to s,
+    sum(b) = 0. A column without a free entry keeps its b, or moves it a little if its
+    sum does not fit.
+    """
+    Q = state.shape[1]
+    fixed = np.where(state == BOUNDED, C, 0.0)
+    sums = fixed.sum(axis=0)
+    i, k = np.nonzero(state == MARGIN)
+    right = 1.0 / (Q - 1) - (K @ (fixed - fixed.mean(axis=1, keepdims=True)))[i, k]
+    right -= (sums - sums.mean())[k]
+    # K + 1 instead of K: the same on equal column sums, and regular beside them.
+    H = (K[np.ix_(i, i)] + 1.0) * ((k[:, None] == k) - 1.0 / Q)
+    factor = _cholesky(H, proximity)
+    basis = zero_sum_basis(Q)
+    stiff = np.where(np.bincount(k, minlength=Q) > 0, 0.0, _softness(fixed, alpha))
+    swing = linalg.cho_solve(factor, basis[k], check_finite=False)
+    border = basis[k].T @ swing + basis.T @ (stiff[:, None] * basis)
+    a, new_b = np.clip(alpha[i, k], 0.0, C[i, k]), b.copy()
+    for _ in range(3):  # the first solves, the others refine
+        u = linalg.cho_solve(factor, right - H @ a + new_b[k], check_finite=False)
+        miss = stiff * (b - new_b) - sums - np.bincount(k, a + u, minlength=Q)
+        change = linalg.solve(border, basis.T @ miss, assume_a="pos")
+        a = a + u + swing @ change
+        new_b = new_b + basis @ change
+    fixed[i, k] = a
+    return fixed, new_b
+
+
+def zero_sum_basis(Q: int) -> FloatArray:
+    """Return orthonormal columns that span the vectors with sum 0, (Q, Q - 1)."""
+    return linalg.helmert(Q).T
+
+
+def _softness(fixed: FloatArray, alpha: FloatArray) -> float:
+    """How much sum is worth one unit of b, for a column without a free entry."""
+    return 0.1 * float(max(fixed.max(initial=0.0), alpha.max(initial=0.0))) + 1e-12
+
+
+def _cholesky(H: FloatArray, eps: float) -> tuple[FloatArray, bool]:
+    """Factor H + eps I, with a larger eps if rounding asks for it."""
+    while True:
+        shifted = H.copy()
+        shifted[np.diag_indices(H.shape[0])] += eps
+        try:
+            return linalg.cho_factor(
+                shifted, lower=True, overwrite_a=True, check_finite=False
+            )
+        except linalg.LinAlgError:
+            eps *= 100.0
+            if eps > 1.0:
+                raise
+
+
+def _violations(
+    K: FloatArray,
+    open_: BoolArray,
+    C: FloatArray,
+    state: StateArray,
+    alpha: FloatArray,
+    b: FloatArray,
+    tol: float,
+) -> tuple[BoolArray, float]:
+    """Entries on the wrong side, and how far free ones and sums are from equality."""
+    Q = state.shape[1]
+    W = alpha.mean(axis=1, keepdims=True) - alpha
+    terms = np.maximum(1.0, np.abs(K) @ np.abs(W))
+    slope = (1.0 / (Q - 1) + K @ W + b) / terms
+    free = state == MARGIN
+    violated = free & ((alpha < 0.0) | (alpha > C))
+    violated |= open_ & (state == OUTSIDE) & (slope > tol)
+    violated |= (state == BOUNDED) & (slope < -tol)
+    sums = alpha.sum(axis=0)
+    strain = np.ptp(sums) / max(float(sums.max()), 1e-300)
+    if free.any():
+        strain = max(strain, float(np.abs(slope[free]).max()))
+    return violated, float(strain)
+
+
+def _exchange(
+    state: StateArray, violated: BoolArray, alpha: FloatArray, C: FloatArray
+) -> None:
+    """Move the violated entries: free ones to the bound they passed, others free."""
+    free = violated & (state == MARGIN)
+    state[violated & ~free] = MARGIN
+    state[free & (alpha < 0.0)] = OUTSIDE
+    state[free & (alpha > C)] = BOUNDED
