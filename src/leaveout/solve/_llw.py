@@ -20,6 +20,7 @@ inverse I + 11': this answers the question the paper leaves open (docs/method/ll
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -171,7 +172,20 @@ def solve_llw(problem: LlwProblem, *, start: LlwSolution | None = None) -> LlwSo
     >>> solution.alpha[:, 0].round(4), round(solution.objective, 4)
     (array([0., 0., 1., 0.]), 1.0)
     """
-    centred = _centre(problem)
+    centred, tried = _centre(problem), []
+    for found, n_iter in _attempts(problem, centred, start):
+        if found is None:
+            return _not_separable(problem, n_iter)
+        tried.append(_with_certificate(problem, found, centred, n_iter))
+        if tried[-1].converged:
+            return tried[-1]
+    return min(tried, key=lambda solution: solution.duality_gap)
+
+
+def _attempts(
+    problem: LlwProblem, centred: _Centred, start: LlwSolution | None
+) -> Iterator[tuple[Pivoted | None, int]]:
+    """Yield points that may be optimal, with the steps so far; None: not separable."""
     K, scale = centred.K, centred.scale
     open_, box = problem.open, problem.box * scale
     n_iter = 0
@@ -180,26 +194,29 @@ def solve_llw(problem: LlwProblem, *, start: LlwSolution | None = None) -> LlwSo
             K, open_, box, start.state, start.alpha * scale,
             start.intercept + centred.means @ start.coef, max_rounds=WARM_ROUNDS,
         )  # fmt: skip
-        if found.settled:
-            return _with_certificate(problem, found, centred, found.n_iter)
         n_iter = found.n_iter
-    point, unbounded = run_interior_point(K, open_, box)
-    n_iter += point.n_iter
-    if unbounded:
-        return _not_separable(problem, n_iter)
-    guess = _guess_sets(point, open_, box)
-    for proximity, max_rounds in ((NEAR, 8), (FAR, 30)):
+        if found.settled:
+            yield found, n_iter
+    point: Iterate | None = None
+    # The sets are mostly known long before the end; if not, it goes on from there.
+    for tol, proximity, max_rounds in (
+        (1e-5, NEAR, 8), (1e-10, NEAR, 8), (1e-10, FAR, 30),
+    ):  # fmt: skip
+        point, unbounded = run_interior_point(K, open_, box, tol, point)
+        if unbounded:
+            yield None, n_iter + point.n_iter
+            return
+        guess = _guess_sets(point, open_, box)
         found = pivot(
             K, open_, box, guess, point.alpha, point.b,
             proximity=proximity, max_rounds=max_rounds,
         )  # fmt: skip
         n_iter += found.n_iter
         if found.settled:
-            break
-    else:
-        inside = _even_columns(np.where(guess == OUTSIDE, 0.0, point.alpha), box)
-        found = Pivoted(inside, point.b, guess, False, 0)
-    return _with_certificate(problem, found, centred, n_iter)
+            yield found, n_iter + point.n_iter
+    assert point is not None
+    inside = _even_columns(np.where(guess == OUTSIDE, 0.0, point.alpha), box)
+    yield Pivoted(inside, point.b, guess, False, 0), n_iter + point.n_iter
 
 
 def intercept_box(
