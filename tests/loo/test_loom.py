@@ -24,7 +24,7 @@ def assert_equals_refits(case, nu=1.0):
     return found
 
 
-@pytest.mark.parametrize(("k", "name"), enumerate(DEGENERATE))
+@pytest.mark.parametrize(("k", "name"), list(enumerate(DEGENERATE)))
 def test_degenerate(k, name):
     case = DEGENERATE[name]
     case = case._replace(C=case.C / case.C.max(), fit_intercept=k % 2 == 0)
