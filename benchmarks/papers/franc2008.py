@@ -34,7 +34,7 @@ import franc2008_deviations
 import franc2008_figure1
 import franc2008_table2
 import franc2008_table3
-from franc2008_common import write_config
+from common import write_config
 
 from leaveout.run import blas_threads
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
-from franc2008_common import (
+from common import (
     EXPONENTS,
     LINEAR_C,
     NAME,

@@ -31,8 +31,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import exactness
+from common import read_rows, write_config, write_rows
 from exactness import ROUNDING, Model, Referee, Reference
-from franc2008_common import read_rows, write_config, write_rows
 
 from leaveout.kernel import Problem
 from leaveout.loo import MachineLoo, loo_stopping, loo_walk

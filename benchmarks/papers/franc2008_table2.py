@@ -7,7 +7,7 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
-from franc2008_common import (
+from common import (
     NAME,
     QUICK,
     SETS,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import process_time
 
 import numpy as np
-from franc2008_common import (
+from common import (
     NAME,
     QUICK,
     SETS,

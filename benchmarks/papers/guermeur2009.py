@@ -25,7 +25,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from franc2008_common import write_config, write_rows
+from common import write_config, write_rows
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier

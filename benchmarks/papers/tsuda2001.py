@@ -27,7 +27,7 @@ from pathlib import Path
 
 import tsuda2001_multi_class
 import tsuda2001_two_class
-from franc2008_common import write_config
+from common import write_config
 
 from leaveout.run import blas_threads
 

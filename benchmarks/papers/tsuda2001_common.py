@@ -9,7 +9,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from franc2008_common import RESULTS, write_rows
+from common import RESULTS, write_rows
 
 import leaveout as lo
 from leaveout.estimators import make_task

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from franc2008_common import load
+from common import load
 from tsuda2001_common import (
     VARIANTS,
     Cell,

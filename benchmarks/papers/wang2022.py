@@ -28,7 +28,7 @@ from pathlib import Path
 import wang2022_labels
 import wang2022_table1
 import wang2022_table2
-from franc2008_common import write_config
+from common import write_config
 
 from leaveout.run import blas_threads
 

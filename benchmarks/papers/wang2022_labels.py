@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from franc2008_common import read_rows, write_rows
+from common import read_rows, write_rows
 from wang2022_common import Data, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))

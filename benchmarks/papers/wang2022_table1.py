@@ -7,7 +7,7 @@ import argparse
 from dataclasses import dataclass
 
 import numpy as np
-from franc2008_common import read_rows, write_rows
+from common import read_rows, write_rows
 from scipy.special import logsumexp
 from wang2022_common import (
     Data,

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import weston1999_figures
 import weston1999_table1
-from franc2008_common import write_config
+from common import write_config
 
 from leaveout.exceptions import CertificateWarning
 from leaveout.run import blas_threads

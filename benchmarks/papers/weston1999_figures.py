@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from franc2008_common import load, write_rows
+from common import load, write_rows
 
 import leaveout as lo
 

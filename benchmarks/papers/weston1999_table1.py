@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import process_time
 
 import numpy as np
-from franc2008_common import Data, load, read_rows, write_rows
+from common import Data, load, read_rows, write_rows
 from sklearn.model_selection import StratifiedKFold
 
 import leaveout as lo

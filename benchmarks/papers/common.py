@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data, grids and files of the scripts about Franc, Laskov & Müller (2008)."""
+"""Data, grids and files of the scripts about papers."""
 
 from __future__ import annotations
 
