@@ -116,7 +116,7 @@ def write_config(
     """Date, versions and arguments; no paths."""
     packages = ("leaveout", "numpy", "scipy", "scikit-learn")
     given = {k: v for k, v in vars(args).items() if k not in ("data", "resume")}
-    notes = [*notes, "seconds are CPU seconds; run in parts (--resume), machine shared"]
+    notes = [*notes, "seconds are CPU seconds, on a machine with other work"]
     lines = [
         f"command: python benchmarks/papers/{Path(script).name} --data DIR",
         f"date: {date.today().isoformat()}",
