@@ -109,7 +109,7 @@ class LOOMClassifier(ExpansionClassifier):
     slacks: a sample of weight 2 is not the same as two copies, which support each
     other. A row with weight 0 takes no part. Where kernel values are next to nothing
     (a gamma that is far too large), a coefficient would have to be huge to reach
-    anybody: it is stopped at 1e6 / max |K|, and a warning tells.
+    anybody: it is stopped at 1e6 over the largest kernel value, and a warning tells.
 
     References
     ----------
