@@ -11,9 +11,8 @@ Each program is solved from scratch, by SciPy's linprog or by clarabel's interio
 
 from __future__ import annotations
 
-import clarabel
 import numpy as np
-from scipy import sparse
+from lpm_oracles import by_interior_point
 from scipy.optimize import linprog
 
 
@@ -31,24 +30,8 @@ def _program(K, y, w, fit_intercept, nu):
 
 def loom_clarabel(K, y, w, fit_intercept=False, nu=1.0):
     """Return the optimal value by an interior point."""
-    cost, A, b, bounds = _program(K, y, w, fit_intercept, nu)
-    N = cost.size
-    positive = [k for k, (low, _) in enumerate(bounds) if low == 0]
-    fixed = [k for k, (_, high) in enumerate(bounds) if high == 0]
-    blocks = [A, -np.eye(N)[positive], np.eye(N)[fixed]]
-    right = np.concatenate([b, np.zeros(len(positive) + len(fixed))])
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    solver = clarabel.DefaultSolver(
-        sparse.csc_matrix((N, N)),
-        cost,
-        sparse.csc_matrix(np.vstack(blocks)),
-        right,
-        [clarabel.NonnegativeConeT(right.size)],
-        settings,
-    )
-    return solver.solve().obj_val
+    program = _program(K, y, w, fit_intercept, nu)
+    return by_interior_point(*program, tol=1e-10).obj_val
 
 
 def loom_smallest_sum(K, y, w, fit_intercept=False, nu=1.0):

@@ -35,25 +35,28 @@ def lpm_objective(K, y, C, fit_intercept=True):
 
 def lpm_clarabel(K, y, C, fit_intercept=True):
     """Return (optimal value, row duals) by an interior point."""
-    cost, A, b, bounds = _program(K, y, C, fit_intercept)
-    n, N = len(y), cost.size
+    solution = by_interior_point(*_program(K, y, C, fit_intercept), tol=1e-11)
+    return solution.obj_val, np.array(solution.z)[: len(y)]
+
+
+def by_interior_point(cost, A, b, bounds, tol):
+    """Solve linprog's program by clarabel; the multipliers of A come first."""
+    N = cost.size
     positive = [k for k, (low, _) in enumerate(bounds) if low == 0]
     fixed = [k for k, (_, high) in enumerate(bounds) if high == 0]
     blocks = [A, -np.eye(N)[positive], np.eye(N)[fixed]]
     right = np.concatenate([b, np.zeros(len(positive) + len(fixed))])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    solver = clarabel.DefaultSolver(
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    return clarabel.DefaultSolver(
         sparse.csc_matrix((N, N)),
         cost,
         sparse.csc_matrix(np.vstack(blocks)),
         right,
         [clarabel.NonnegativeConeT(right.size)],
         settings,
-    )
-    solution = solver.solve()
-    return solution.obj_val, np.array(solution.z)[:n]
+    ).solve()
 
 
 def lpm_range(K, y, C, point, fit_intercept=True, slack=1e-9):
