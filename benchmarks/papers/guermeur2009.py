@@ -33,7 +33,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 import leaveout as lo
-from leaveout.loo import llw_key_numbers, loo_llw_refit
+from leaveout.loo import llw_key_numbers, loo_llw_walk
 from leaveout.run import blas_threads
 from leaveout.solve import LlwProblem, solve_llw
 
@@ -130,7 +130,7 @@ def random_machine(rng: np.random.Generator, Q: int) -> LlwProblem:
 
 def left_out_errors(problem: LlwProblem, solution) -> np.ndarray:
     """Return who is wrong when left out; a tie is an error, as in the paper."""
-    machines = loo_llw_refit(problem, solution=solution)
+    machines = loo_llw_walk(problem, solution=solution)
     values = np.column_stack([machine.values for machine in machines])
     if problem.n_classes == 2:
         values = np.hstack([-values, values])

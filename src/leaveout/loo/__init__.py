@@ -13,7 +13,7 @@ from leaveout.loo._bounds import (
 from leaveout.loo._consolidated import loo_consolidated, loo_magic
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
-from leaveout.loo._llw import LLW_METHODS, loo_llw_cold, loo_llw_refit
+from leaveout.loo._llw import LLW_METHODS, loo_llw_refit, loo_llw_walk
 from leaveout.loo._llw_bounds import bound_llw, llw_key_numbers
 from leaveout.loo._loom import (
     LOOM_METHODS,
@@ -88,8 +88,8 @@ __all__ = [
     "llw_key_numbers",
     "loo_consolidated",
     "loo_groups",
-    "loo_llw_cold",
     "loo_llw_refit",
+    "loo_llw_walk",
     "loo_loom_bound",
     "loo_loom_refit",
     "loo_lpm_refit",

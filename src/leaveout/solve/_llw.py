@@ -172,18 +172,18 @@ def solve_llw(problem: LlwProblem, *, start: LlwSolution | None = None) -> LlwSo
     >>> solution.alpha[:, 0].round(4), round(solution.objective, 4)
     (array([0., 0., 1., 0.]), 1.0)
     """
-    centred, tried = _centre(problem), []
+    centred, tried = centre(problem), []
     for found, n_iter in _attempts(problem, centred, start):
         if found is None:
             return _not_separable(problem, n_iter)
-        tried.append(_with_certificate(problem, found, centred, n_iter))
+        tried.append(with_certificate(problem, found, centred, n_iter))
         if tried[-1].converged:
             return tried[-1]
     return min(tried, key=lambda solution: solution.duality_gap)
 
 
 def _attempts(
-    problem: LlwProblem, centred: _Centred, start: LlwSolution | None
+    problem: LlwProblem, centred: Centred, start: LlwSolution | None
 ) -> Iterator[tuple[Pivoted | None, int]]:
     """Yield points that may be optimal, with the steps so far; None: not separable."""
     K, scale = centred.K, centred.scale
@@ -274,7 +274,7 @@ def _sum_of_others(values: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class _Centred:
+class Centred:
     """K centred over the present samples, of unit scale; that scale; the means.
 
     The columns of W sum to zero, so that constants added to the rows of K only move b,
@@ -286,7 +286,7 @@ class _Centred:
     means: FloatArray
 
 
-def _centre(problem: LlwProblem) -> _Centred:
+def centre(problem: LlwProblem) -> Centred:
     """Centre and scale the kernel matrix."""
     present = problem.C > 0.0
     K = problem.K
@@ -294,7 +294,7 @@ def _centre(problem: LlwProblem) -> _Centred:
     K = K - means[:, None] - means[None, :] + means[present].mean()
     scale = float(K.diagonal()[present].mean())
     scale = scale if scale > 1e-14 * float(np.abs(problem.K).max(initial=0.0)) else 1.0
-    return _Centred(K / scale, scale, means)
+    return Centred(K / scale, scale, means)
 
 
 def _guess_sets(point: Iterate, open_: BoolArray, box: FloatArray) -> StateArray:
@@ -313,8 +313,8 @@ def _even_columns(alpha: FloatArray, box: FloatArray) -> FloatArray:
     return alpha * (sums.min() / np.maximum(sums, 1e-300))
 
 
-def _with_certificate(
-    problem: LlwProblem, found: Pivoted, centred: _Centred, n_iter: int
+def with_certificate(
+    problem: LlwProblem, found: Pivoted, centred: Centred, n_iter: int
 ) -> LlwSolution:
     """Put a point, its intercepts and the proof of optimality together."""
     Q, open_, box = problem.n_classes, problem.open, problem.box

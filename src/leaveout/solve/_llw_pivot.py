@@ -95,7 +95,7 @@ def pivot(
             alpha, b = _solve_face(K, C, state, alpha, b, proximity)
         except linalg.LinAlgError:  # an indefinite kernel
             break
-        violated, strain = _violations(K, open_, C, state, alpha, b, tol)
+        violated, strain = violations(K, open_, C, state, alpha, b, tol)
         count = int(violated.sum())
         if count == 0 and strain <= tol:
             settled = True
@@ -108,7 +108,7 @@ def pivot(
                 last = np.flatnonzero(violated)[-1]
                 violated = np.zeros_like(violated)
                 violated.flat[last] = True
-        _exchange(state, violated, alpha, C)
+        exchange(state, violated, alpha, C)
     outside, bounded = state == OUTSIDE, state == BOUNDED
     alpha = np.clip(np.where(outside, 0.0, np.where(bounded, C, alpha)), 0.0, C)
     return Pivoted(alpha, b, state, settled, n_iter)
@@ -177,7 +177,7 @@ def _cholesky(H: FloatArray, eps: float) -> tuple[FloatArray, bool]:
                 raise
 
 
-def _violations(
+def violations(
     K: FloatArray,
     open_: BoolArray,
     C: FloatArray,
@@ -185,6 +185,7 @@ def _violations(
     alpha: FloatArray,
     b: FloatArray,
     tol: float,
+    slack: float = 0.0,
 ) -> tuple[BoolArray, float]:
     """Entries on the wrong side, and how far free ones and sums are from equality."""
     Q = state.shape[1]
@@ -192,7 +193,7 @@ def _violations(
     terms = np.maximum(1.0, np.abs(K) @ np.abs(W))
     slope = (1.0 / (Q - 1) + K @ W + b) / terms
     free = state == MARGIN
-    violated = free & ((alpha < 0.0) | (alpha > C))
+    violated = free & ((alpha < -slack) | (alpha > C + slack))
     violated |= open_ & (state == OUTSIDE) & (slope > tol)
     violated |= (state == BOUNDED) & (slope < -tol)
     sums = alpha.sum(axis=0)
@@ -202,7 +203,7 @@ def _violations(
     return violated, float(strain)
 
 
-def _exchange(
+def exchange(
     state: StateArray, violated: BoolArray, alpha: FloatArray, C: FloatArray
 ) -> None:
     """Move the violated entries: free ones to the bound they passed, others free."""
