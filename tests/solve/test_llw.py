@@ -11,7 +11,7 @@ from llw_oracles import certify_llw, llw_clarabel, random_llw
 
 from leaveout.kernel import Problem
 from leaveout.solve import LlwProblem, solve_llw, solve_svc
-from leaveout.solve._llw_interior import run_interior_point
+from leaveout.solve._llw_interior import InteriorPoint
 
 
 def make(seed, **given):
@@ -193,9 +193,10 @@ def test_interior_point_alone_is_close():
     problem = make(7, Q=5, n=40)
     K = problem.K - problem.K.mean(axis=0)
     K = K - K.mean(axis=1, keepdims=True)
-    point, unbounded = run_interior_point(K, problem.open, np.full((40, 5), 2.0))
-    assert not unbounded
-    assert point.gap < 1e-10
+    interior = InteriorPoint(K, problem.open, np.full((40, 5), 2.0))
+    interior.run(1e-10)
+    assert not interior.unbounded
+    assert interior.best.gap < 1e-10
 
 
 @settings(max_examples=25, deadline=None)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
-from leaveout.solve._llw_interior import Iterate, run_interior_point
+from leaveout.solve._llw_interior import InteriorPoint
 from leaveout.solve._llw_pivot import FAR, NEAR, Pivoted, pivot
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 
@@ -197,26 +197,26 @@ def _attempts(
         n_iter = found.n_iter
         if found.settled:
             yield found, n_iter
-    point: Iterate | None = None
+    interior = InteriorPoint(K, open_, box)
     # The sets are mostly known long before the end; if not, it goes on from there.
     for tol, proximity, max_rounds in (
         (1e-5, NEAR, 8), (1e-10, NEAR, 8), (1e-10, FAR, 30),
     ):  # fmt: skip
-        point, unbounded = run_interior_point(K, open_, box, tol, point)
-        if unbounded:
-            yield None, n_iter + point.n_iter
+        interior.run(tol)
+        n_steps = interior.point.n_iter
+        if interior.unbounded:
+            yield None, n_iter + n_steps
             return
-        guess = _guess_sets(point, open_, box)
+        alpha, b = interior.spread(interior.best.alpha), interior.best.b
+        guess = _guess_sets(interior)
         found = pivot(
-            K, open_, box, guess, point.alpha, point.b,
-            proximity=proximity, max_rounds=max_rounds,
-        )  # fmt: skip
+            K, open_, box, guess, alpha, b, proximity=proximity, max_rounds=max_rounds
+        )
         n_iter += found.n_iter
         if found.settled:
-            yield found, n_iter + point.n_iter
-    assert point is not None
-    inside = _even_columns(np.where(guess == OUTSIDE, 0.0, point.alpha), box)
-    yield Pivoted(inside, point.b, guess, False, 0), n_iter + point.n_iter
+            yield found, n_iter + n_steps
+    inside = _even_columns(np.where(guess == OUTSIDE, 0.0, alpha), box)
+    yield Pivoted(inside, b, guess, False, 0), n_iter + n_steps
 
 
 def intercept_box(
@@ -297,13 +297,13 @@ def centre(problem: LlwProblem) -> Centred:
     return Centred(K / scale, scale, means)
 
 
-def _guess_sets(point: Iterate, open_: BoolArray, box: FloatArray) -> StateArray:
+def _guess_sets(interior: InteriorPoint) -> StateArray:
     """Which entries the interior point holds at a bound: the multiplier tells."""
-    room = np.where(np.isfinite(box), point.room, np.inf)
-    state = np.where(open_, MARGIN, OUTSIDE).astype(np.int8)
-    state[open_ & (point.alpha < point.z) & (point.alpha <= room)] = OUTSIDE
-    state[open_ & (room < point.v) & (room < point.alpha)] = BOUNDED
-    return state
+    p, boxed = interior.best, interior.boxed
+    bounded = boxed & (p.room < p.v) & (p.room < p.alpha)
+    outside = (p.alpha < p.z) & ~bounded & ~(boxed & (p.room < p.alpha))
+    inner = np.where(bounded, BOUNDED, np.where(outside, OUTSIDE, MARGIN))
+    return interior.spread(inner).astype(np.int8)
 
 
 def _even_columns(alpha: FloatArray, box: FloatArray) -> FloatArray:
