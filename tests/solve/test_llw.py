@@ -141,8 +141,8 @@ def test_singular_kernels(C):
     assert solution.converged
     centred = np.outer(x - x.mean(), x - x.mean())
     truth = llw_clarabel(centred, codes, np.full(30, C), 3)
-    # With C = 1e6 clarabel itself is not that close: its two values are the bracket.
-    slack = max(1e-7, 2 * abs(truth.gap))
+    # With C = 1e6 neither is that close: the optimum is between the values of each.
+    slack = max(1e-7, 2 * (abs(truth.gap) + abs(solution.duality_gap)))
     assert solution.objective == pytest.approx(truth.primal, rel=slack)
 
 

@@ -26,9 +26,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
+from leaveout.kernel import Problem
 from leaveout.solve._llw_interior import InteriorPoint
 from leaveout.solve._llw_pivot import FAR, NEAR, Pivoted, pivot
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
+from leaveout.solve._svc import solve_svc
 
 # Relative duality gap below which a point counts as optimal.
 OPTIMAL = 1e-8
@@ -197,6 +199,10 @@ def _attempts(
         n_iter = found.n_iter
         if found.settled:
             yield found, n_iter
+    elif problem.n_classes == 2 and not problem.is_hard:
+        found = _solve_as_binary(problem, scale)
+        n_iter = found.n_iter
+        yield found, n_iter
     interior = InteriorPoint(K, open_, box)
     # The sets are mostly known long before the end; if not, it goes on from there.
     for tol, proximity, max_rounds in (
@@ -217,6 +223,17 @@ def _attempts(
             yield found, n_iter + n_steps
     inside = _even_columns(np.where(guess == OUTSIDE, 0.0, alpha), box)
     yield Pivoted(inside, b, guess, False, 0), n_iter + n_steps
+
+
+def _solve_as_binary(problem: LlwProblem, scale: float) -> Pivoted:
+    """Two classes are the SVM with C / 2, whose own solver is many times faster."""
+    rows = np.flatnonzero(problem.C > 0.0)
+    codes, K = problem.codes[rows], problem.K[np.ix_(rows, rows)]
+    svm = solve_svc(Problem(K, 2.0 * codes - 1.0, 0.5 * problem.C[rows]))
+    alpha, state = np.zeros(problem.open.shape), np.zeros(problem.open.shape, np.int8)
+    alpha[rows, 1 - codes] = 2.0 * scale * np.abs(svm.beta)
+    state[rows, 1 - codes] = svm.state
+    return Pivoted(alpha, np.zeros(2), state, True, svm.n_iter)
 
 
 def intercept_box(

@@ -345,9 +345,7 @@ class _NewtonSystem:
         return np.concatenate(
             [
                 blas.dsymv(1.0, inverse, values[part], lower=1)
-                for inverse, part in zip(
-                    self.inverses, self.layout.parts, strict=True
-                )
+                for inverse, part in zip(self.inverses, self.layout.parts, strict=True)
             ]
         )
 

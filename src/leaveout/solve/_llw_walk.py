@@ -2,18 +2,18 @@
 """Walk from the optimum of Lee, Lin & Wahba's machine to that without one sample.
 
 The multipliers of sample r are lowered together, ``alpha_r = (1 - t) alpha_r*`` for t
-from 0 to 1, and the others stay optimal: the walk of the binary machine, with Q columns.
-While the sets stay, alpha and b are linear in t; an entry that reaches a bound, or whose
-slope G + b reaches 0, changes sides. For the free entries F, with b' = -Z w and the
-columns of Z spanning the vectors with sum 0::
+from 0 to 1, and the others stay optimal: the walk of the binary machine, with Q
+columns. While the sets stay, alpha and b are linear in t; an entry that reaches a bound,
+or whose slope G + b reaches 0, changes sides. For the free entries F, with b' = -Z w
+and the columns of Z spanning the vectors with sum 0::
 
     [ H_FF + eps   E_F Z ] (alpha'_F)   ( -H_Fr alpha'_r )
     [ Z' E_F'     -delta ] (   w    ) = ( -Z' alpha'_r   )
 
 The two tiny terms make it regular for every F. They are proximal terms around the full
-optimum: the problem that is walked through has one optimum for every t. A column without
-a free entry moves its b, fast, until an entry comes in. At the end they are taken away,
-on the sets found, and the conditions of the true problem are verified.
+optimum: the problem that is walked through has one optimum for every t. A column
+without a free entry moves its b, fast, until an entry comes in. At the end they are
+taken away, on the sets found, and the conditions of the true problem are verified.
 
 All walks share the inverse of this matrix at the full optimum. An entry that has left F
 borders it with a unit vector, one that has entered with its column; a walk changes few.
@@ -27,7 +27,6 @@ from scipy.linalg import lapack
 
 from leaveout._typing import FloatArray, IntArray, StateArray
 from leaveout.solve._llw import (
-    Centred,
     LlwProblem,
     LlwSolution,
     centre,
@@ -197,7 +196,7 @@ class _Border:
         self.size = q + 1
 
     def _drop(self, p: int) -> None:
-        """The last one takes its place."""
+        """Put the last one in its place."""
         last = self.size - 1
         for array in (self.entries, self.entered, self.V, self.Y, self.S):
             array[p] = array[last]
@@ -258,7 +257,7 @@ def _walk(border: _Border, point: _Point, box: FloatArray, r: int) -> int:
         slope += step * slope_rate
         left -= step
         events += 1
-        _change_side(point, box, entry, rate.flat[entry] < 0.0)
+        _change_side(point, box, entry, bool(rate.flat[entry] < 0.0))
         slope.flat[entry] = 0.0
         border.toggle(entry)
     point.alpha[r] = 0.0
