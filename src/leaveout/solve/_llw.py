@@ -229,7 +229,8 @@ def _solve_as_binary(problem: LlwProblem, scale: float) -> Pivoted:
     """Two classes are the SVM with C / 2, whose own solver is many times faster."""
     rows = np.flatnonzero(problem.C > 0.0)
     codes, K = problem.codes[rows], problem.K[np.ix_(rows, rows)]
-    svm = solve_svc(Problem(K, 2.0 * codes - 1.0, 0.5 * problem.C[rows]))
+    y = np.where(codes == 1, 1.0, -1.0)
+    svm = solve_svc(Problem(K, y, 0.5 * problem.C[rows]))
     alpha, state = np.zeros(problem.open.shape), np.zeros(problem.open.shape, np.int8)
     alpha[rows, 1 - codes] = 2.0 * scale * np.abs(svm.beta)
     state[rows, 1 - codes] = svm.state

@@ -2,7 +2,7 @@
 """Interior point for the machine of Lee, Lin & Wahba, one n x n factor per class.
 
 A Newton step solves ``(P x K + D) u - E b = r`` with P = I - 11'/Q, D > 0 diagonal and
-given column sums ``E'u = s + sums``, an order of n (Q - 1) + Q + 1. Column k of it reads
+given column sums ``E'u = s + sums``, an order of n (Q - 1) + Q + 1. Column k of it is
 ``K (u_k - v) + D_k u_k - b_k = r_k`` with v = (1/Q) sum_k u_k, so with the inverses
 A_k = (K + D_k)^-1 on the rows that class k has, and their row sums a_k = A_k 1::
 
@@ -14,8 +14,8 @@ which takes Q Cholesky factors of order n and one LU of order n + Q + 1, Q n^3 +
 operations instead of (Q n)^3 / 3. Every row lacks one class, so the matrix of v is far
 from singular whatever K is.
 
-Samples are ordered by class and variables by column, so that the rows of class k are all
-but one run, and its variables one run.
+Samples are ordered by class and variables by column, so that the rows of column k are
+all but one run, and its variables one run.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class InteriorPoint:
         1e-5 of the spread of the samples count as none.
         """
         linear = self.cost * float(p.alpha.sum())
-        uneven = np.ptp(self.layout.sums(p.alpha)) / max(p.s, 1e-300)
+        uneven = float(np.ptp(self.layout.sums(p.alpha))) / max(p.s, 1e-300)
         return linear**2 > 2e10 * max(float(p.alpha @ curve), 0.0) and uneven < 1e-6
 
     def _step(

@@ -3,9 +3,9 @@
 
 The multipliers of sample r are lowered together, ``alpha_r = (1 - t) alpha_r*`` for t
 from 0 to 1, and the others stay optimal: the walk of the binary machine, with Q
-columns. While the sets stay, alpha and b are linear in t; an entry that reaches a bound,
-or whose slope G + b reaches 0, changes sides. For the free entries F, with b' = -Z w
-and the columns of Z spanning the vectors with sum 0::
+columns. While the sets stay, alpha and b are linear in t; an entry that reaches a
+bound, or whose slope G + b reaches 0, changes sides. For the free entries F, with
+b' = -Z w and the columns of Z spanning the vectors with sum 0::
 
     [ H_FF + eps   E_F Z ] (alpha'_F)   ( -H_Fr alpha'_r )
     [ Z' E_F'     -delta ] (   w    ) = ( -Z' alpha'_r   )
