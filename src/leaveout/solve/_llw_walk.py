@@ -319,5 +319,8 @@ def _invert_shifted(H: FloatArray, eps: float) -> FloatArray:
     if failed:
         raise linalg.LinAlgError
     inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-    lower = np.tril(inverse, -1)
-    return lower + lower.T + np.diag(inverse.diagonal())
+    diagonal = inverse.diagonal().copy()
+    lower = np.tril(inverse)
+    lower += lower.T.copy()
+    lower[np.diag_indices_from(lower)] = diagonal
+    return lower
