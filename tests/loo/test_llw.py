@@ -13,7 +13,7 @@ from leaveout.loo import (
     loo_llw_refit,
     loo_llw_walk,
 )
-from leaveout.solve import LlwProblem, solve_llw
+from leaveout.solve import LlwProblem, LlwWalker, solve_llw
 
 
 def random_problem(seed, **given):
@@ -85,6 +85,19 @@ def test_zero_multipliers_are_not_refitted():
     assert (names[zero] == "zero_alpha").all()
     assert (names[~zero] == "walk").all()
     assert machines[0].counts["walks"] == (~zero).sum()
+
+
+def test_lost_walks_are_refitted(monkeypatch):
+    problem = random_problem(4, Q=3, n=40)
+    walked = loo_llw_walk(problem)
+    monkeypatch.setattr(LlwWalker, "without", lambda self, r: None)
+    refitted = loo_llw_walk(problem)
+    names = np.array(SETTLED_BY)[refitted[0].settled_by]
+    assert set(names) == {"zero_alpha", "refit"}
+    for name in ("values", "lower", "upper"):
+        np.testing.assert_allclose(
+            columns(walked, name), columns(refitted, name), atol=1e-7
+        )
 
 
 def test_threads_and_progress_change_nothing(capsys):

@@ -31,7 +31,7 @@ def first_event(
             if state[e] == MARGIN:
                 speed = rate[e] if rate[e] > 0.0 else -rate[e]
                 room = box[e] - alpha[e] if rate[e] > 0.0 else alpha[e]
-                if speed == 0.0:
+                if speed == 0.0 or room == INFINITY:
                     continue
             else:
                 speed = slope_rate[e] if state[e] == OUTSIDE else -slope_rate[e]
