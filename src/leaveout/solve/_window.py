@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exact optimum of a machine on very many rows, from the rows next to its margin.
+
+At a point near the optimum most rows are on the side of the margin where the optimum
+has them: h < 1, where the hinge is linear and alpha = C, or h > 1, where it is zero.
+Linear terms add up, so all rows of one class with h < 1 act as one sample at their mean
+with their total weight, and the others are absent. What is left, a window of the rows
+nearest to the margin and two such means, is an SVM of its own for the exact solver
+(Wang & Yang 2022, eq. (8), as corrected in docs/method/large).
+
+Its optimum (w, b) is that of all rows if no row outside the window has changed sides::
+
+    ||w - w_0|| R + |b - b_0| < delta
+
+with R the largest norm of a row and delta the distance |h - 1| at the window's edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.kernel import Problem
+from leaveout.solve._band import largest_norm
+from leaveout.solve._linear_machines import FeatureBlock, LinearMachines
+from leaveout.solve._optimality import weighted_median_interval
+from leaveout.solve._solution import Solution
+from leaveout.solve._svc import solve_svc
+
+# Rows in a window: this many times the number that can be on the margin.
+WINDOW_PER_COMPONENT = 6
+SMALLEST_WINDOW = 500
+
+
+class Nearest:
+    """The rows with the smallest distance to the margin of one machine."""
+
+    def __init__(self, distance: FloatArray, rows: IntArray, most: int) -> None:
+        self.most = most
+        self.distance, self.rows = distance, rows
+        self.n_seen = rows.size
+        self._cut()
+
+    def add(self, other: Nearest) -> None:
+        """Take over rows of another block."""
+        self.distance = np.concatenate([self.distance, other.distance])
+        self.rows = np.concatenate([self.rows, other.rows])
+        self.n_seen += other.n_seen
+        self._cut()
+
+    def _cut(self) -> None:
+        if self.rows.size > self.most:
+            keep = np.argpartition(self.distance, self.most - 1)[: self.most]
+            keep.sort()  # rows stay in order, whatever the blocks were
+            self.distance, self.rows = self.distance[keep], self.rows[keep]
+
+    @property
+    def edge(self) -> float:
+        """Distance from which on rows may be missing; inf if none is."""
+        if self.n_seen <= self.most:
+            return np.inf
+        return float(self.distance.max())
+
+
+@dataclass
+class Sides:
+    """What one look at all rows says of some machines.
+
+    Parameters
+    ----------
+    inside : ndarray of shape (L, 2, D + 1)
+        Sum of weight * (z, 1) over the rows with h < 1, of the positive and of the
+        negative class.
+    hinge : ndarray of shape (L,)
+        Sum of weight * max(0, 1 - h).
+    nearest : list of Nearest
+        Rows next to the margin of each machine.
+    radius : float
+        Largest norm of a row.
+    """
+
+    inside: FloatArray
+    hinge: FloatArray
+    nearest: list[Nearest]
+    radius: float
+
+    def add(self, other: Sides) -> None:
+        """Take over what another block says."""
+        self.inside += other.inside
+        self.hinge += other.hinge
+        self.radius = max(self.radius, other.radius)
+        for mine, its in zip(self.nearest, other.nearest, strict=True):
+            mine.add(its)
+
+
+@dataclass(frozen=True)
+class LookJob:
+    """Look at a block: who is on which side of each margin, and who is near.
+
+    Parameters
+    ----------
+    machines : LinearMachines
+        Where to look.
+    most : tuple of int
+        Rows to keep for each machine.
+    """
+
+    machines: LinearMachines
+    most: tuple[int, ...]
+
+    def __call__(self, block: FeatureBlock) -> Sides:
+        """Return what the block says."""
+        f = self.machines.decide(block.Z)
+        return look(self.machines, block, f, self.most)
+
+
+def look(
+    machines: LinearMachines,
+    block: FeatureBlock,
+    f: FloatArray,
+    most: tuple[int, ...],
+) -> Sides:
+    """Do the work of :class:`LookJob` with the values f, (L, m), at hand."""
+    signs = machines.signs(block.codes)
+    short = 1.0 - signs * f
+    inside = (short > 0.0) & (signs != 0.0)
+    sums = np.empty((len(machines), 2, block.Z.shape[1] + 1))
+    for side, sign in enumerate((1.0, -1.0)):
+        weights = np.where(inside & (signs == sign), block.weight, 0.0)
+        sums[:, side, :-1] = weights @ block.Z
+        sums[:, side, -1] = weights.sum(axis=1)
+    hinge = np.where(inside, short, 0.0) @ block.weight
+    distance = np.where(signs != 0.0, np.abs(short), np.inf)
+    nearest = []
+    for k in range(len(machines)):
+        rows = np.flatnonzero(signs[k])
+        nearest.append(Nearest(distance[k, rows], block.start + rows, most[k]))
+    return Sides(sums, hinge, nearest, largest_norm(block.Z))
+
+
+@dataclass
+class Rows:
+    """Some rows with their features.
+
+    Parameters
+    ----------
+    index : ndarray of int, shape (m,)
+        Their numbers, ascending.
+    Z : ndarray of shape (m, D)
+        Features.
+    codes : ndarray of int32, shape (m,)
+        Classes.
+    weight : ndarray of shape (m,)
+        Weights.
+    """
+
+    index: IntArray
+    Z: FloatArray
+    codes: np.ndarray
+    weight: FloatArray
+
+    def add(self, other: Rows) -> None:
+        """Append the rows of another block."""
+        for name in ("index", "Z", "codes", "weight"):
+            both = [getattr(self, name), getattr(other, name)]
+            setattr(self, name, np.concatenate(both))
+
+    def take(self, index: IntArray) -> Rows:
+        """Return the rows with these numbers."""
+        place = np.searchsorted(self.index, index)
+        return Rows(
+            self.index[place], self.Z[place], self.codes[place], self.weight[place]
+        )
+
+
+@dataclass(frozen=True)
+class WindowProblem:
+    """The rows of a window and the means of all others, as an SVM.
+
+    Parameters
+    ----------
+    problem : Problem
+        First the rows, then up to two means.
+    Z : ndarray of shape (m, D)
+        Features of all of these.
+    index : ndarray of int, shape (n_rows,)
+        Numbers of the rows.
+    edge : float
+        Distance |h - 1| of the first row that is not in the window.
+    origin : ndarray of shape (D + 1,)
+        The point (w, b) from which sides and distances were taken.
+    """
+
+    problem: Problem
+    Z: FloatArray
+    index: IntArray
+    edge: float
+    origin: FloatArray
+
+    @classmethod
+    def build(
+        cls, machines: LinearMachines, k: int, rows: Rows, inside: FloatArray, edge: float
+    ) -> WindowProblem:
+        """Put rows and means of machine k together.
+
+        Parameters
+        ----------
+        machines : LinearMachines
+            The machines at the point where all rows were looked at.
+        k : int
+            Which of them.
+        rows : Rows
+            The rows that are kept as they are; all of this machine's classes.
+        inside : ndarray of shape (2, D + 1)
+            Sums over all rows with h < 1, those kept among them.
+        edge : float
+            Distance of the first row not among them.
+        """
+        C, w, b = float(machines.C[k]), machines.W[k], float(machines.b[k])
+        y = np.where(rows.codes == machines.positive[k], 1.0, -1.0)
+        short = 1.0 - y * (rows.Z @ w + b)
+        means, signs, boxes = [rows.Z], [y], [C * rows.weight]
+        for side, sign in enumerate((1.0, -1.0)):
+            here = (short > 0.0) & (y == sign)
+            weight = rows.weight[here]
+            total = inside[side, -1] - weight.sum()
+            # Weights are summed in another order here: a rest of rounding is no row.
+            if total > 1e-9 * max(inside[side, -1], 1e-300):
+                mean = (inside[side, :-1] - weight @ rows.Z[here]) / total
+                means.append(mean[None])
+                signs.append(np.array([sign]))
+                boxes.append(np.array([C * total]))
+        Z = np.concatenate(means)
+        problem = Problem(Z @ Z.T, np.concatenate(signs), np.concatenate(boxes))
+        return cls(problem, Z, rows.index, edge, np.append(w, b))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that are kept as they are."""
+        return self.index.size
+
+    def start(self, tau: float) -> FloatArray | None:
+        """Return feasible coefficients from the shares of the smoothed machine."""
+        y, C = self.problem.y, self.problem.C
+        short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
+        share[self.n_rows :] = 1.0
+        beta = y * C * share
+        excess = float(beta.sum())
+        # The rows give way in proportion to what they have; the means stay.
+        room = np.where(y * np.sign(excess) > 0.0, np.abs(beta), C - np.abs(beta))
+        room[self.n_rows :] = 0.0
+        if room.sum() <= abs(excess):
+            return None
+        return np.asarray(beta - excess * room / room.sum())
+
+    def solve(self, start: FloatArray | None = None) -> Solution:
+        """Solve it exactly."""
+        return solve_svc(self.problem, start=start)
+
+    def point(self, solution: Solution) -> FloatArray:
+        """Return (w, b) of a solution."""
+        return np.append(solution.beta @ self.Z, solution.intercept)
+
+    def proves(self, point: FloatArray, radius: float) -> bool:
+        """Whether no row outside of the window changes sides on the way to a point."""
+        return self.largest_change(point, radius) < self.edge
+
+    def largest_change(self, point: FloatArray, radius: float) -> float:
+        """Bound on the change of any decision value on the way to a point."""
+        step = point - self.origin
+        return float(np.linalg.norm(step[:-1]) * radius + abs(step[-1]))
+
+    def intercepts_below(self, solution: Solution, box: float) -> tuple[float, float]:
+        """Lower end of b, and where it is if the positive class loses a weight.
+
+        Order statistics of the breakpoints (docs/notation); those outside of the window
+        are unknown, so that -inf is returned for an end that may be there.
+        """
+        return self._lower_ends(solution, 1.0, box)
+
+    def intercepts_above(self, solution: Solution, box: float) -> tuple[float, float]:
+        """Upper end of b, and where it is if the negative class loses a weight."""
+        low, far = self._lower_ends(solution, -1.0, box)
+        return -low, -far
+
+    def _lower_ends(
+        self, solution: Solution, sign: float, box: float
+    ) -> tuple[float, float]:
+        """Both ends for the machine whose labels are multiplied by a sign."""
+        problem = self.problem
+        y = sign * problem.y
+        breakpoints = y - sign * (solution.decision_values - solution.intercept)
+        level = float(problem.C[y > 0].sum())
+        b = sign * solution.intercept
+        ends = []
+        for weight in (level, level - box):
+            end = weighted_median_interval(breakpoints, problem.C, weight)[0]
+            ends.append(end if b - end < 0.99 * self.edge else -np.inf)
+        low, far = ends
+        return min(low, b), min(far, b)
+
+
+def window_size(n_components: int) -> int:
+    """How many rows the first window of a machine has."""
+    return max(SMALLEST_WINDOW, WINDOW_PER_COMPONENT * (n_components + 1))
+
+
+def gather(block: FeatureBlock, wanted: BoolArray) -> Rows:
+    """Take the wanted rows of a block."""
+    rows = np.flatnonzero(wanted)
+    return Rows(
+        block.start + rows, block.Z[rows], block.codes[rows], block.weight[rows]
+    )
