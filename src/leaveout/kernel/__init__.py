@@ -3,6 +3,8 @@
 
 from leaveout.kernel._definite import is_psd, may_be_indefinite, smallest_eigenvalue
 from leaveout.kernel._expansion import evaluate_expansion
+from leaveout.kernel._feature_map import FeatureMap
+from leaveout.kernel._feature_rows import FeatureBlock, FeatureRows, Rows
 from leaveout.kernel._functions import (
     KERNELS,
     check_gram,
@@ -15,7 +17,11 @@ from leaveout.kernel._symmetry import first_equal_rows
 
 __all__ = [
     "KERNELS",
+    "FeatureBlock",
+    "FeatureMap",
+    "FeatureRows",
     "Problem",
+    "Rows",
     "check_gram",
     "evaluate_expansion",
     "first_equal_rows",

@@ -5,6 +5,7 @@ from leaveout.run._atomic import write_atomically
 from leaveout.run._checkpoint import Checkpoint, interruption_told
 from leaveout.run._fingerprint import fingerprint
 from leaveout.run._parallel import map_parallel
+from leaveout.run._passes import Summable, map_in_order, sum_in_order
 from leaveout.run._progress import show_progress
 from leaveout.run._threads import (
     blas_threads,
@@ -16,14 +17,17 @@ from leaveout.run._threads import (
 
 __all__ = [
     "Checkpoint",
+    "Summable",
     "blas_threads",
     "count_threads",
     "fingerprint",
     "interruption_told",
     "map_chunks",
+    "map_in_order",
     "map_parallel",
     "map_parts",
     "show_progress",
     "shrinking_parts",
+    "sum_in_order",
     "write_atomically",
 ]

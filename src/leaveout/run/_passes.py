@@ -55,7 +55,7 @@ def map_in_order(
 
 def sum_in_order(
     function: Callable[[T], S], items: Iterable[T], n_threads: int
-) -> S | None:
+) -> S:
     """Add up function(item) in the order of the items: the same bits for any threads.
 
     Examples
@@ -75,4 +75,6 @@ def sum_in_order(
                 total = result
             else:
                 total.add(result)
+    if total is None:
+        raise ValueError("There are no rows.")
     return total

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from leaveout._typing import FloatArray
+from leaveout.kernel import FeatureBlock
 from leaveout.solve._band_fast import sum_band
-from leaveout.solve._linear_machines import FeatureBlock, LinearMachines
+from leaveout.solve._linear_machines import LinearMachines
 
 # |u - 1| is counted by powers of two from 2^-60 to 2^20.
 FIRST_EXPONENT, N_BINS = -60, 80

@@ -1,41 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many linear machines on the same rows, and one block of these rows."""
+"""Many linear machines on the same rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-
-
-class FeatureBlock(NamedTuple):
-    """Some rows as features.
-
-    Parameters
-    ----------
-    start : int
-        Number of the first row.
-    Z : ndarray of shape (m, n_components)
-        Features around their centre.
-    codes : ndarray of int32, shape (m,)
-        Class of each row.
-    weight : ndarray of shape (m,)
-        Its weight; C times this is its box.
-    """
-
-    start: int
-    Z: FloatArray
-    codes: np.ndarray
-    weight: FloatArray
-
-    def take(self, rows: IntArray) -> FeatureBlock:
-        """Return some of the rows (a copy); ``start`` keeps its meaning no more."""
-        return FeatureBlock(
-            self.start, self.Z[rows], self.codes[rows], self.weight[rows]
-        )
 
 
 @dataclass(frozen=True)

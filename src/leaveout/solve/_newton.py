@@ -103,9 +103,9 @@ class Descent:
     rows: float = 0.0
     radius: float = 0.0
 
-    def on_more_rows(self, C: float, share: float, least: int) -> Descent:
+    def on_more_rows(self, share: float) -> Descent:
         """Go on from here with more rows, of which these were a sample."""
-        wider = Descent(self.w, self.b, C, least, share)
+        wider = Descent(self.w, self.b, self.C, self.least, share)
         tau = half_width(self.bins, share * self.rows)
         wider.tau = tau if tau > 0.0 else self.tau
         return wider

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.kernel import Problem
+from leaveout._typing import FloatArray, IntArray
+from leaveout.kernel import FeatureBlock, Problem, Rows
 from leaveout.solve._band import largest_norm
-from leaveout.solve._linear_machines import FeatureBlock, LinearMachines
+from leaveout.solve._linear_machines import LinearMachines
 from leaveout.solve._optimality import weighted_median_interval
 from leaveout.solve._solution import Solution
 from leaveout.solve._svc import solve_svc
@@ -35,33 +35,46 @@ SMALLEST_WINDOW = 500
 
 
 class Nearest:
-    """The rows with the smallest distance to the margin of one machine."""
+    """The rows next to the margin of one machine, as many on either side of b.
 
-    def __init__(self, distance: FloatArray, rows: IntArray, most: int) -> None:
+    A row sits on the margin if b is at its breakpoint ``v = y - <w, z>``; what counts is
+    ``v - b = y (1 - h)``. With rows of both signs the window holds both ends of the
+    interval of optimal intercepts.
+
+    Parameters
+    ----------
+    offset : ndarray of shape (m,)
+        v - b of some rows.
+    rows : ndarray of int, shape (m,)
+        Their numbers, ascending.
+    most : int
+        How many to keep of either sign.
+    """
+
+    def __init__(self, offset: FloatArray, rows: IntArray, most: int) -> None:
         self.most = most
-        self.distance, self.rows = distance, rows
-        self.n_seen = rows.size
+        self.offset, self.rows = offset, rows
+        # Distance from which on rows may be missing, below and above.
+        self.edges = np.array([np.inf, np.inf])
         self._cut()
 
     def add(self, other: Nearest) -> None:
         """Take over rows of another block."""
-        self.distance = np.concatenate([self.distance, other.distance])
+        self.offset = np.concatenate([self.offset, other.offset])
         self.rows = np.concatenate([self.rows, other.rows])
-        self.n_seen += other.n_seen
+        self.edges = np.minimum(self.edges, other.edges)
         self._cut()
 
     def _cut(self) -> None:
-        if self.rows.size > self.most:
-            keep = np.argpartition(self.distance, self.most - 1)[: self.most]
-            keep.sort()  # rows stay in order, whatever the blocks were
-            self.distance, self.rows = self.distance[keep], self.rows[keep]
-
-    @property
-    def edge(self) -> float:
-        """Distance from which on rows may be missing; inf if none is."""
-        if self.n_seen <= self.most:
-            return np.inf
-        return float(self.distance.max())
+        keep = np.ones(self.rows.size, dtype=bool)
+        for side, beyond in enumerate((self.offset < 0.0, self.offset >= 0.0)):
+            here = np.flatnonzero(beyond)
+            if here.size > self.most:
+                distance = np.abs(self.offset[here])
+                order = np.argpartition(distance, self.most - 1)
+                keep[here[order[self.most :]]] = False
+                self.edges[side] = distance[order[: self.most]].max()
+        self.offset, self.rows = self.offset[keep], self.rows[keep]
 
 
 @dataclass
@@ -104,7 +117,7 @@ class LookJob:
     machines : LinearMachines
         Where to look.
     most : tuple of int
-        Rows to keep for each machine.
+        Rows to keep on either side of the margin of each machine.
     """
 
     machines: LinearMachines
@@ -132,47 +145,12 @@ def look(
         sums[:, side, :-1] = weights @ block.Z
         sums[:, side, -1] = weights.sum(axis=1)
     hinge = np.where(inside, short, 0.0) @ block.weight
-    distance = np.where(signs != 0.0, np.abs(short), np.inf)
     nearest = []
     for k in range(len(machines)):
         rows = np.flatnonzero(signs[k])
-        nearest.append(Nearest(distance[k, rows], block.start + rows, most[k]))
+        offset = signs[k, rows] * short[k, rows]
+        nearest.append(Nearest(offset, block.start + rows, most[k]))
     return Sides(sums, hinge, nearest, largest_norm(block.Z))
-
-
-@dataclass
-class Rows:
-    """Some rows with their features.
-
-    Parameters
-    ----------
-    index : ndarray of int, shape (m,)
-        Their numbers, ascending.
-    Z : ndarray of shape (m, D)
-        Features.
-    codes : ndarray of int32, shape (m,)
-        Classes.
-    weight : ndarray of shape (m,)
-        Weights.
-    """
-
-    index: IntArray
-    Z: FloatArray
-    codes: np.ndarray
-    weight: FloatArray
-
-    def add(self, other: Rows) -> None:
-        """Append the rows of another block."""
-        for name in ("index", "Z", "codes", "weight"):
-            both = [getattr(self, name), getattr(other, name)]
-            setattr(self, name, np.concatenate(both))
-
-    def take(self, index: IntArray) -> Rows:
-        """Return the rows with these numbers."""
-        place = np.searchsorted(self.index, index)
-        return Rows(
-            self.index[place], self.Z[place], self.codes[place], self.weight[place]
-        )
 
 
 @dataclass(frozen=True)
@@ -187,8 +165,9 @@ class WindowProblem:
         Features of all of these.
     index : ndarray of int, shape (n_rows,)
         Numbers of the rows.
-    edge : float
-        Distance |h - 1| of the first row that is not in the window.
+    edges : ndarray of shape (2,)
+        Distance |h - 1| from which on rows are missing, with breakpoints below b and
+        above it.
     origin : ndarray of shape (D + 1,)
         The point (w, b) from which sides and distances were taken.
     """
@@ -196,12 +175,17 @@ class WindowProblem:
     problem: Problem
     Z: FloatArray
     index: IntArray
-    edge: float
+    edges: FloatArray
     origin: FloatArray
 
     @classmethod
     def build(
-        cls, machines: LinearMachines, k: int, rows: Rows, inside: FloatArray, edge: float
+        cls,
+        machines: LinearMachines,
+        k: int,
+        rows: Rows,
+        inside: FloatArray,
+        edges: FloatArray,
     ) -> WindowProblem:
         """Put rows and means of machine k together.
 
@@ -215,8 +199,8 @@ class WindowProblem:
             The rows that are kept as they are; all of this machine's classes.
         inside : ndarray of shape (2, D + 1)
             Sums over all rows with h < 1, those kept among them.
-        edge : float
-            Distance of the first row not among them.
+        edges : ndarray of shape (2,)
+            Distances from which on rows are missing.
         """
         C, w, b = float(machines.C[k]), machines.W[k], float(machines.b[k])
         y = np.where(rows.codes == machines.positive[k], 1.0, -1.0)
@@ -234,7 +218,7 @@ class WindowProblem:
                 boxes.append(np.array([C * total]))
         Z = np.concatenate(means)
         problem = Problem(Z @ Z.T, np.concatenate(signs), np.concatenate(boxes))
-        return cls(problem, Z, rows.index, edge, np.append(w, b))
+        return cls(problem, Z, rows.index, edges, np.append(w, b))
 
     @property
     def n_rows(self) -> int:
@@ -264,53 +248,44 @@ class WindowProblem:
         """Return (w, b) of a solution."""
         return np.append(solution.beta @ self.Z, solution.intercept)
 
-    def proves(self, point: FloatArray, radius: float) -> bool:
-        """Whether no row outside of the window changes sides on the way to a point."""
-        return self.largest_change(point, radius) < self.edge
-
     def largest_change(self, point: FloatArray, radius: float) -> float:
         """Bound on the change of any decision value on the way to a point."""
         step = point - self.origin
         return float(np.linalg.norm(step[:-1]) * radius + abs(step[-1]))
 
-    def intercepts_below(self, solution: Solution, box: float) -> tuple[float, float]:
-        """Lower end of b, and where it is if the positive class loses a weight.
+    def proves(self, solution: Solution, radius: float) -> bool:
+        """Whether a solution of the window is one of all rows.
 
-        Order statistics of the breakpoints (docs/notation); those outside of the window
-        are unknown, so that -inf is returned for an end that may be there.
+        No row outside may change sides, nor hold an end of the intercept's interval.
         """
-        return self._lower_ends(solution, 1.0, box)
+        left = self.edges - self.largest_change(self.point(solution), radius)
+        low, high = solution.intercept_interval
+        b = solution.intercept
+        return bool(solution.converged and b - low < left[0] and high - b < left[1])
 
-    def intercepts_above(self, solution: Solution, box: float) -> tuple[float, float]:
-        """Upper end of b, and where it is if the negative class loses a weight."""
-        low, far = self._lower_ends(solution, -1.0, box)
-        return -low, -far
-
-    def _lower_ends(
-        self, solution: Solution, sign: float, box: float
+    def intercept_without(
+        self, solution: Solution, sign: float, box: float, radius: float
     ) -> tuple[float, float]:
-        """Both ends for the machine whose labels are multiplied by a sign."""
+        """Bound b when a row of one class leaves, for the weights as they are.
+
+        Returns the lower end of b and the order statistic of the breakpoints at which
+        it is if the positive class loses a weight (docs/notation); -inf where rows
+        outside of the window would count. With ``sign=-1`` the same of -b and the
+        negative class.
+        """
         problem = self.problem
-        y = sign * problem.y
-        breakpoints = y - sign * (solution.decision_values - solution.intercept)
+        y, b = sign * problem.y, sign * solution.intercept
+        breakpoints = y - sign * solution.decision_values + b
         level = float(problem.C[y > 0].sum())
-        b = sign * solution.intercept
+        left = self.edges[0 if sign > 0 else 1]
+        left -= self.largest_change(self.point(solution), radius)
         ends = []
         for weight in (level, level - box):
             end = weighted_median_interval(breakpoints, problem.C, weight)[0]
-            ends.append(end if b - end < 0.99 * self.edge else -np.inf)
-        low, far = ends
-        return min(low, b), min(far, b)
+            ends.append(min(end, b) if b - end < left else -np.inf)
+        return ends[0], ends[1]
 
 
 def window_size(n_components: int) -> int:
-    """How many rows the first window of a machine has."""
-    return max(SMALLEST_WINDOW, WINDOW_PER_COMPONENT * (n_components + 1))
-
-
-def gather(block: FeatureBlock, wanted: BoolArray) -> Rows:
-    """Take the wanted rows of a block."""
-    rows = np.flatnonzero(wanted)
-    return Rows(
-        block.start + rows, block.Z[rows], block.codes[rows], block.weight[rows]
-    )
+    """How many rows the first window of a machine has on either side of b."""
+    return max(SMALLEST_WINDOW, WINDOW_PER_COMPONENT * (n_components + 1)) // 2
