@@ -2,8 +2,6 @@
 """Rows from arrays, tables, mapped files and iterables come back as they went in."""
 
 import pickle
-import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -11,16 +9,21 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import (
+    NAMES,
+    WEIGHT,
+    N,
+    P,
+    X,
+    Y,
+    assert_all_rows,
+    assert_parts_are_blocks,
+    joined,
+    peak_bytes,
+)
 from scipy import sparse
 
-from leaveout.data import Block, open_rows
-
-N, P = 53, 4
-X = np.random.default_rng(3).normal(size=(N, P)).round(2)
-X[np.abs(X) < 0.4] = 0.0
-Y = np.array(list("abc"))[np.arange(N) % 3]
-WEIGHT = np.arange(N) % 5 / 2.0
-NAMES = ["age", "dose", "height", "pulse"]
+from leaveout.data import open_rows
 
 
 def blocks_of(size, X=X, y=Y, weight=WEIGHT):
@@ -99,31 +102,6 @@ def source(request, tmp_path):
     return SOURCES[request.param](tmp_path)
 
 
-def joined(blocks):
-    """The rows of blocks in one Block, after a check of what each must be."""
-    blocks = list(blocks)
-    for block in blocks:
-        assert block.X.dtype == np.float64
-        assert block.X.flags.c_contiguous
-        assert type(block.X) is np.ndarray
-        assert block.weight is None or block.weight.dtype == np.float64
-    weights = [block.weight for block in blocks]
-    return Block(
-        blocks[0].start,
-        np.concatenate([block.X for block in blocks]),
-        np.concatenate([block.y for block in blocks]),
-        None if weights[0] is None else np.concatenate(weights),
-    )
-
-
-def assert_all_rows(blocks, X=X):
-    start, found, y, weight = joined(blocks)
-    assert start == 0
-    np.testing.assert_array_equal(found, X)
-    np.testing.assert_array_equal(y, Y)
-    np.testing.assert_array_equal(weight, WEIGHT)
-
-
 @pytest.mark.parametrize("rows_at_once", [1, 8, 53, 1000])
 def test_rows_come_back(source, rows_at_once):
     rows = open_rows(*source, rows_at_once=rows_at_once)
@@ -143,19 +121,7 @@ def test_rows_come_back(source, rows_at_once):
 @pytest.mark.parametrize("kind", [k for k in SOURCES if k not in FRONT_TO_BACK])
 def test_parts_are_the_blocks_also_in_threads_and_after_a_journey(kind, tmp_path):
     rows = open_rows(*SOURCES[kind](tmp_path), rows_at_once=10)
-    whole = list(rows.blocks())
-    with ThreadPoolExecutor(4) as pool:
-        parts = pool.map(lambda part: list(part.read()), rows.parts)
-        found = [block for part in parts for block in part]
-    travelled = pickle.loads(pickle.dumps(rows.parts))
-    far = [block for part in travelled for block in part.read()]
-    for others in (found, far):
-        assert len(others) == len(whole)
-        for one, other in zip(whole, others, strict=True):
-            assert one.start == other.start
-            np.testing.assert_array_equal(one.X, other.X)
-            np.testing.assert_array_equal(one.y, other.y)
-            np.testing.assert_array_equal(one.weight, other.weight)
+    assert_parts_are_blocks(rows)
 
 
 @pytest.mark.parametrize("kind", ["pandas by name", "polars by name", "tables"])
@@ -229,17 +195,6 @@ class RowsOnDemand:
     def __iter__(self):
         for k in range(self.n_blocks):
             yield np.full((self.size, 50), float(k)), np.arange(self.size) % 2
-
-
-def peak_bytes(rows):
-    """Most bytes that numpy and Python held at a time during a pass."""
-    tracemalloc.start()
-    try:
-        for _ in rows.blocks():
-            pass
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("size", [100, 400, 1000])

@@ -15,6 +15,8 @@ from scipy import sparse
 from leaveout.data._names import check_names_known
 from leaveout.data._row_checks import Block
 from leaveout.data._row_parts import Part
+from leaveout.data._rows_arrow import is_arrow, open_arrow
+from leaveout.data._rows_dask import is_dask, open_dask
 from leaveout.data._rows_in_memory import is_frame, open_array
 from leaveout.data._rows_iterable import open_iterable
 
@@ -55,19 +57,25 @@ def open_rows(
 
     Parameters
     ----------
-    X : array, table, sparse matrix, path or iterable
-        An array, ``numpy.memmap``, pandas or polars table or SciPy sparse matrix; the
-        path of an ``.npy`` file; or an iterable of blocks (X, y) or (X, y, weight)
-        that can be iterated over again: a list, or a function without arguments that
-        returns an iterator.
+    X : array, table, sparse matrix, path, dataset, dask collection or iterable
+        One of
+
+        - an array, ``numpy.memmap``, pandas or polars table, SciPy sparse matrix, or
+          the path of an ``.npy`` file;
+        - the path of a Parquet or Arrow file or of a folder of them, or a list of
+          such paths; a ``pyarrow.Table`` or ``pyarrow.dataset.Dataset``;
+        - a dask array or dask dataframe;
+        - an iterable of blocks (X, y) or (X, y, weight) that can be iterated over
+          again: a list, or a function without arguments that returns an iterator.
     y : array-like of shape (n_rows,), str or None
-        Labels, or the name of their column, or the path of an ``.npy`` file. None if
-        X is an iterable.
+        Labels, or the name of their column, which files need; the path of an ``.npy``
+        file beside one. None if X is an iterable of blocks.
     sample_weight : array-like of shape (n_rows,), float, str or None
         Weights >= 0, or the name of their column.
     rows_at_once : int, default=16384
-        Rows per block. A reader holds so many rows in memory, and up to as many again
-        while it joins small blocks of an iterable.
+        Rows per block. A reader holds so many rows in memory; while it joins small
+        blocks of an iterable up to as many again; of an Arrow file one of its record
+        batches; of a dask collection the partition.
 
     Returns
     -------
@@ -98,8 +106,12 @@ def open_rows(
     rows_at_once = int(rows_at_once)
     if _is_npy(X):
         X, y, sample_weight = (_map_npy(values) for values in (X, y, sample_weight))
+    if is_arrow(X):
+        return open_arrow(X, y, sample_weight, rows_at_once)
     if is_frame(X) and (isinstance(y, str) or isinstance(sample_weight, str)):
         X, y, sample_weight = _split_frame(X, y, sample_weight)
+    if is_dask(X):
+        return open_dask(X, y, sample_weight, rows_at_once)
     if y is None and _gives_blocks(X):
         if sample_weight is not None:
             raise ValueError(

@@ -138,6 +138,14 @@ class PartedRows:
             raise ValueError(NO_ROWS)
 
 
+def file_not_here(name: str) -> FileNotFoundError:
+    """Return the error for a file that was there when the source was opened."""
+    return FileNotFoundError(
+        f"No file {name} on this machine. All workers of a cluster must find it under "
+        "the same path: put it on a disk that they share."
+    )
+
+
 def regroup(blocks: Iterable[Block], rows_at_once: int) -> Iterator[Block]:
     """Cut and join blocks so that each has rows_at_once rows, the last one the rest.
 

@@ -14,12 +14,12 @@ from scipy import sparse
 from sklearn.utils import column_or_1d
 
 from leaveout.data._row_checks import Piece, count_rows, form_of, take_rows
-from leaveout.data._row_parts import Part, PartedRows
+from leaveout.data._row_parts import Part, PartedRows, file_not_here
 
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table of pandas or polars."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+    return all(hasattr(X, name) for name in ("columns", "dtypes", "shape"))
 
 
 def open_array(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> PartedRows:
@@ -88,10 +88,7 @@ class MappedFile:
         if self._array is None:
             path, shape, dtype, strides, offset = self._layout
             if not Path(path).exists():
-                raise FileNotFoundError(
-                    f"No file '{path}' on this machine. All workers of a cluster must "
-                    "find it under the same path: put it on a disk that they share."
-                )
+                raise file_not_here(f"'{path}'")
             raw = np.memmap(path, dtype=np.uint8, mode="r")
             try:
                 self._array = np.ndarray(shape, dtype, raw, offset, strides)
