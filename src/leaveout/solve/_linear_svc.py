@@ -10,17 +10,15 @@ optimum, with proof, in one look or a few.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leaveout._typing import FloatArray, IntArray
+from leaveout._typing import FloatArray
 from leaveout.kernel import FeatureRows
 from leaveout.run import map_in_order
 from leaveout.solve._linear_machines import LinearMachines
 from leaveout.solve._newton import Descent, descend
-from leaveout.solve._solution import Solution
-from leaveout.solve._window import LookJob, WindowProblem, window_size
+from leaveout.solve._window import LinearOptimum, LookJob, WindowProblem, window_size
 
 # Up to this many rows, or this many times the number of components, the exact solver
 # takes all rows at once.
@@ -28,33 +26,6 @@ FEW_ROWS, FEW_PER_COMPONENT = 2000, 8
 # A sample of 1/8 of the rows costs an eighth of a pass and saves several.
 SAMPLE_FACTOR = 8
 MOST_LOOKS = 10
-
-
-@dataclass(frozen=True)
-class LinearOptimum:
-    """One machine at its optimum.
-
-    Parameters
-    ----------
-    window : WindowProblem
-        The rows next to its margin, and the means of the others.
-    solution : Solution
-        Its optimum.
-    proved : bool
-        Whether it is the optimum on all rows.
-    radius : float
-        Largest norm of a row.
-    """
-
-    window: WindowProblem
-    solution: Solution
-    proved: bool
-    radius: float
-
-    @property
-    def point(self) -> FloatArray:
-        """The machine, (w, b)."""
-        return self.window.point(self.solution)
 
 
 def is_small(rows: FeatureRows) -> bool:

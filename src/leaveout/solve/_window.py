@@ -240,6 +240,18 @@ class WindowProblem:
             return None
         return np.asarray(beta - excess * room / room.sum())
 
+    def start_from(self, other: LinearOptimum) -> FloatArray | None:
+        """Return feasible coefficients from the optimum of another window."""
+        y, C = self.problem.y, self.problem.C
+        short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        beta = np.where(short > 0.0, y * C, 0.0)
+        known = other.window.index
+        place = np.minimum(np.searchsorted(known, self.index), known.size - 1)
+        shared = known[place] == self.index
+        beta[: self.n_rows][shared] = other.solution.beta[place[shared]]
+        balanced = abs(float(beta.sum())) <= 1e-9 * float(np.abs(beta).sum())
+        return beta if balanced else None
+
     def solve(self, start: FloatArray | None = None) -> Solution:
         """Solve it exactly."""
         return solve_svc(self.problem, start=start)
@@ -284,6 +296,33 @@ class WindowProblem:
             end = weighted_median_interval(breakpoints, problem.C, weight)[0]
             ends.append(min(end, b) if b - end < left else -np.inf)
         return ends[0], ends[1]
+
+
+@dataclass(frozen=True)
+class LinearOptimum:
+    """One machine at its optimum.
+
+    Parameters
+    ----------
+    window : WindowProblem
+        The rows next to its margin, and the means of the others.
+    solution : Solution
+        Its optimum.
+    proved : bool
+        Whether it is the optimum on all rows.
+    radius : float
+        Largest norm of a row.
+    """
+
+    window: WindowProblem
+    solution: Solution
+    proved: bool
+    radius: float
+
+    @property
+    def point(self) -> FloatArray:
+        """The machine, (w, b)."""
+        return self.window.point(self.solution)
 
 
 def window_size(n_components: int) -> int:

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leave-one-out of linear machines on very many rows, with what is proved of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from leaveout._typing import FloatArray, IntArray
+from leaveout.kernel import FeatureRows, Rows
+from leaveout.loo._linear_votes import OpenRows, Tally, Thresholds, VoteJob, elect
+from leaveout.loo._linear_walks import leave_rows_out
+from leaveout.run import map_in_order
+from leaveout.solve import LinearMachines, LinearOptimum, Nearest, WindowProblem
+
+
+class ProvedError(NamedTuple):
+    """A leave-one-out error, as far as it is proved.
+
+    Parameters
+    ----------
+    low, high : float
+        The error is in this interval; a point if every left-out label is proved.
+
+    Examples
+    --------
+    >>> error = ProvedError(0.25, 0.25)
+    >>> low, high = error
+    >>> error.proved
+    True
+    """
+
+    low: float
+    high: float
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is one number."""
+        return self.low == self.high
+
+
+@dataclass(frozen=True)
+class LinearLoo:
+    """Leave-one-out at one C.
+
+    Parameters
+    ----------
+    error : ProvedError
+        Share of the weight of wrong rows.
+    walked : IntArray
+        Rows settled by walks, ascending.
+    labels : ndarray of int
+        Class given to each of them without it; -1 if not proved.
+    n_open : int
+        Rows no proof was found for.
+    """
+
+    error: ProvedError
+    walked: IntArray
+    labels: np.ndarray
+    n_open: int
+
+
+def leave_one_out_linear(
+    rows: FeatureRows,
+    machines: LinearMachines,
+    optima: Sequence[LinearOptimum],
+    *,
+    n_classes: int,
+    largest_weight: float,
+    max_walks: int,
+    n_threads: int = 1,
+) -> tuple[list[LinearLoo], Thresholds, FloatArray]:
+    """Leave every row out of the machines.
+
+    Parameters
+    ----------
+    rows : FeatureRows
+        All rows.
+    machines : LinearMachines
+        The machines at their optima, those of the first C first.
+    optima : sequence of LinearOptimum
+        The optima.
+    n_classes : int
+        Number of classes.
+    largest_weight : float
+        Of any row.
+    max_walks : int
+        Rows to walk at each C; the others stay open.
+    n_threads : int, default=1
+        Threads over machines.
+
+    Returns
+    -------
+    results : list of LinearLoo
+        One for each C.
+    thresholds : Thresholds
+        What settles the rows that were not walked.
+    hinge : ndarray of shape (L,)
+        Weighted sum of hinges of each machine, for its primal value.
+    """
+    boxes = machines.C * largest_weight
+    thresholds = Thresholds.prove(optima, boxes)
+    near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
+    tally = rows.run(VoteJob(machines, thresholds, n_classes, max_walks, near))
+    _walk_all(rows, machines, optima, tally, n_threads)
+    results = [
+        _summarise(tally, c, open_, n_classes)
+        for c, open_ in enumerate(tally.open_rows)
+    ]
+    return results, thresholds, tally.sides.hinge
+
+
+def _walk_all(
+    rows: FeatureRows,
+    machines: LinearMachines,
+    optima: Sequence[LinearOptimum],
+    tally: Tally,
+    n_threads: int,
+) -> None:
+    """Settle the open votes that walks can prove; writes into the open rows."""
+    n_pairs = len(machines) // len(tally.open_rows)
+    jobs = []
+    for k in range(len(machines)):
+        open_ = tally.open_rows[k // n_pairs]
+        waiting = np.flatnonzero(open_.votes[:, k % n_pairs] == 0)
+        if waiting.size and optima[k].proved:
+            jobs.append((k, open_, waiting))
+    if not jobs:
+        return
+    needed = [tally.sides.nearest[k].rows for k, _, _ in jobs]
+    needed += [open_.index[waiting] for _, open_, waiting in jobs]
+    picked = rows.gather(np.unique(np.concatenate(needed)))
+
+    def walk(job: tuple[int, OpenRows, IntArray]) -> None:
+        k, open_, waiting = job
+        index = open_.index[waiting]
+        window = _window(
+            machines, k, tally.sides.nearest[k], tally.sides.inside[k], picked, index
+        )
+        solution = window.solve(window.start_from(optima[k]))
+        loo = leave_rows_out(window, solution, index, tally.sides.radius)
+        votes = np.where(loo.values > 0.0, 1, -1).astype(np.int8)
+        votes[~loo.proved] = 0
+        open_.votes[waiting, k % n_pairs] = votes
+
+    for _ in map_in_order(walk, jobs, n_threads):
+        pass
+
+
+def _window(
+    machines: LinearMachines,
+    k: int,
+    near: Nearest,
+    inside: FloatArray,
+    picked: Rows,
+    index: IntArray,
+) -> WindowProblem:
+    """Take the rows next to the margin, and those to leave out."""
+    kept = picked.take(np.union1d(near.rows, index))
+    return WindowProblem.build(machines, k, kept, inside, near.edges)
+
+
+def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearLoo:
+    """Count at one C."""
+    settled = np.all(open_.votes != 0, axis=1)
+    labels = np.where(settled, elect(open_.votes, n_classes), -1)
+    wrong = float(tally.wrong[c])
+    wrong += float(open_.weight[settled & (labels != open_.codes)].sum())
+    unknown = float(open_.weight[~settled].sum()) + open_.dropped_weight
+    n_open = int((~settled).sum()) + open_.n_dropped
+    low = wrong / tally.total
+    high = (wrong + unknown) / tally.total if n_open else low
+    order = np.argsort(open_.index)
+    error = ProvedError(low, high)
+    return LinearLoo(error, open_.index[order], labels[order], n_open)
