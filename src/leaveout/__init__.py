@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from leaveout.estimators import (
     SVC,
     SVCCV,
+    FeatureSVC,
     LLWClassifier,
     LOOMClassifier,
     LooPredictor,
@@ -50,6 +51,7 @@ from leaveout.loo import (
     LooResult,
     PairAUC,
     PermutationTest,
+    ProvedError,
     Suspects,
 )
 from leaveout.select import HonestLoo
@@ -67,6 +69,7 @@ __all__ = [
     "CalibrationWarning",
     "CertificateWarning",
     "CheckpointError",
+    "FeatureSVC",
     "HonestLoo",
     "LLWClassifier",
     "LOOMClassifier",
@@ -89,6 +92,7 @@ __all__ = [
     "PermutationTest",
     "PooledScoreWarning",
     "PreprocessingWarning",
+    "ProvedError",
     "SingletonClassWarning",
     "Suspects",
     "honest_loo",

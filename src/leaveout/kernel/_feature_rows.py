@@ -10,7 +10,9 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.run import Summable, sum_in_order
+from leaveout.data import Block, RowSource
+from leaveout.kernel._feature_map import FeatureMap
+from leaveout.run import Summable, map_in_order, sum_in_order
 
 
 class FeatureBlock(NamedTuple):
@@ -150,9 +152,94 @@ class RowsInMemory:
         return Rows.join(pick(self.blocks, index))
 
 
+@dataclass(frozen=True)
+class Encode:
+    """From rows as they come to features, class codes and weights.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        Rows to features.
+    classes : ndarray of shape (n_classes,)
+        Sorted labels; rows with another one have no weight and get the code -1.
+    class_weight : ndarray of shape (n_classes,)
+        Factor of the weights of each class.
+    """
+
+    feature_map: FeatureMap
+    classes: np.ndarray
+    class_weight: FloatArray
+
+    def __call__(self, block: Block, keep: IntArray | None = None) -> FeatureBlock:
+        """Return a block as features, or some of its rows."""
+        X, y, weight = block.X, block.y, block.weight
+        if keep is not None:
+            X, y = X[keep], y[keep]
+            weight = None if weight is None else weight[keep]
+        place = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+        known = self.classes[place] == y
+        codes = np.where(known, place, -1).astype(np.int32)
+        factor = np.where(known, self.class_weight[place], 0.0)
+        if weight is not None:
+            factor *= weight
+        return FeatureBlock(block.start, self.feature_map(X), codes, factor)
+
+
+class StreamedRows:
+    """Rows that are read, and turned into features, anew in every pass.
+
+    Parameters
+    ----------
+    source : RowSource
+        Where they come from.
+    encode : Encode
+        What is made of them.
+    n_rows : int
+        How many there are.
+    n_threads : int, default=1
+        Threads over blocks; reading is done by one.
+    """
+
+    def __init__(
+        self, source: RowSource, encode: Encode, n_rows: int, n_threads: int = 1
+    ) -> None:
+        self.source, self.encode, self.n_rows = source, encode, n_rows
+        self.n_threads = n_threads
+        self.n_components = encode.feature_map.n_components
+
+    def run(self, job: Callable[[FeatureBlock], S]) -> S:
+        """Add up what a job makes of every block."""
+        return sum_in_order(
+            lambda block: job(self.encode(block)), self.source.blocks(), self.n_threads
+        )
+
+    def gather(self, index: IntArray) -> Rows:
+        """Fetch the rows with these numbers, ascending."""
+
+        def pick_from(block: Block) -> Rows:
+            return gather_from(block, self.encode, index)
+
+        blocks = self.source.blocks()
+        return Rows.join(map_in_order(pick_from, blocks, self.n_threads))
+
+    def in_memory(self) -> RowsInMemory:
+        """Keep the features of all rows."""
+        blocks = map_in_order(self.encode, self.source.blocks(), self.n_threads)
+        return RowsInMemory(blocks, self.n_threads)
+
+
+def gather_from(block: Block, encode: Encode, index: IntArray) -> Rows:
+    """Take rows by their numbers out of a block; only these become features."""
+    low, high = np.searchsorted(index, [block.start, block.start + len(block.y)])
+    picked = encode(block, index[low:high] - block.start)
+    return Rows(index[low:high], picked.Z, picked.codes, picked.weight)
+
+
 def pick(blocks: Iterable[FeatureBlock], index: IntArray) -> Iterator[Rows]:
     """Take rows by their numbers out of each block that has some."""
     for block in blocks:
         low, high = np.searchsorted(index, [block.start, block.start + len(block.Z)])
         here = index[low:high] - block.start
-        yield Rows(index[low:high], block.Z[here], block.codes[here], block.weight[here])
+        yield Rows(
+            index[low:high], block.Z[here], block.codes[here], block.weight[here]
+        )

@@ -10,8 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.kernel import FeatureRows, Rows
-from leaveout.loo._linear_votes import OpenRows, Tally, Thresholds, VoteJob, elect
+from leaveout.kernel import FeatureBlock, FeatureRows, Rows
+from leaveout.loo._linear_votes import (
+    OpenRows,
+    Tally,
+    Thresholds,
+    VoteJob,
+    elect,
+    left_out_votes,
+)
 from leaveout.loo._linear_walks import leave_rows_out
 from leaveout.run import map_in_order
 from leaveout.solve import LinearMachines, LinearOptimum, Nearest, WindowProblem
@@ -69,7 +76,7 @@ def leave_one_out_linear(
     machines: LinearMachines,
     optima: Sequence[LinearOptimum],
     *,
-    n_classes: int,
+    class_weight: FloatArray,
     largest_weight: float,
     max_walks: int,
     n_threads: int = 1,
@@ -84,10 +91,10 @@ def leave_one_out_linear(
         The machines at their optima, those of the first C first.
     optima : sequence of LinearOptimum
         The optima.
-    n_classes : int
-        Number of classes.
+    class_weight : ndarray of shape (n_classes,)
+        Factor of the boxes of each class.
     largest_weight : float
-        Of any row.
+        Largest box of a row, divided by C.
     max_walks : int
         Rows to walk at each C; the others stay open.
     n_threads : int, default=1
@@ -105,10 +112,10 @@ def leave_one_out_linear(
     boxes = machines.C * largest_weight
     thresholds = Thresholds.prove(optima, boxes)
     near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
-    tally = rows.run(VoteJob(machines, thresholds, n_classes, max_walks, near))
+    tally = rows.run(VoteJob(machines, thresholds, class_weight, max_walks, near))
     _walk_all(rows, machines, optima, tally, n_threads)
     results = [
-        _summarise(tally, c, open_, n_classes)
+        _summarise(tally, c, open_, len(class_weight))
         for c, open_ in enumerate(tally.open_rows)
     ]
     return results, thresholds, tally.sides.hinge
@@ -143,7 +150,9 @@ def _walk_all(
         )
         solution = window.solve(window.start_from(optima[k]))
         loo = leave_rows_out(window, solution, index, tally.sides.radius)
-        votes = np.where(loo.values > 0.0, 1, -1).astype(np.int8)
+        # f = 0 is class 1 of two, and the second of a pair, as in predict.
+        favours = loo.values >= 0.0 if n_pairs == 1 else loo.values > 0.0
+        votes = np.where(favours, 1, -1).astype(np.int8)
         votes[~loo.proved] = 0
         open_.votes[waiting, k % n_pairs] = votes
 
@@ -177,3 +186,62 @@ def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearL
     order = np.argsort(open_.index)
     error = ProvedError(low, high)
     return LinearLoo(error, open_.index[order], labels[order], n_open)
+
+
+def label_rows(
+    rows: FeatureRows,
+    machines: LinearMachines,
+    thresholds: Thresholds,
+    loos: Sequence[LinearLoo],
+    c: int,
+    n_classes: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return class and proof of every row left out at the c-th C.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_rows,)
+        Class of each row by the machines without it; by the full machines where that
+        is not proved.
+    proved : ndarray of bool, shape (n_rows,)
+        Where it is.
+    """
+    n_pairs = n_classes * (n_classes - 1) // 2
+    group = np.arange(c * n_pairs, (c + 1) * n_pairs)
+    job = _LabelJob(machines.take(group), thresholds.take(group), n_classes)
+    labels = rows.run(job)
+    codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
+    settled = loos[c].labels >= 0
+    walked = loos[c].walked[settled]
+    codes[walked], proved[walked] = loos[c].labels[settled], True
+    return codes, proved
+
+
+@dataclass
+class _Labels:
+    """Labels of blocks, in their order."""
+
+    codes: list[np.ndarray]
+    proved: list[np.ndarray]
+
+    def add(self, other: _Labels) -> None:
+        """Append those of the next block."""
+        self.codes += other.codes
+        self.proved += other.proved
+
+
+@dataclass(frozen=True)
+class _LabelJob:
+    """Labels of the rows of a block at one C."""
+
+    machines: LinearMachines
+    thresholds: Thresholds
+    n_classes: int
+
+    def __call__(self, block: FeatureBlock) -> _Labels:
+        f = self.machines.decide(block.Z)
+        votes = left_out_votes(f, self.machines.signs(block.codes), self.thresholds)
+        proved = np.all(votes != 0, axis=0)
+        full = np.where(f > 0.0, 1, -1)
+        codes = elect(np.where(votes == 0, full, votes).T, self.n_classes)
+        return _Labels([codes], [proved])

@@ -64,6 +64,10 @@ class Thresholds:
                     wrong[k, side], right[k, side] = ends
         return cls(wrong, right)
 
+    def take(self, which: IntArray) -> Thresholds:
+        """Return those of some machines."""
+        return Thresholds(self.wrong_below[which], self.right_above[which])
+
 
 def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
     """Return the two thresholds of one class."""
@@ -182,8 +186,8 @@ class VoteJob:
         The optima, those of the first C first: one machine for each pair of classes.
     thresholds : Thresholds
         What they prove.
-    n_classes : int
-        Number of classes.
+    class_weight : ndarray of shape (n_classes,)
+        Factor of the boxes of each class, which is none of the error.
     most_open : int
         Rows to keep at each C for walks.
     most_near : tuple of int
@@ -192,7 +196,7 @@ class VoteJob:
 
     machines: LinearMachines
     thresholds: Thresholds
-    n_classes: int
+    class_weight: FloatArray
     most_open: int
     most_near: tuple[int, ...]
 
@@ -201,14 +205,16 @@ class VoteJob:
         f = self.machines.decide(block.Z)
         signs = self.machines.signs(block.codes)
         votes = left_out_votes(f, signs, self.thresholds)
-        n_pairs = self.n_classes * (self.n_classes - 1) // 2
+        n_classes = len(self.class_weight)
+        n_pairs = n_classes * (n_classes - 1) // 2
+        weight = block.weight / self.class_weight[block.codes]
         open_rows, wrong = [], []
         for first in range(0, len(self.machines), n_pairs):
             group = slice(first, first + n_pairs)
             open_ = np.any((votes[group] == 0), axis=0)
-            label = elect(votes[group].T, self.n_classes)
+            label = elect(votes[group].T, n_classes)
             missed = ~open_ & (label != block.codes)
-            wrong.append(float(block.weight[missed].sum()))
+            wrong.append(float(weight[missed].sum()))
             rows = np.flatnonzero(open_)
             doubt = np.where(
                 votes[group][:, rows] == 0, (signs[group] * f[group])[:, rows], np.inf
@@ -216,12 +222,12 @@ class VoteJob:
             open_rows.append(
                 OpenRows(
                     block.start + rows, doubt.min(axis=0, initial=np.inf),
-                    votes[group][:, rows].T, block.codes[rows], block.weight[rows],
+                    votes[group][:, rows].T, block.codes[rows], weight[rows],
                     self.most_open,
                 )
             )  # fmt: skip
         return Tally(
-            np.array(wrong), float(block.weight.sum()), block.Z.shape[0], open_rows,
+            np.array(wrong), float(weight.sum()), block.Z.shape[0], open_rows,
             look(self.machines, block, f, self.most_near),
         )  # fmt: skip
 

@@ -90,9 +90,7 @@ def leave_rows_out(
     return WindowLoo(values[rows], proved[rows])
 
 
-def _with_probes(
-    window: WindowProblem, solution: Solution
-) -> tuple[Problem, Solution]:
+def _with_probes(window: WindowProblem, solution: Solution) -> tuple[Problem, Solution]:
     """Add the unit vectors and zero, without weight."""
     D = window.Z.shape[1]
     probes = np.vstack([np.eye(D), np.zeros(D)])

@@ -53,9 +53,7 @@ def map_in_order(
             future.cancel()
 
 
-def sum_in_order(
-    function: Callable[[T], S], items: Iterable[T], n_threads: int
-) -> S:
+def sum_in_order(function: Callable[[T], S], items: Iterable[T], n_threads: int) -> S:
     """Add up function(item) in the order of the items: the same bits for any threads.
 
     Examples

@@ -9,7 +9,12 @@ from leaveout.solve._certificate import (
 )
 from leaveout.solve._family import Certificate, Family, certify
 from leaveout.solve._linear_machines import LinearMachines
-from leaveout.solve._linear_svc import is_small, sample_sizes, solve_linear
+from leaveout.solve._linear_svc import (
+    LinearProgress,
+    is_small,
+    sample_sizes,
+    solve_linear,
+)
 from leaveout.solve._llw import (
     LlwProblem,
     LlwSolution,
@@ -55,6 +60,7 @@ __all__ = [
     "Iterate",
     "LinearMachines",
     "LinearOptimum",
+    "LinearProgress",
     "LlwProblem",
     "LlwSolution",
     "LoomSolution",
@@ -76,10 +82,10 @@ __all__ = [
     "intercept_range_without",
     "is_small",
     "left_out_radii",
-    "look",
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
+    "look",
     "lpm_certificate",
     "make_solution",
     "sample_sizes",

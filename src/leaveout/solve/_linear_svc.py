@@ -10,10 +10,11 @@ optimum, with proof, in one look or a few.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leaveout._typing import FloatArray
+from leaveout._typing import BoolArray, FloatArray
 from leaveout.kernel import FeatureRows
 from leaveout.run import map_in_order
 from leaveout.solve._linear_machines import LinearMachines
@@ -51,14 +52,61 @@ def sample_sizes(n_rows: int, n_components: int, most: int) -> list[int]:
     return sizes[::-1]
 
 
+@dataclass(frozen=True)
+class LinearProgress:
+    """How far a fit has come: enough to go on from there.
+
+    Parameters
+    ----------
+    W : ndarray of shape (L, D)
+        Weights.
+    b : ndarray of shape (L,)
+        Intercepts.
+    tau, share : ndarray of shape (L,)
+        Half-widths of the smoothed corners, and the share of the rows they take.
+    done : ndarray of bool, shape (L,)
+        Machines that have only their window left.
+    """
+
+    W: FloatArray
+    b: FloatArray
+    tau: FloatArray
+    share: FloatArray
+    done: BoolArray
+
+    @classmethod
+    def of(cls, descents: Sequence[Descent]) -> LinearProgress:
+        """Take down where the machines are."""
+        return cls(
+            np.array([descent.w for descent in descents]),
+            np.array([descent.b for descent in descents]),
+            np.array([descent.tau for descent in descents]),
+            np.array([descent.share for descent in descents]),
+            np.array([descent.done for descent in descents]),
+        )
+
+    def descents(self, machines: LinearMachines, least: int) -> list[Descent]:
+        """Go on from here."""
+        return [
+            Descent(
+                self.W[k], float(self.b[k]), float(machines.C[k]), least,
+                float(self.share[k]), float(self.tau[k]), bool(self.done[k]),
+            )
+            for k in range(len(machines))
+        ]  # fmt: skip
+
+
+AfterPass = Callable[[LinearProgress], None]
+
+
 def solve_linear(
     rows: FeatureRows,
     machines: LinearMachines,
     *,
     samples: Sequence[FeatureRows] = (),
-    start: LinearMachines | None = None,
+    progress: LinearProgress | None = None,
     n_threads: int = 1,
-    after_pass: Callable[[LinearMachines, str], None] = lambda machines, what: None,
+    after_pass: AfterPass = lambda progress: None,
 ) -> list[LinearOptimum]:
     """Solve all machines.
 
@@ -71,37 +119,45 @@ def solve_linear(
     samples : sequence of FeatureRows
         Samples of the rows in growing size, with weights that add up to those of all
         rows in each class.
-    start : LinearMachines, optional
-        Machines near the optimum, instead of the samples.
+    progress : LinearProgress, optional
+        Where to go on, instead of the samples.
     n_threads : int, default=1
         Threads over machines.
     after_pass : callable, optional
-        Called with the machines and what was done after each pass over all rows.
+        Called after each pass over all rows.
 
     Returns
     -------
     list of LinearOptimum
         One for each machine.
     """
-    if is_small(rows):
-        taus = np.ones(len(machines))
-    else:
-        machines, taus = _approach(rows, machines, samples, start, after_pass)
-    return _finish(rows, machines, taus, n_threads, after_pass)
+    if not is_small(rows):
+        descents = _approach(rows, machines, samples, progress, after_pass)
+        progress = LinearProgress.of(descents)
+        machines = machines.moved(progress.W, progress.b)
+    return _finish(rows, machines, progress, n_threads, after_pass)
 
 
 def _approach(
     rows: FeatureRows,
     machines: LinearMachines,
     samples: Sequence[FeatureRows],
-    start: LinearMachines | None,
-    after_pass: Callable[[LinearMachines, str], None],
-) -> tuple[LinearMachines, FloatArray]:
-    """Bring the machines near their optimum; return them and the widths reached."""
+    progress: LinearProgress | None,
+    after_pass: AfterPass,
+) -> list[Descent]:
+    """Bring the machines near their optimum."""
     D = rows.n_components
-    origin = machines if start is None else start
+    least = 2 * (D + 1)
+
+    def take_down() -> None:
+        after_pass(LinearProgress.of(descents))
+
+    if progress is not None:
+        descents = progress.descents(machines, least)
+        descend(rows.run, machines, descents, take_down)
+        return descents
     descents = [
-        Descent(origin.W[k], float(origin.b[k]), float(machines.C[k]), 2 * (D + 1))
+        Descent(machines.W[k], float(machines.b[k]), float(machines.C[k]), least)
         for k in range(len(machines))
     ]
     known = 0
@@ -109,46 +165,42 @@ def _approach(
         if known:
             share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
             descents = [descent.on_more_rows(share) for descent in descents]
-        last = part is rows
-
-        def run(job, part=part, last=last):
-            sums = part.run(job)
-            if last:
-                after_pass(job.machines, "Newton")
-            return sums
-
-        machines = descend(run, machines, descents)
+        if part is rows:
+            descend(rows.run, machines, descents, take_down)
+        else:
+            descend(part.run, machines, descents)
         known = part.n_rows
-    return machines, np.array([descent.tau for descent in descents])
+    return descents
 
 
 def _finish(
     rows: FeatureRows,
     machines: LinearMachines,
-    taus: FloatArray,
+    progress: LinearProgress | None,
     n_threads: int,
-    after_pass: Callable[[LinearMachines, str], None],
+    after_pass: AfterPass,
 ) -> list[LinearOptimum]:
-    """Solve windows until each machine is proved."""
-    optima: list[LinearOptimum | None] = [None] * len(machines)
+    """Solve windows until each machine is proved, or has had its chances."""
+    optima: dict[int, LinearOptimum] = {}
     open_ = np.arange(len(machines))
+    taus = np.ones(open_.size) if progress is None else progress.tau
     size = rows.n_rows if is_small(rows) else window_size(rows.n_components)
     for _ in range(MOST_LOOKS):
-        here = machines.take(open_)
-        found = look_and_solve(rows, here, taus[open_], size, n_threads)
-        for k, optimum in zip(open_, found, strict=True):
-            optima[k] = optimum
+        found = look_and_solve(rows, machines.take(open_), taus[open_], size, n_threads)
+        optima.update(zip(open_.tolist(), found, strict=True))
         W, b = machines.W.copy(), machines.b.copy()
         W[open_] = [optimum.point[:-1] for optimum in found]
         b[open_] = [optimum.point[-1] for optimum in found]
         machines = machines.moved(W, b)
-        after_pass(machines, "window")
+        if progress is not None:
+            progress = replace(progress, W=W, b=b, tau=taus)
+            after_pass(progress)
         open_ = open_[[not optimum.proved for optimum in found]]
         if open_.size == 0:
             break
         size = min(2 * size, rows.n_rows)
         taus = 0.25 * taus
-    return [optimum for optimum in optima if optimum is not None]
+    return [optima[k] for k in range(len(machines))]
 
 
 def look_and_solve(

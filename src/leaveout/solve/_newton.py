@@ -38,7 +38,10 @@ BandPass = Callable[[BandJob], BandSums]
 
 
 def descend(
-    run: BandPass, machines: LinearMachines, descents: list[Descent]
+    run: BandPass,
+    machines: LinearMachines,
+    descents: list[Descent],
+    after_pass: Callable[[], None] = lambda: None,
 ) -> LinearMachines:
     """Bring all machines near their optimum.
 
@@ -50,6 +53,8 @@ def descend(
         C and classes of the machines.
     descents : list of Descent
         Where they are; changed in place.
+    after_pass : callable, optional
+        Called after each pass.
 
     Returns
     -------
@@ -64,6 +69,7 @@ def descend(
         sums = run(BandJob(here, np.array([descents[k].tau for k in open_])))
         for place, k in enumerate(open_):
             descents[k].absorb(sums, place)
+        after_pass()
     return _assemble(machines, descents)
 
 

@@ -37,8 +37,8 @@ SMALLEST_WINDOW = 500
 class Nearest:
     """The rows next to the margin of one machine, as many on either side of b.
 
-    A row sits on the margin if b is at its breakpoint ``v = y - <w, z>``; what counts is
-    ``v - b = y (1 - h)``. With rows of both signs the window holds both ends of the
+    A row sits on the margin if b is at its breakpoint ``v = y - <w, z>``; what counts
+    is ``v - b = y (1 - h)``. With rows of both signs the window holds both ends of the
     interval of optimal intercepts.
 
     Parameters
