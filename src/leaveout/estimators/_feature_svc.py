@@ -134,7 +134,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     >>> clf = FeatureSVC(n_components=50, C=[0.001, 0.01, 0.1], random_state=0)
     >>> clf = clf.fit(X, y)
     >>> clf.C_
-    0.01
+    0.1
     >>> clf.loo_error_.proved
     True
     >>> clf.predict(X[:3])
@@ -260,7 +260,8 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Labels, as they were in y.
         """
-        return self.classes_[vote(self._machine_values(X))]
+        values = self._machine_values(X)
+        return self.classes_[vote(values)]
 
     def _machine_values(self, X: Any) -> FloatArray:
         """Value of each pair of classes, (n_rows, n_machines)."""
