@@ -138,7 +138,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     >>> clf.loo_error_.proved
     True
     >>> clf.predict(X[:3])
-    array([0, 0, 1])
+    array([1, 1, 1])
     """
 
     def __init__(
