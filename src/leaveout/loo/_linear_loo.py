@@ -23,6 +23,11 @@ from leaveout.loo._linear_walks import leave_rows_out
 from leaveout.run import map_in_order
 from leaveout.solve import LinearMachines, LinearOptimum, Nearest, WindowProblem
 
+# The optimum of a window taken at the optimum is that point, up to rounding.
+SAME_POINT = 1e-7
+# Rows left out of one window: they are part of its Gram matrix.
+WALKS_AT_ONCE = 1000
+
 
 class ProvedError(NamedTuple):
     """A leave-one-out error, as far as it is proved.
@@ -134,8 +139,9 @@ def _walk_all(
     for k in range(len(machines)):
         open_ = tally.open_rows[k // n_pairs]
         waiting = np.flatnonzero(open_.votes[:, k % n_pairs] == 0)
-        if waiting.size and optima[k].proved:
-            jobs.append((k, open_, waiting))
+        if optima[k].proved:
+            parts = range(0, waiting.size, WALKS_AT_ONCE)
+            jobs += [(k, open_, waiting[i : i + WALKS_AT_ONCE]) for i in parts]
     if not jobs:
         return
     needed = [tally.sides.nearest[k].rows for k, _, _ in jobs]
@@ -149,6 +155,9 @@ def _walk_all(
             machines, k, tally.sides.nearest[k], tally.sides.inside[k], picked, index
         )
         solution = window.solve(window.start_from(optima[k]))
+        moved = window.point(solution) - window.origin
+        if np.abs(moved).max() > SAME_POINT * max(1.0, np.abs(window.origin).max()):
+            return  # the window does not know the optimum it was taken from
         loo = leave_rows_out(window, solution, index, tally.sides.radius)
         # f = 0 is class 1 of two, and the second of a pair, as in predict.
         favours = loo.values >= 0.0 if n_pairs == 1 else loo.values > 0.0
@@ -170,7 +179,7 @@ def _window(
 ) -> WindowProblem:
     """Take the rows next to the margin, and those to leave out."""
     kept = picked.take(np.union1d(near.rows, index))
-    return WindowProblem.build(machines, k, kept, inside, near.edges)
+    return WindowProblem.build(machines, k, kept, inside, near)
 
 
 def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearLoo:

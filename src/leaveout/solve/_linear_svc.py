@@ -218,7 +218,7 @@ def look_and_solve(
     def solve(k: int) -> LinearOptimum:
         near = sides.nearest[k]
         window = WindowProblem.build(
-            machines, k, picked.take(near.rows), sides.inside[k], near.edges
+            machines, k, picked.take(near.rows), sides.inside[k], near
         )
         solution = window.solve(window.start(float(taus[k])))
         proved = window.proves(solution, sides.radius)
