@@ -4,7 +4,8 @@
 from leaveout.run._atomic import write_atomically
 from leaveout.run._checkpoint import Checkpoint, interruption_told
 from leaveout.run._fingerprint import fingerprint
-from leaveout.run._parallel import map_parallel
+from leaveout.run._memory import available_memory
+from leaveout.run._parallel import map_parallel, runs_here
 from leaveout.run._progress import show_progress
 from leaveout.run._threads import (
     blas_threads,
@@ -16,6 +17,7 @@ from leaveout.run._threads import (
 
 __all__ = [
     "Checkpoint",
+    "available_memory",
     "blas_threads",
     "count_threads",
     "fingerprint",
@@ -23,6 +25,7 @@ __all__ = [
     "map_chunks",
     "map_parallel",
     "map_parts",
+    "runs_here",
     "show_progress",
     "shrinking_parts",
     "write_atomically",
