@@ -5,7 +5,7 @@ from leaveout.run._atomic import write_atomically
 from leaveout.run._checkpoint import Checkpoint, interruption_told
 from leaveout.run._fingerprint import fingerprint
 from leaveout.run._memory import available_memory
-from leaveout.run._parallel import map_parallel, runs_here
+from leaveout.run._parallel import count_workers, map_parallel, runs_here
 from leaveout.run._progress import show_progress
 from leaveout.run._threads import (
     blas_threads,
@@ -20,6 +20,7 @@ __all__ = [
     "available_memory",
     "blas_threads",
     "count_threads",
+    "count_workers",
     "fingerprint",
     "interruption_told",
     "map_chunks",
