@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from leaveout.estimators import (
     SVC,
     SVCCV,
+    FeatureSVC,
     LLWClassifier,
     LOOMClassifier,
     LooPredictor,
@@ -52,6 +53,7 @@ from leaveout.loo import (
     LooResult,
     PairAUC,
     PermutationTest,
+    ProvedError,
     Suspects,
 )
 from leaveout.select import HonestLoo
@@ -70,6 +72,7 @@ __all__ = [
     "CertificateWarning",
     "CheckpointError",
     "ClusterLostError",
+    "FeatureSVC",
     "GramTooLargeError",
     "HonestLoo",
     "LLWClassifier",
@@ -93,6 +96,7 @@ __all__ = [
     "PermutationTest",
     "PooledScoreWarning",
     "PreprocessingWarning",
+    "ProvedError",
     "SingletonClassWarning",
     "Suspects",
     "honest_loo",

@@ -2,6 +2,7 @@
 """Data: where samples come from. The first step of the story: imports no other."""
 
 from leaveout.data._blocks import Block, Part, RowSource, open_rows
+from leaveout.data._census import Census, CensusJob, ClassSample
 from leaveout.data._dataset import Dataset, load_example
 from leaveout.data._features import Features, check_not_missing, make_features
 from leaveout.data._make import (
@@ -32,6 +33,9 @@ from leaveout.data._table import Table, read_table, sample_names
 
 __all__ = [
     "Block",
+    "Census",
+    "CensusJob",
+    "ClassSample",
     "Dataset",
     "Features",
     "NewRows",
