@@ -199,7 +199,7 @@ class _Walks:
                 break
 
     def _walk(self, part: IntArray, picked: Rows) -> float:
-        """Leave some rows out; return the share that is proved."""
+        """Leave some rows out; return the share of known values."""
         index, radius = self.open_.index[part], self.tally.sides.radius
         kept = picked.take(np.union1d(self.near.rows, index))
         inside = self.tally.sides.inside[self.k]
@@ -215,7 +215,7 @@ class _Walks:
         votes = np.where(favours, 1, -1).astype(np.int8)
         votes[~loo.proved] = 0
         self.open_.votes[part, self.k % n_pairs] = votes
-        return float(loo.proved.mean())
+        return float(loo.known.mean())
 
 
 def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearLoo:

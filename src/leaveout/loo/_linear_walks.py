@@ -31,11 +31,14 @@ class WindowLoo:
     ----------
     values : ndarray of shape (m,)
         f without the row, b in the middle of its interval.
-    proved : ndarray of bool, shape (m,)
+    known : ndarray of bool, shape (m,)
         Whether it is the value on all rows.
+    proved : ndarray of bool, shape (m,)
+        Whether its sign is, too: a value that is zero up to rounding has none.
     """
 
     values: FloatArray
+    known: BoolArray
     proved: BoolArray
 
 
@@ -92,13 +95,11 @@ def leave_rows_out(
             f = ends.everywhere[:, window.problem.n_samples :]
             b = f[:, -1]
             W = (f[:, :-1] - b[:, None]) / _length(radius)
-            known[wanted] = window.knows(
-                W, b + ends.down, b + ends.up, radius, noise
-            )
+            known[wanted] = window.knows(W, b + ends.down, b + ends.up, radius, noise)
     values = middle(answer.lower, answer.upper)
-    # The sign of a value that is zero up to rounding is no label.
-    proved = answer.certified & known & (np.abs(values) > noise)
-    return WindowLoo(values[rows], proved[rows])
+    known &= answer.certified
+    proved = known & (np.abs(values) > noise)
+    return WindowLoo(values[rows], known[rows], proved[rows])
 
 
 def _length(radius: float) -> float:

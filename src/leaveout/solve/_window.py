@@ -84,8 +84,8 @@ class Sides:
     Parameters
     ----------
     inside : ndarray of shape (L, 2, D + 1)
-        Sum of weight * (z, 1) over the rows with h < 1, of the positive and of the
-        negative class.
+        Sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
+        positive and of the negative class.
     hinge : ndarray of shape (L,)
         Sum of weight * max(0, 1 - h).
     nearest : list of Nearest
@@ -138,7 +138,7 @@ def look(
     """Do the work of :class:`LookJob` with the values f, (L, m), at hand."""
     signs = machines.signs(block.codes)
     short = 1.0 - signs * f
-    inside = (short > 0.0) & (signs != 0.0)
+    inside = is_inside(short, signs)
     sums = np.empty((len(machines), 2, block.Z.shape[1] + 1))
     for side, sign in enumerate((1.0, -1.0)):
         weights = np.where(inside & (signs == sign), block.weight, 0.0)
@@ -151,6 +151,16 @@ def look(
         offset = signs[k, rows] * short[k, rows]
         nearest.append(Nearest(offset, block.start + rows, most[k]))
     return Sides(sums, hinge, nearest, largest_norm(block.Z))
+
+
+def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
+    """Whether the hinge, 1 - h = short, is linear and not zero.
+
+    Rows with breakpoints v above b are inside if positive, those below if negative. At
+    v = b they count as above, as in :class:`Nearest`: what a row adds to the primal is
+    then known as long as b stays below v.
+    """
+    return np.where(signs > 0.0, short >= 0.0, (short > 0.0) & (signs < 0.0))
 
 
 @dataclass(frozen=True)
@@ -210,7 +220,7 @@ class WindowProblem:
         short[place] = y[place] * near.offset
         means, signs, boxes = [rows.Z], [y], [C * rows.weight]
         for side, sign in enumerate((1.0, -1.0)):
-            here = (short > 0.0) & (y == sign)
+            here = is_inside(short, y) & (y == sign)
             weight = rows.weight[here]
             total = inside[side, -1] - weight.sum()
             # Weights are summed in another order here: a rest of rounding is no row.
@@ -264,7 +274,7 @@ class WindowProblem:
         return np.append(solution.beta @ self.Z, solution.intercept)
 
     def noise(self, solution: Solution) -> float:
-        """How far decision values may be off: what is left of the optimality conditions.
+        """How far decision values may be off, by the optimality conditions.
 
         With boxes and norms of many digits the values cancel, and rows on the margin
         have h = 1 up to this only.
