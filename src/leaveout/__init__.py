@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from leaveout.estimators import (
     SVC,
     SVCCV,
+    FeatureSVC,
     LLWClassifier,
     LOOMClassifier,
     LooPredictor,
@@ -34,6 +35,8 @@ from leaveout.exceptions import (
     CalibrationWarning,
     CertificateWarning,
     CheckpointError,
+    ClusterLostError,
+    GramTooLargeError,
     LeaveoutError,
     LeaveoutWarning,
     ModelFileError,
@@ -50,6 +53,7 @@ from leaveout.loo import (
     LooResult,
     PairAUC,
     PermutationTest,
+    ProvedError,
     Suspects,
 )
 from leaveout.select import HonestLoo
@@ -67,6 +71,9 @@ __all__ = [
     "CalibrationWarning",
     "CertificateWarning",
     "CheckpointError",
+    "ClusterLostError",
+    "FeatureSVC",
+    "GramTooLargeError",
     "HonestLoo",
     "LLWClassifier",
     "LOOMClassifier",
@@ -89,6 +96,7 @@ __all__ = [
     "PermutationTest",
     "PooledScoreWarning",
     "PreprocessingWarning",
+    "ProvedError",
     "SingletonClassWarning",
     "Suspects",
     "honest_loo",
