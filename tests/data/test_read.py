@@ -200,7 +200,7 @@ def test_long_lists_are_cut(write):
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_svmlight(tmp_path, rng, first):
-    X = sparse.random(20, 7, density=0.5, rng=rng, format="csr")
+    X = sparse.random(20, 7, density=0.5, random_state=rng, format="csr")
     assert X[:, 0].nnz
     y = np.tile([1, -1], 10)
     path = tmp_path / "data.txt"

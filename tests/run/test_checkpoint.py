@@ -82,9 +82,15 @@ def test_an_empty_file_is_a_fresh_start(path):
 
 def test_objects_that_need_pickle_are_refused(path):
     with Checkpoint(path, META) as checkpoint:
-        with pytest.raises(ValueError, match="allow_pickle"):
+        with pytest.raises(ValueError, match="'x' holds objects"):
             checkpoint.put(0, {"x": np.array([object()])}, {})
         assert len(checkpoint) == 0
+
+
+def test_what_is_got_is_what_was_put_and_nothing_else(path):
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(0, {"x": np.zeros(2)}, {})
+        assert set(checkpoint.get(0)[0]) == {"x"}
 
 
 def test_a_full_disk_is_told(path):

@@ -61,8 +61,10 @@ BY_LOADER = {
     "SparseMatrixNode": _MATRICES,
     "FunctionNode": FUNCTIONS,
 }
+# In fitted ColumnTransformers of scikit-learn 1.6: a list of column names.
+_COLUMN_LIST = "sklearn.compose._column_transformer._RemainderColsList"
 # What of the above skops would not take by itself.
-TRUSTED = sorted(OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype"})
+TRUSTED = sorted(OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype", _COLUMN_LIST})
 
 
 def check_schema(schema: Any, what: str) -> None:

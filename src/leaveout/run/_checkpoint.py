@@ -87,9 +87,7 @@ class Checkpoint:
         """Keep a cell; on return it is on the disk."""
         import sqlite3
 
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        row = (number, buffer.getvalue(), json.dumps(facts))
+        row = (number, _pack(arrays), json.dumps(facts))
         try:
             with self._transaction():
                 self._database.execute(
@@ -177,6 +175,20 @@ def interruption_told(checkpoint: Checkpoint | None, total: int) -> Iterator[Non
             )
             sys.stderr.flush()
         raise
+
+
+def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Write arrays as npz; refuse those that only pickle could write.
+
+    ``np.savez(allow_pickle=False)`` would do, but before NumPy 2.2 takes the word for
+    the name of an array, and pickles.
+    """
+    objects = [name for name, array in arrays.items() if array.dtype.hasobject]
+    if objects:
+        raise ValueError(f"{objects[0]!r} holds objects, which no checkpoint keeps.")
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def _check_place(path: Path) -> None:
