@@ -6,6 +6,10 @@ class LeaveoutError(Exception):
     """Base class of the errors that only leaveout raises."""
 
 
+class DataFileError(LeaveoutError, ValueError):
+    """A data file is damaged, or its content cannot be used; the message names it."""
+
+
 class ModelFileError(LeaveoutError, ValueError):
     """A model file is damaged, or holds what a model file may not."""
 
