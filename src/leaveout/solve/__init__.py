@@ -27,10 +27,12 @@ from leaveout.solve._lpm import (
 )
 from leaveout.solve._majorise import Iterate
 from leaveout.solve._optimality import (
+    has_room,
     intercept_range_without,
     weighted_median_interval,
     weighted_median_intervals,
 )
+from leaveout.solve._scale import Rescaled, rescale
 from leaveout.solve._smoothed_hinge import box_share, smoothed_hinge
 from leaveout.solve._smoothing import Smoothed, solve_family
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
@@ -51,6 +53,7 @@ __all__ = [
     "LpmBasis",
     "LpmSolution",
     "LpmSolver",
+    "Rescaled",
     "Smoothed",
     "Solution",
     "SparseLinear",
@@ -58,6 +61,7 @@ __all__ = [
     "certify",
     "choose_intercept",
     "design_matrix",
+    "has_room",
     "intercept_box",
     "intercept_range_without",
     "left_out_radii",
@@ -66,6 +70,7 @@ __all__ = [
     "loo_interval_in_ball",
     "lpm_certificate",
     "make_solution",
+    "rescale",
     "smoothed_hinge",
     "solve_family",
     "solve_llw",

@@ -13,6 +13,7 @@ from leaveout.solve._optimality import (
     intercept_interval,
     kkt_residual,
 )
+from leaveout.solve._scale import rescale
 from leaveout.solve._smo_fast import smo_with_intercept, smo_without_intercept
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
 
@@ -72,10 +73,22 @@ def solve_svc(
     >>> solution.intercept
     0.0
     """
-    y, C = problem.y, problem.C
-    present = y[C > 0.0]
+    present = problem.y[problem.C > 0.0]
     if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
         return _one_class(problem, float(present[0]))
+    rescaled = rescale(problem)
+    if rescaled.changed:
+        begin = None if start is None else rescaled.coefficients(start)
+        solution = _solve(rescaled.problem, tol, max_iter, begin)
+        return rescaled.restore(solution, problem)
+    return _solve(problem, tol, max_iter, start)
+
+
+def _solve(
+    problem: Problem, tol: float, max_iter: int, start: FloatArray | None
+) -> Solution:
+    """Do what :func:`solve_svc` says, at a scale that suits the tolerances."""
+    y, C = problem.y, problem.C
     lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
     beta = np.zeros_like(y) if start is None else start.copy()
     cap = max_iter if max_iter >= 0 else 10_000_000
