@@ -130,7 +130,7 @@ def _run_smo(
         budget = min(SMO_STEPS_PER_CALL, cap - total)
         steps, violation = smo(problem.K, diag, lower, upper, beta, F, tol, budget)
         total += steps
-        if violation <= tol:
+        if violation <= tol or steps < budget:  # the latter where F has overflowed
             break
     return total
 
@@ -161,6 +161,8 @@ def _finish(
             0.1 * tol, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
         )  # fmt: skip
         total += steps
+        if steps == 0:  # F has overflowed: nothing can be moved
+            break
     return m, total
 
 
@@ -211,7 +213,8 @@ def make_solution(
         duality_gap=gap,
         objective=objective,
         n_iter=n_iter,
-        converged=residual <= tol,
+        # Where f has overflowed, its residuals may hide in a difference of infinities.
+        converged=bool(residual <= tol and np.isfinite(f).all()),
     )
 
 
