@@ -3,11 +3,12 @@
 
     python tools/check_versions.py [oldest] [newest] [--python 3.11 3.12 3.13]
 
-One wheel a Python is built as a user's pip would build it, in isolation, with the newest
-build tools; it is then installed beside
+One wheel a Python is built as a user's pip would build it, in isolation, with the
+newest build tools; it is then installed beside
 
-``oldest``   the lowest versions that pyproject.toml allows and that have wheels for this
-             Python: ours of dependencies, [cli] and [plot]; the test tools are new;
+``oldest``   the lowest versions that pyproject.toml allows and that have wheels for
+             this Python, of dependencies, [cli], [plot] and readers of data; test tools
+             are new. Pages are not run, they print numbers as NumPy 2 does;
 ``newest``   what pip would take today.
 
 A Python that is not on this machine is reported as such, not skipped in silence. Counts
@@ -39,6 +40,12 @@ NAME = "versions"
 SETS = ("oldest", "newest")
 PYTHONS = ("3.11", "3.12", "3.13")
 FACES = ("cli", "plot")
+READERS = ("pyarrow", "polars")
+# What old packages warn of in the company of new ones is not ours.
+OLD = [
+    "-W", "default::DeprecationWarning", "-W", "default::FutureWarning",
+    "--ignore=tests/test_docs.py",
+]  # fmt: skip
 
 
 def build_wheel(python: str) -> Path:
@@ -54,7 +61,8 @@ def build_wheel(python: str) -> Path:
 def lowest_versions(python: str) -> list[str]:
     """Resolve what we ask for to the lowest versions that have wheels."""
     asked = CHECKS / "asked.txt"
-    asked.write_text("\n".join(requirements(*FACES)) + "\n")
+    readers = [line for line in requirements("test") if line.startswith(READERS)]
+    asked.write_text("\n".join([*requirements(*FACES), *readers]) + "\n")
     return uv(
         "pip", "compile", "--python", python, "--resolution=lowest-direct",
         "--only-binary=:all:", "--no-annotate", "--no-header", asked,
@@ -74,7 +82,7 @@ def make_set(kind: str, python: str, wheel: Path) -> Environment:
 def check(kind: str, python: str, tests: list[str]) -> dict[str, Any]:
     """Run tests in one environment; print what failed."""
     environment = make_set(kind, python, build_wheel(python))
-    outcome, output = environment.test(*tests)
+    outcome, output = environment.test(*tests, *(OLD if kind == "oldest" else []))
     print("\n".join(output.splitlines()[-60:]), flush=True)
     versions = environment.versions((*RECORDED, *RECORDED_CLI))
     return {"set": kind, "tests": tests, **outcome, "versions": versions}

@@ -142,7 +142,11 @@ def copy_sources(name: str) -> Path:
     folder = CHECKS / name
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+        ["git", "ls-files", "-z"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     for file in filter(None, listed.stdout.split("\0")):
         target = folder / file
