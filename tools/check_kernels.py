@@ -140,7 +140,7 @@ def run_tests(
     return outcome, findings, reports + output
 
 
-def check(name: str) -> tuple[dict[str, Any], str]:
+def check(name: str, tests: list[str] | None = None) -> tuple[dict[str, Any], str]:
     """Plant a fault and see it; then run the tests on the kernels as they are."""
     watch = WATCHES[name]()
     environment = make_environment(f"venv_{name}")
@@ -157,11 +157,12 @@ def check(name: str) -> tuple[dict[str, Any], str]:
 
     (sources / PLANT_IN).write_text(original)
     install(environment, sources, name, watch)
-    outcome, findings, output = run_tests(environment, watch, watch.tests)
+    tests = tests or watch.tests
+    outcome, findings, output = run_tests(environment, watch, tests)
     print(f"{name}: {outcome}, {len(findings)} findings", flush=True)
     result = {
         "options": list(watch.options),
-        "tests": watch.tests,
+        "tests": tests,
         "planted_fault_seen": True,
         **outcome,
         "findings": len(findings),
@@ -174,11 +175,13 @@ def check(name: str) -> tuple[dict[str, Any], str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("watches", nargs="*", default=sorted(WATCHES))
+    parser.add_argument("--tests", nargs="+", help="instead of those named above")
+    args = parser.parse_args()
     path = RESULTS / NAME / "results.json"
     results = json.loads(path.read_text()) if path.exists() else {}
     logs = {}
-    for name in parser.parse_args().watches:
-        results[name], logs[name] = check(name)
+    for name in args.watches:
+        results[name], logs[name] = check(name, args.tests)
         store(NAME, results, logs)
     if any(results[name]["exit_code"] or results[name]["findings"] for name in logs):
         raise SystemExit("not clean: see the logs")
