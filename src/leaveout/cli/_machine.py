@@ -13,6 +13,7 @@ from leaveout.cli._grid import complete_grid, search_grid
 from leaveout.cli._options import MachineOptions, TableOptions, TalkOptions
 from leaveout.cli._prepared import Prepared, load, prepare
 from leaveout.cli._session import Clock, at_terminal, tell, warnings_told
+from leaveout.data import format_csv
 from leaveout.estimators import SVC
 from leaveout.report import describe_dataset, format_dataset, format_model
 from leaveout.run import write_atomically
@@ -56,7 +57,7 @@ class Answer:
         """Print it, as text or with its details as JSON; write the table if asked."""
         dataset, sentence = self.prepared.dataset, self.prepared.sentence
         if output is not None:
-            write_atomically(output, table.to_csv(index=False).encode())
+            write_atomically(output, format_csv(table).encode())
         if talk.as_json:
             whole = {
                 **describe_dataset(dataset),
