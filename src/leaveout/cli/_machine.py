@@ -55,9 +55,20 @@ class Answer:
         talk: TalkOptions,
     ) -> None:
         """Print it, as text or with its details as JSON; write the table if asked."""
+        try:
+            if output is not None:
+                write_atomically(output, format_csv(table).encode())
+        except BaseException:
+            self._print(details, None, talk)  # hours of work are not lost with a file
+            raise
+        self._print(details, output, talk)
+        if talk.verbose:
+            tell(str(self.clock))
+
+    def _print(
+        self, details: dict[str, Any], output: Path | None, talk: TalkOptions
+    ) -> None:
         dataset, sentence = self.prepared.dataset, self.prepared.sentence
-        if output is not None:
-            write_atomically(output, format_csv(table).encode())
         if talk.as_json:
             whole = {
                 **describe_dataset(dataset),
@@ -73,8 +84,6 @@ class Answer:
             print(f"{sentence}\n\n{self.model}\n{self.found}")
             if output is not None:
                 print(f"Samples written to {output}")
-        if talk.verbose:
-            tell(str(self.clock))
 
 
 def ask_machine(

@@ -45,9 +45,13 @@ def write_atomically(path: str | Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
+    except BaseException as why:
         with suppress(OSError):
             part.unlink()
+        if (
+            isinstance(why, OSError) and why.errno is not None
+        ):  # with the name asked for
+            raise OSError(why.errno, why.strerror, str(path)) from why
         raise
     _sync_folder(path.parent)
 
