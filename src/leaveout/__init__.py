@@ -34,6 +34,7 @@ from leaveout.exceptions import (
     CalibrationWarning,
     CertificateWarning,
     CheckpointError,
+    CheckpointWarning,
     DataFileError,
     LeaveoutError,
     LeaveoutWarning,
@@ -42,6 +43,7 @@ from leaveout.exceptions import (
     PooledScoreWarning,
     PreprocessingWarning,
     SingletonClassWarning,
+    WorkerKilledError,
 )
 from leaveout.loo import (
     Bound,
@@ -68,6 +70,7 @@ __all__ = [
     "CalibrationWarning",
     "CertificateWarning",
     "CheckpointError",
+    "CheckpointWarning",
     "DataFileError",
     "HonestLoo",
     "LLWClassifier",
@@ -93,6 +96,7 @@ __all__ = [
     "PreprocessingWarning",
     "SingletonClassWarning",
     "Suspects",
+    "WorkerKilledError",
     "honest_loo",
     "leave_one_out",
     "leave_pair_out_auc",

@@ -46,5 +46,13 @@ class PooledScoreWarning(LeaveoutWarning):
     """A score compares decision values of classifiers that differ in a sample."""
 
 
+class CheckpointWarning(LeaveoutWarning):
+    """A finished cell in a checkpoint file is damaged, and computed anew."""
+
+
+class WorkerKilledError(LeaveoutError, RuntimeError):
+    """A worker process was ended from outside, often for want of memory."""
+
+
 class CheckpointError(LeaveoutError, ValueError):
     """A checkpoint file belongs to another run, or cannot be used."""

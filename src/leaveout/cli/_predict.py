@@ -16,6 +16,7 @@ from leaveout.cli import _options as options
 from leaveout.cli._session import Clock, command, tell, warnings_told
 from leaveout.data import (
     check_columns,
+    format_csv,
     is_svmlight,
     known_categories,
     list_names,
@@ -59,7 +60,7 @@ def predict(
     if talk.as_json:
         text = json.dumps(json.loads(table.to_json(orient="records")), indent=2) + "\n"
     else:
-        text = table.to_csv(index=False)
+        text = format_csv(table)
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -3,6 +3,7 @@
 
 from leaveout.data._dataset import Dataset, load_example
 from leaveout.data._features import Features, check_not_missing, make_features
+from leaveout.data._formulas import format_csv, guard, unguard
 from leaveout.data._make import (
     make_banana,
     make_class_blobs,
@@ -32,6 +33,8 @@ __all__ = [
     "check_not_missing",
     "describe_preparation",
     "did_you_mean",
+    "format_csv",
+    "guard",
     "is_svmlight",
     "known_categories",
     "list_items",
@@ -51,4 +54,5 @@ __all__ = [
     "read_svmlight",
     "read_table",
     "sample_names",
+    "unguard",
 ]

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leaveout.data._formulas import unguard
 from leaveout.data._names import list_names, nearest_name
 from leaveout.exceptions import DataFileError
 
@@ -250,7 +251,7 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     hollow = {UNNAMED.format(k + 1) for k in range(len(names))} & set(names)
     empty = [name for name in hollow if frame[name].isna().all()]
     frame = frame.drop(columns=empty).copy()  # one block of memory, not one a column
-    frame = _long_integers_as_floats(frame)
+    frame = _unguard(_long_integers_as_floats(frame))
     frame, commas = _convert_decimal_commas(frame, separator, as_text)
     notes = []
     if separator in (";", "|", BLANKS):
@@ -279,6 +280,18 @@ def _long_integers_as_floats(frame: DataFrame) -> DataFrame:
         if pd.api.types.infer_dtype(frame[name]) == "integer"
     ]
     return frame.astype(dict.fromkeys(long, "float64")) if long else frame
+
+
+def _unguard(frame: DataFrame) -> DataFrame:
+    """Take away the apostrophes that ``format_csv`` put before formulas."""
+    for name in text_columns(frame):
+        column = frame[name]
+        if column.astype(str).str.startswith("'").any():
+            plain = column.map(
+                lambda cell: unguard(cell) if isinstance(cell, str) else cell
+            )
+            frame[name] = plain.astype(column.dtype)
+    return frame
 
 
 def _find_separator(text: str) -> str:
@@ -324,7 +337,7 @@ def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
 def _column_names(text: str, separator: str, path: Path) -> list[str]:
     """Return one name per column; unnamed columns get one, equal names are refused."""
     rows = _first_rows(text, separator)
-    header = [name.strip() for name in rows[0]] if rows else []
+    header = [unguard(name.strip()) for name in rows[0]] if rows else []
     if len(rows) > 1 and all(len(row) == len(header) + 1 for row in rows[1:]):
         at_end = all(not row[-1].strip() for row in rows[1:])
         header = [*header, ""] if at_end else ["", *header]

@@ -183,6 +183,8 @@ def _import_skops() -> Any:
     try:
         import skops.io
     except ModuleNotFoundError as missing:
+        if missing.name != "skops":
+            raise
         raise ModuleNotFoundError(
             "Model files need skops: pip install 'leaveout[cli]'.", name="skops"
         ) from missing

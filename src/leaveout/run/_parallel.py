@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Generator, Iterable
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from joblib import Parallel, delayed
+
+from leaveout.exceptions import WorkerKilledError
 
 
 def map_parallel(
@@ -31,6 +34,11 @@ def map_parallel(
     ordered : bool, default=True
         Whether each waits for those before it, or comes when it is finished.
 
+    Raises
+    ------
+    WorkerKilledError
+        If a process among the workers is killed.
+
     Notes
     -----
     Close the generator to stop before the end: what is under way is then cancelled.
@@ -47,6 +55,11 @@ def map_parallel(
     try:
         for result in results:  # noqa: UP028, "yield from" would close it first
             yield result
+    except BrokenProcessPool as why:
+        raise WorkerKilledError(
+            "A worker process was ended from outside, most likely by the system for "
+            f"want of memory. Try again with fewer than n_jobs={n_jobs}."
+        ) from why
     finally:
         # joblib warns of what was computed and not used, which is no news.
         with warnings.catch_warnings():
