@@ -251,7 +251,7 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     hollow = {UNNAMED.format(k + 1) for k in range(len(names))} & set(names)
     empty = [name for name in hollow if frame[name].isna().all()]
     frame = frame.drop(columns=empty).copy()  # one block of memory, not one a column
-    frame = _unguard(_long_integers_as_floats(frame))
+    frame = _unguard(_long_integers_as_floats(frame, as_text))
     frame, commas = _convert_decimal_commas(frame, separator, as_text)
     notes = []
     if separator in (";", "|", BLANKS):
@@ -270,14 +270,13 @@ def _exact_numbers() -> dict[str, Any]:
     return {"float_precision": "round_trip"} if is_old else {}
 
 
-def _long_integers_as_floats(frame: DataFrame) -> DataFrame:
-    """Make floats of integers beyond 64 bits, which pandas leaves as objects."""
-    import pandas as pd
-
+def _long_integers_as_floats(frame: DataFrame, as_text: Collection[str]) -> DataFrame:
+    """Make floats of integers beyond 64 bits, which pandas leaves as they are."""
     long = [
         name
         for name in text_columns(frame)
-        if pd.api.types.infer_dtype(frame[name]) == "integer"
+        if name not in as_text
+        and frame[name].dropna().astype(str).str.fullmatch(r"[+-]?\d+").all()
     ]
     return frame.astype(dict.fromkeys(long, "float64")) if long else frame
 
@@ -408,7 +407,9 @@ def _convert_decimal_commas(
         if not commas.any() or numbers.notna().sum() < values.notna().sum() / 2:
             continue
         whole = numbers.notna().equals(values.notna())
-        converted[name] = numbers.astype("float64") if whole else values
+        # By Python's float: to_numeric of pandas 2 is wrong in the last bit.
+        texts = values.to_numpy(dtype=object, na_value=float("nan"))
+        converted[name] = texts.astype("float64") if whole else values
     return (frame.assign(**converted) if converted else frame), list(converted)
 
 
