@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -277,19 +278,22 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _values_in_memory(self, X: Any) -> FloatArray:
         X = check_features(self, X, reset=False)
         values = np.empty((X.shape[0], len(self.coef_)))
+        features = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
         for start in range(0, X.shape[0], self.rows_at_once):
             part = slice(start, start + self.rows_at_once)
             block = X[part]
             block = block.toarray() if hasattr(block, "toarray") else block
-            values[part] = self._map(block) @ self.coef_.T
+            values[part] = features(block) @ self.coef_.T
         return values + self.intercept_
 
     def _check_parameters(self) -> FloatArray:
         """Raise if a parameter is wrong; return the values of C."""
         if isinstance(self.features, str) and self.features not in FEATURES:
             names = ", ".join(repr(name) for name in FEATURES)
+            close = get_close_matches(self.features, FEATURES, 1)
             raise ValueError(
                 f"features must be {names} or a transformer; got {self.features!r}."
+                + (f" Did you mean {close[0]!r}?" if close else "")
             )
         if not isinstance(self.features, str) and not hasattr(self.features, "fit"):
             raise TypeError(
@@ -298,11 +302,10 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             )
         for name in ("n_components", "rows_at_once", "rows_in_memory"):
             check_count(name, getattr(self, name))
-        if self.max_walks != 0:
-            check_count("max_walks", self.max_walks)
+        check_count("max_walks", self.max_walks, least=0)
         check_number("tol", self.tol, above=0.0)
         check_class_weight(self.class_weight)
-        return check_penalties(self.C)
+        return check_penalties(self.C, "C")
 
     def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource:
         """Open the rows; arrays in memory are checked as in every classifier."""
@@ -365,7 +368,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.objective_ = primal[chosen]
         self.duality_gap_ = gaps[chosen]
         self.n_passes_ = fit.n_passes
-        self._map = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
         if gaps.max() > self.tol:
             worst = machines.C[int(np.argmax(gaps))]
             warnings.warn(

@@ -18,6 +18,7 @@ from leaveout.exceptions import ModelFileError
 
 OWN_TYPES = frozenset(
     {
+        "leaveout.estimators._feature_svc.FeatureSVC",
         "leaveout.estimators._llw.LLWClassifier",
         "leaveout.estimators._loom.LOOMClassifier",
         "leaveout.estimators._lpm.LPMClassifier",
@@ -26,6 +27,7 @@ OWN_TYPES = frozenset(
         "leaveout.loo._result.LooResult",
     }
 )
+_PROVED_ERROR = "leaveout.loo._linear_loo.ProvedError"
 SKLEARN_PACKAGES = (
     "calibration", "compose", "decomposition", "feature_extraction",
     "feature_selection", "frozen", "impute", "kernel_approximation", "multiclass",
@@ -50,7 +52,7 @@ _MATRICES = frozenset(
 BY_LOADER = {
     "DictNode": frozenset({"builtins.dict"}),
     "ListNode": frozenset({"builtins.list"}),
-    "TupleNode": frozenset({"builtins.tuple"}),
+    "TupleNode": frozenset({"builtins.tuple", _PROVED_ERROR}),
     "SetNode": frozenset({"builtins.set"}),
     "SliceNode": frozenset({"builtins.slice"}),
     "JsonNode": _PLAIN,
@@ -62,7 +64,7 @@ BY_LOADER = {
     "FunctionNode": FUNCTIONS,
 }
 # What of the above skops would not take by itself.
-TRUSTED = sorted(OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype"})
+TRUSTED = sorted(OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype", _PROVED_ERROR})
 
 
 def check_schema(schema: Any, what: str) -> None:
