@@ -144,7 +144,7 @@ class CensusJob:
             rows = np.flatnonzero(codes == code)
             sample = ClassSample(
                 rows.size,
-                np.count_nonzero(weight[rows]),
+                int(np.count_nonzero(weight[rows])),
                 float(weight[rows].sum()),
                 hashes[rows],
                 X[rows],

@@ -116,7 +116,7 @@ def _with_probes(
     Z = np.vstack([window.Z, probes])
     n_more = D + 1
     problem = Problem(
-        Z @ Z.T,
+        window.C * (Z @ Z.T),
         np.append(window.problem.y, np.ones(n_more)),
         np.append(window.problem.C, np.zeros(n_more)),
     )

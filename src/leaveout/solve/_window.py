@@ -170,7 +170,11 @@ class WindowProblem:
     Parameters
     ----------
     problem : Problem
-        First the rows, then up to two means.
+        First the rows, then up to two means. Kernel values are multiplied by C, and
+        the boxes are the weights: coefficients are alpha / C, and with weights of one
+        their sums are whole numbers, free of rounding.
+    C : float
+        Regularisation of the machine.
     Z : ndarray of shape (m, D)
         Features of all of these.
     index : ndarray of int, shape (n_rows,)
@@ -183,6 +187,7 @@ class WindowProblem:
     """
 
     problem: Problem
+    C: float
     Z: FloatArray
     index: IntArray
     edges: FloatArray
@@ -218,7 +223,7 @@ class WindowProblem:
         # On the margin itself the sign is rounding: take the one the sums were made by.
         place = np.searchsorted(rows.index, near.rows)
         short[place] = y[place] * near.offset
-        means, signs, boxes = [rows.Z], [y], [C * rows.weight]
+        means, signs, boxes = [rows.Z], [y], [rows.weight]
         for side, sign in enumerate((1.0, -1.0)):
             here = is_inside(short, y) & (y == sign)
             weight = rows.weight[here]
@@ -228,10 +233,10 @@ class WindowProblem:
                 mean = (inside[side, :-1] - weight @ rows.Z[here]) / total
                 means.append(mean[None])
                 signs.append(np.array([sign]))
-                boxes.append(np.array([C * total]))
+                boxes.append(np.array([total]))
         Z = np.concatenate(means)
-        problem = Problem(Z @ Z.T, np.concatenate(signs), np.concatenate(boxes))
-        return cls(problem, Z, rows.index, near.edges, np.append(w, b))
+        problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(boxes))
+        return cls(problem, C, Z, rows.index, near.edges, np.append(w, b))
 
     @property
     def n_rows(self) -> int:
@@ -271,7 +276,7 @@ class WindowProblem:
 
     def point(self, solution: Solution) -> FloatArray:
         """Return (w, b) of a solution."""
-        return np.append(solution.beta @ self.Z, solution.intercept)
+        return np.append(self.C * (solution.beta @ self.Z), solution.intercept)
 
     def noise(self, solution: Solution) -> float:
         """How far decision values may be off, by the optimality conditions.
@@ -316,8 +321,8 @@ class WindowProblem:
     def knows(
         self,
         W: FloatArray,
-        lowest: FloatArray,
-        highest: FloatArray,
+        lowest: FloatArray | float,
+        highest: FloatArray | float,
         radius: float,
         noise: float = 0.0,
     ) -> BoolArray:
@@ -342,8 +347,9 @@ class WindowProblem:
 
         No row outside may change sides, nor hold an end of the intercept's interval.
         """
+        first, last = solution.intercept_interval
         known = self.knows(
-            self.point(solution)[:-1], *np.array(solution.intercept_interval), radius,
+            self.point(solution)[:-1], first, last, radius,
             self.noise(solution),
         )  # fmt: skip
         return bool(solution.converged and known)
@@ -366,7 +372,7 @@ class WindowProblem:
         lowest = (low if sign > 0 else -high) + self.noise(solution)
         first, last = solution.intercept_interval
         end = first if sign > 0 else -last
-        far = weighted_median_interval(breakpoints, problem.C, level - box)[0]
+        far = weighted_median_interval(breakpoints, problem.C, level - box / self.C)[0]
         return end, min(far, end) if far > lowest else -np.inf
 
 
@@ -399,7 +405,8 @@ class LinearOptimum:
     @property
     def window_dual(self) -> float:
         """Dual value of the window, which no primal value of all rows is below."""
-        return self.solution.objective * (1.0 - self.solution.duality_gap)
+        share = 1.0 - self.solution.duality_gap
+        return self.window.C * self.solution.objective * share
 
 
 def window_size(n_components: int) -> int:
