@@ -100,7 +100,7 @@ def test_full_rank_nystroem_is_the_rbf_machine(size, rng):
     y = np.array(["setosa", "versicolor", "virginica"])[y[first]]
     n = len(y)
     clf = FeatureSVC("nystroem", n_components=n, gamma=0.5, C=2.0, random_state=0)
-    with monkeypatched_sample(n):
+    with SampleOfAll(n):
         clf.fit(X, y)
     svc = lo.SVC(gamma=0.5, C=2.0)
     loo = lo.leave_one_out(svc, X, y)
@@ -112,7 +112,7 @@ def test_full_rank_nystroem_is_the_rbf_machine(size, rng):
     assert_no_proof_is_wrong(clf, y, loo)
 
 
-class monkeypatched_sample:
+class SampleOfAll:
     """Let the sample hold all rows, so that there are landmarks enough."""
 
     def __init__(self, n):
@@ -269,7 +269,7 @@ def test_any_scale_of_the_columns(size, rng, factor):
 
 
 @pytest.mark.parametrize("C", [1e-10, 1e-5, 1.0, 1e3, 1e6])
-def test_any_C(size, rng, C):
+def test_any_penalty(size, rng, C):
     X, y = draw(rng, 150, 2, noise=0.3)
     clf = FeatureSVC("linear", C=C).fit(X, y)
     assert clf.duality_gap_.max() <= 1e-6
@@ -279,7 +279,7 @@ def test_any_C(size, rng, C):
     assert_no_proof_is_wrong(clf, y, loo)
 
 
-def test_several_values_of_C_are_as_one_at_a_time(many_rows, rng):
+def test_several_penalties_are_as_one_at_a_time(many_rows, rng):
     X, y = draw(rng, 200, 3, 3, noise=1.0)
     Cs = [1.0, 1e-4, 0.01]
     clf = FeatureSVC("linear", C=Cs, random_state=1).fit(X, y)
@@ -298,7 +298,7 @@ def test_several_values_of_C_are_as_one_at_a_time(many_rows, rng):
     np.testing.assert_array_equal(clf.loo_labels_, best.loo_labels_)
 
 
-def test_a_C_that_was_not_solved_is_not_the_best(many_rows, monkeypatch, rng):
+def test_a_penalty_that_was_not_solved_is_not_the_best(many_rows, monkeypatch, rng):
     X, y = draw(rng, 300, 3, noise=0.5)
     solve = feature_svc.solve_linear
 
@@ -346,7 +346,7 @@ def test_the_gap_of_a_window_that_was_not_solved_counts(many_rows, monkeypatch, 
 @pytest.mark.parametrize("max_walks", [0, 1, 7])
 def test_few_walks_leave_a_wider_interval(many_rows, rng, max_walks):
     X, y = draw(rng, 200, 2, noise=1.0)
-    clf, loo = compare_with_exact(X, y, 0.05, max_walks=max_walks)
+    clf, _ = compare_with_exact(X, y, 0.05, max_walks=max_walks)
     full = FeatureSVC("linear", C=0.05).fit(X, y)
     assert (
         clf.loo_error_.low

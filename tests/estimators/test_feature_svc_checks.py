@@ -104,7 +104,7 @@ def test_model_files(tmp_path, data, features):
 def test_leave_one_out_says_where_the_answer_is(data):
     X, y = data
     for estimator in (FeatureSVC(), make_pipeline(StandardScaler(), FeatureSVC())):
-        with pytest.raises(TypeError, match="FeatureSVC .*loo_error_, loo_labels_"):
+        with pytest.raises(TypeError, match=r"FeatureSVC .*loo_error_, loo_labels_"):
             lo.leave_one_out(estimator, X, y)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import BoolArray, FloatArray
-from leaveout.data import Census, CensusJob, RowSource, open_rows
+from leaveout.data import Census, CensusJob, RowSource, did_you_mean, open_rows
 from leaveout.estimators._check import (
     check_class_weight,
     check_count,
@@ -290,10 +289,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         """Raise if a parameter is wrong; return the values of C."""
         if isinstance(self.features, str) and self.features not in FEATURES:
             names = ", ".join(repr(name) for name in FEATURES)
-            close = get_close_matches(self.features, FEATURES, 1)
             raise ValueError(
                 f"features must be {names} or a transformer; got {self.features!r}."
-                + (f" Did you mean {close[0]!r}?" if close else "")
+                f"{did_you_mean(self.features, FEATURES)}"
             )
         if not isinstance(self.features, str) and not hasattr(self.features, "fit"):
             raise TypeError(
