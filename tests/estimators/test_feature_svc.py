@@ -143,7 +143,7 @@ def test_left_out_labels_by_refits_with_interior_points(many_rows, rng):
 
 @st.composite
 def hard_problems(draw_):
-    """Everything that is not smooth: grids, doubles, conflicts, weights, one-row classes."""
+    """Draw what is not smooth: grids, copies, conflicts, weights, lonely rows."""
     rng = np.random.default_rng(draw_(st.integers(0, 2**32 - 1)))
     n, p = draw_(st.integers(12, 90)), draw_(st.integers(1, 4))
     n_classes = draw_(st.sampled_from([2, 2, 3]))
@@ -434,3 +434,28 @@ def test_no_warning_is_raised_where_all_is_well(many_rows, rng):
         warnings.simplefilter("error")
         clf = FeatureSVC(n_components=10, C=[1e-3, 1.0], random_state=0).fit(X, y)
     assert clf.path_["duality_gap"].max() < 1e-9
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0])
+def test_few_rows_that_come_again_and_again(rng, C):
+    # 14 rows, 500 times each: no window of rows, only one of different rows, holds all
+    # that are on the margin.
+    places, times = rng.normal(size=(14, 3)), 500
+    labels = np.arange(14) % 2
+    order = rng.permutation(np.repeat(np.arange(14), times))
+    clf = FeatureSVC("linear", C=C, rows_at_once=512).fit(places[order], labels[order])
+    signs, boxes = 2.0 * labels - 1.0, np.full(14, C * times)
+    Z = places - places.mean(axis=0)
+    optimum = svc_clarabel(Z @ Z.T, signs, boxes)
+    np.testing.assert_allclose(clf.decision_function(places), optimum.f, atol=1e-6)
+    assert clf.duality_gap_[0] < 1e-9
+    for place in range(14):
+        left = boxes.copy()
+        left[place] -= C
+        without = svc_clarabel(Z @ Z.T, signs, left)
+        ends = without.g[place] + np.array([without.b_low, without.b_high])
+        if (ends > CLOSE_CALL).all() or (ends < -CLOSE_CALL).all():
+            copies = (order == place) & clf.loo_proved_
+            assert (clf.loo_labels_[copies] == (ends[0] > 0)).all()
+    if C == 1e-4:
+        assert clf.loo_error_.proved
