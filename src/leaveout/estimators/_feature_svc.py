@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import BoolArray, FloatArray
-from leaveout.data import Census, CensusJob, RowSource, open_rows
+from leaveout.data import Census, CensusJob, RowSource, did_you_mean, open_rows
 from leaveout.estimators._check import (
     check_class_weight,
     check_count,
@@ -277,11 +277,12 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _values_in_memory(self, X: Any) -> FloatArray:
         X = check_features(self, X, reset=False)
         values = np.empty((X.shape[0], len(self.coef_)))
+        features = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
         for start in range(0, X.shape[0], self.rows_at_once):
             part = slice(start, start + self.rows_at_once)
             block = X[part]
             block = block.toarray() if hasattr(block, "toarray") else block
-            values[part] = self._map(block) @ self.coef_.T
+            values[part] = features(block) @ self.coef_.T
         return values + self.intercept_
 
     def _check_parameters(self) -> FloatArray:
@@ -290,6 +291,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             names = ", ".join(repr(name) for name in FEATURES)
             raise ValueError(
                 f"features must be {names} or a transformer; got {self.features!r}."
+                f"{did_you_mean(self.features, FEATURES)}"
             )
         if not isinstance(self.features, str) and not hasattr(self.features, "fit"):
             raise TypeError(
@@ -298,11 +300,10 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             )
         for name in ("n_components", "rows_at_once", "rows_in_memory"):
             check_count(name, getattr(self, name))
-        if self.max_walks != 0:
-            check_count("max_walks", self.max_walks)
+        check_count("max_walks", self.max_walks, least=0)
         check_number("tol", self.tol, above=0.0)
         check_class_weight(self.class_weight)
-        return check_penalties(self.C)
+        return check_penalties(self.C, "C")
 
     def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource:
         """Open the rows; arrays in memory are checked as in every classifier."""
@@ -365,7 +366,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.objective_ = primal[chosen]
         self.duality_gap_ = gaps[chosen]
         self.n_passes_ = fit.n_passes
-        self._map = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
         if gaps.max() > self.tol:
             worst = machines.C[int(np.argmax(gaps))]
             warnings.warn(
