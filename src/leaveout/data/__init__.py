@@ -27,7 +27,7 @@ from leaveout.data._prepare import (
     make_preparation,
 )
 from leaveout.data._read import check_columns, read_dataset
-from leaveout.data._row_checks import is_missing
+from leaveout.data._row_checks import count_rows, is_missing
 from leaveout.data._svmlight import is_svmlight, read_svmlight
 from leaveout.data._table import Table, read_table, sample_names
 
@@ -45,6 +45,7 @@ __all__ = [
     "check_columns",
     "check_names_known",
     "check_not_missing",
+    "count_rows",
     "describe_preparation",
     "did_you_mean",
     "is_missing",

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from leaveout._typing import FloatArray
-from leaveout.data import is_missing
+from leaveout.data import count_rows, is_missing
 
 
 def check_number(name: str, value: Any, *, above: float) -> float:
@@ -148,11 +148,6 @@ def check_preprocessing(preprocessing: Any) -> str:
             f"(fitted anew without each sample); got {preprocessing!r}."
         )
     return preprocessing
-
-
-def count_rows(X: Any) -> int:
-    """Return the number of rows of an array, a table or a list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def check_labels(y: Any, n_samples: int) -> NDArray[Any]:

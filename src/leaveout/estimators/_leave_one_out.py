@@ -36,6 +36,7 @@ from leaveout.estimators._machines import (
     total_counts,
 )
 from leaveout.estimators._one_vs_rest import decide_one_vs_rest
+from leaveout.estimators._room import check_room
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Target, Task, make_target
 from leaveout.estimators._unwrap import MACHINES, Model, unwrap
@@ -167,6 +168,7 @@ def leave_one_out(
         )
         name, definite = "refit", True
     else:
+        check_room(model.svc, X, method)
         svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
         plan, definite = make_plan(
             svc,

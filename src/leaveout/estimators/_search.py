@@ -32,6 +32,7 @@ from leaveout.estimators._check import (
     check_sample_weight,
     count_rows,
 )
+from leaveout.estimators._room import check_search_room
 from leaveout.estimators._scoring import Scoring, make_scoring
 from leaveout.estimators._search_cell import CellRun, Failure, set_candidate
 from leaveout.estimators._search_metadata import (
@@ -400,6 +401,15 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             [f"{model.prefix}C" for model in models],
             [getattr(model.svc, "C", None) for model in models],
         )
+        if not (models[0].in_pipeline and self.preprocessing == "refit"):
+            check_search_room(
+                [model.svc for model in models],
+                len(labels),
+                self.method,
+                n_cells=len(cells),
+                n_jobs=self.n_jobs,
+                refit=self.refit is not False,
+            )
         run = CellRun(
             self.estimator,
             X,

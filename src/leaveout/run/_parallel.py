@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 
 
 def map_parallel(
@@ -52,3 +53,18 @@ def map_parallel(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results.close()
+
+
+def runs_here() -> bool:
+    """Whether parallel loops run on this machine: not with Dask, Ray and their like.
+
+    Examples
+    --------
+    >>> from joblib import parallel_config
+    >>> from leaveout.run import runs_here
+    >>> with parallel_config("loky", n_jobs=2):
+    ...     runs_here()
+    True
+    """
+    backend, _ = get_active_backend()
+    return type(backend).__module__ == "joblib._parallel_backends"
