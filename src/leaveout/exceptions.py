@@ -46,5 +46,9 @@ class PooledScoreWarning(LeaveoutWarning):
     """A score compares decision values of classifiers that differ in a sample."""
 
 
+class ClusterError(LeaveoutError, RuntimeError):
+    """A cluster was lost: its scheduler, or workers that died again and again."""
+
+
 class CheckpointError(LeaveoutError, ValueError):
     """A checkpoint file belongs to another run, or cannot be used."""

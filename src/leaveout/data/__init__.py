@@ -21,6 +21,7 @@ from leaveout.data._names import (
     list_names,
 )
 from leaveout.data._new_rows import NewRows, match_columns
+from leaveout.data._placed_rows import PlacedRows
 from leaveout.data._prepare import (
     describe_preparation,
     known_categories,
@@ -40,6 +41,7 @@ __all__ = [
     "Features",
     "NewRows",
     "Part",
+    "PlacedRows",
     "RowSource",
     "Table",
     "check_columns",

@@ -50,5 +50,7 @@ class FeatureMap:
         """Return the features of some rows, (m, n_components)."""
         if self.transformer is None:
             return X - self.center
+        if X.shape[0] == 0:  # transformers refuse that
+            return np.empty((0, self.n_components))
         Z = np.asarray(self.transformer.transform(X), dtype=np.float64)
         return np.ascontiguousarray(Z - self.center)
