@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from leaveout._typing import FloatArray
 
@@ -50,7 +51,10 @@ class FeatureMap:
         """Return the features of some rows, (m, n_components)."""
         if self.transformer is None:
             return X - self.center
-        if X.shape[0] == 0:  # transformers refuse that
-            return np.empty((0, self.n_components))
-        Z = np.asarray(self.transformer.transform(X), dtype=np.float64)
-        return np.ascontiguousarray(Z - self.center)
+        Z = self.transformer.transform(X)
+        Z = Z.toarray() if sparse.issparse(Z) else Z
+        Z = np.ascontiguousarray(Z, dtype=np.float64)
+        if np.may_share_memory(Z, X):
+            return Z - self.center
+        Z -= self.center
+        return Z

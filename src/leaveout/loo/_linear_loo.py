@@ -21,7 +21,21 @@ from leaveout.loo._linear_votes import (
 )
 from leaveout.loo._linear_walks import leave_rows_out
 from leaveout.run import map_in_order
-from leaveout.solve import LinearMachines, LinearOptimum, Nearest, WindowProblem
+from leaveout.solve import (
+    LinearMachines,
+    LinearOptimum,
+    Nearest,
+    WindowProblem,
+    is_small,
+)
+
+# The optimum of a window taken at the optimum is that point, up to rounding.
+SAME_POINT = 1e-7
+# Rows left out of one window: they are part of its Gram matrix.
+WALKS_AT_ONCE = 1000
+# Where C is large walks are long, and end too far away for a proof: some are tried, and
+# the others only if these were worth it.
+FIRST_WALKS, WORTHWHILE = 32, 0.5
 
 
 class ProvedError(NamedTuple):
@@ -96,7 +110,7 @@ def leave_one_out_linear(
     largest_weight : float
         Largest box of a row, divided by C.
     max_walks : int
-        Rows to walk at each C; the others stay open.
+        Rows to walk at each C; the others stay open. Few rows are walked all.
     n_threads : int, default=1
         Threads over machines.
 
@@ -112,7 +126,8 @@ def leave_one_out_linear(
     boxes = machines.C * largest_weight
     thresholds = Thresholds.prove(optima, boxes)
     near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
-    tally = rows.run(VoteJob(machines, thresholds, class_weight, max_walks, near))
+    most_open = rows.n_rows if is_small(rows) else max_walks
+    tally = rows.run(VoteJob(machines, thresholds, class_weight, most_open, near))
     _walk_all(rows, machines, optima, tally, n_threads)
     results = [
         _summarise(tally, c, open_, len(class_weight))
@@ -131,46 +146,67 @@ def _walk_all(
     """Settle the open votes that walks can prove; writes into the open rows."""
     n_pairs = len(machines) // len(tally.open_rows)
     jobs = []
-    for k in range(len(machines)):
+    for k, optimum in enumerate(optima):
         open_ = tally.open_rows[k // n_pairs]
         waiting = np.flatnonzero(open_.votes[:, k % n_pairs] == 0)
-        if waiting.size and optima[k].proved:
-            jobs.append((k, open_, waiting))
+        if optimum.proved and waiting.size:
+            order = np.argsort(open_.closeness[waiting], kind="stable")
+            jobs.append(_Walks(machines, k, optimum, tally, open_, waiting[order]))
     if not jobs:
         return
-    needed = [tally.sides.nearest[k].rows for k, _, _ in jobs]
-    needed += [open_.index[waiting] for _, open_, waiting in jobs]
+    needed = [job.near.rows for job in jobs]
+    needed += [job.open_.index[job.waiting] for job in jobs]
     picked = rows.gather(np.unique(np.concatenate(needed)))
+    for _ in map_in_order(lambda job: job.run(picked), jobs, n_threads):
+        pass
 
-    def walk(job: tuple[int, OpenRows, IntArray]) -> None:
-        k, open_, waiting = job
-        index = open_.index[waiting]
-        window = _window(
-            machines, k, tally.sides.nearest[k], tally.sides.inside[k], picked, index
+
+@dataclass(frozen=True)
+class _Walks:
+    """The open rows of one machine, the closest calls first."""
+
+    machines: LinearMachines
+    k: int
+    optimum: LinearOptimum
+    tally: Tally
+    open_: OpenRows
+    waiting: IntArray
+
+    @property
+    def near(self) -> Nearest:
+        """The rows next to the margin."""
+        return self.tally.sides.nearest[self.k]
+
+    def run(self, picked: Rows) -> None:
+        """Walk part by part, as long as that proves something."""
+        first = FIRST_WALKS
+        if np.isinf(self.near.edges).all():
+            first = self.waiting.size  # all rows are in the window: all walks are proof
+        parts = np.split(
+            self.waiting, np.arange(first, self.waiting.size, WALKS_AT_ONCE)
         )
-        solution = window.solve(window.start_from(optima[k]))
-        loo = leave_rows_out(window, solution, index, tally.sides.radius)
+        for part in parts:
+            if self._walk(np.sort(part), picked) < WORTHWHILE:
+                break
+
+    def _walk(self, part: IntArray, picked: Rows) -> float:
+        """Leave some rows out; return the share that is proved."""
+        index, radius = self.open_.index[part], self.tally.sides.radius
+        kept = picked.take(np.union1d(self.near.rows, index))
+        inside = self.tally.sides.inside[self.k]
+        window = WindowProblem.build(self.machines, self.k, kept, inside, self.near)
+        solution = window.solve(window.start_from(self.optimum))
+        moved = np.abs(window.point(solution) - window.origin).max()
+        if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
+            return 0.0  # the window does not know the optimum it was taken from
+        loo = leave_rows_out(window, solution, index, radius)
+        n_pairs = self.open_.votes.shape[1]
         # f = 0 is class 1 of two, and the second of a pair, as in predict.
         favours = loo.values >= 0.0 if n_pairs == 1 else loo.values > 0.0
         votes = np.where(favours, 1, -1).astype(np.int8)
         votes[~loo.proved] = 0
-        open_.votes[waiting, k % n_pairs] = votes
-
-    for _ in map_in_order(walk, jobs, n_threads):
-        pass
-
-
-def _window(
-    machines: LinearMachines,
-    k: int,
-    near: Nearest,
-    inside: FloatArray,
-    picked: Rows,
-    index: IntArray,
-) -> WindowProblem:
-    """Take the rows next to the margin, and those to leave out."""
-    kept = picked.take(np.union1d(near.rows, index))
-    return WindowProblem.build(machines, k, kept, inside, near.edges)
+        self.open_.votes[part, self.k % n_pairs] = votes
+        return float(loo.proved.mean())
 
 
 def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearLoo:

@@ -76,7 +76,7 @@ def leave_rows_out(
     # row is the only one of all.
     open_ = settle_without_solving(problem, full, answer, labels_only=False)
     wanted = np.intersect1d(open_, rows)
-    moved = np.zeros(problem.n_samples)
+    known = np.ones(problem.n_samples, dtype=bool)
     if wanted.size:
         walker = Walker(problem, full, n_threads=n_threads, everywhere=not complete)
         ends = walker.leave_out(Groups.singles(wanted))
@@ -84,9 +84,9 @@ def leave_rows_out(
         answer.certified[wanted] = ends.certified
         if not complete:
             f = ends.everywhere[:, window.problem.n_samples :]
-            moved[wanted] = _largest_changes(window, f, ends.down, ends.up, radius)
+            known[wanted] = _ends_known(window, f, ends.down, ends.up, radius)
     values = middle(answer.lower, answer.upper)
-    proved = answer.certified & (moved < 0.999 * window.edges.min())
+    proved = answer.certified & known
     return WindowLoo(values[rows], proved[rows])
 
 
@@ -113,17 +113,14 @@ def _with_probes(window: WindowProblem, solution: Solution) -> tuple[Problem, So
     return problem, more
 
 
-def _largest_changes(
+def _ends_known(
     window: WindowProblem,
     probe_values: FloatArray,
     down: FloatArray,
     up: FloatArray,
     radius: float,
-) -> FloatArray:
-    """Bound the change of any decision value at the ends of some walks."""
+) -> BoolArray:
+    """Whether all rows outside of the window are on their sides where walks end."""
     b = probe_values[:, -1]
-    W = probe_values[:, :-1] - b[:, None]
-    shift = b - window.origin[-1]
-    along_b = np.maximum(np.abs(shift + down), np.abs(shift + up))
-    step = np.linalg.norm(W - window.origin[:-1], axis=1)
-    return np.asarray(step * radius + along_b)
+    low, high = window.known_range(probe_values[:, :-1] - b[:, None], radius)
+    return np.asarray((low < b + down) & (b + up < high))

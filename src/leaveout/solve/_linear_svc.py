@@ -27,6 +27,8 @@ FEW_ROWS, FEW_PER_COMPONENT = 2000, 8
 # A sample of 1/8 of the rows costs an eighth of a pass and saves several.
 SAMPLE_FACTOR = 8
 MOST_LOOKS = 10
+# Rows on either side of the margin in the largest window: its Gram matrix is in memory.
+LARGEST_WINDOW = 4000
 
 
 def is_small(rows: FeatureRows) -> bool:
@@ -198,7 +200,7 @@ def _finish(
         open_ = open_[[not optimum.proved for optimum in found]]
         if open_.size == 0:
             break
-        size = min(2 * size, rows.n_rows)
+        size = min(2 * size, rows.n_rows, LARGEST_WINDOW)
         taus = 0.25 * taus
     return [optima[k] for k in range(len(machines))]
 
@@ -218,7 +220,7 @@ def look_and_solve(
     def solve(k: int) -> LinearOptimum:
         near = sides.nearest[k]
         window = WindowProblem.build(
-            machines, k, picked.take(near.rows), sides.inside[k], near.edges
+            machines, k, picked.take(near.rows), sides.inside[k], near
         )
         solution = window.solve(window.start(float(taus[k])))
         proved = window.proves(solution, sides.radius)

@@ -10,9 +10,9 @@ nearest to the margin and two such means, is an SVM of its own for the exact sol
 
 Its optimum (w, b) is that of all rows if no row outside the window has changed sides::
 
-    ||w - w_0|| R + |b - b_0| < delta
+    b_0 - delta_low + ||w - w_0|| R < b < b_0 + delta_high - ||w - w_0|| R
 
-with R the largest norm of a row and delta the distance |h - 1| at the window's edge.
+with R the largest norm of a row and delta the distances |h - 1| at the window's edges.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from leaveout.solve._solution import Solution
 from leaveout.solve._svc import solve_svc
 
 # Rows in a window: this many times the number that can be on the margin.
-WINDOW_PER_COMPONENT = 6
+WINDOW_PER_COMPONENT = 3
 SMALLEST_WINDOW = 500
 
 
@@ -185,7 +185,7 @@ class WindowProblem:
         k: int,
         rows: Rows,
         inside: FloatArray,
-        edges: FloatArray,
+        near: Nearest,
     ) -> WindowProblem:
         """Put rows and means of machine k together.
 
@@ -199,12 +199,15 @@ class WindowProblem:
             The rows that are kept as they are; all of this machine's classes.
         inside : ndarray of shape (2, D + 1)
             Sums over all rows with h < 1, those kept among them.
-        edges : ndarray of shape (2,)
-            Distances from which on rows are missing.
+        near : Nearest
+            The rows next to the margin, which must be among those kept.
         """
         C, w, b = float(machines.C[k]), machines.W[k], float(machines.b[k])
         y = np.where(rows.codes == machines.positive[k], 1.0, -1.0)
         short = 1.0 - y * (rows.Z @ w + b)
+        # On the margin itself the sign is rounding: take the one the sums were made by.
+        place = np.searchsorted(rows.index, near.rows)
+        short[place] = y[place] * near.offset
         means, signs, boxes = [rows.Z], [y], [C * rows.weight]
         for side, sign in enumerate((1.0, -1.0)):
             here = (short > 0.0) & (y == sign)
@@ -218,7 +221,7 @@ class WindowProblem:
                 boxes.append(np.array([C * total]))
         Z = np.concatenate(means)
         problem = Problem(Z @ Z.T, np.concatenate(signs), np.concatenate(boxes))
-        return cls(problem, Z, rows.index, edges, np.append(w, b))
+        return cls(problem, Z, rows.index, near.edges, np.append(w, b))
 
     @property
     def n_rows(self) -> int:
@@ -260,20 +263,38 @@ class WindowProblem:
         """Return (w, b) of a solution."""
         return np.append(solution.beta @ self.Z, solution.intercept)
 
-    def largest_change(self, point: FloatArray, radius: float) -> float:
-        """Bound on the change of any decision value on the way to a point."""
-        step = point - self.origin
-        return float(np.linalg.norm(step[:-1]) * radius + abs(step[-1]))
+    def known_range(
+        self, W: FloatArray, radius: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return between which b all rows outside of the window stay on their sides.
+
+        A row changes sides where b meets its breakpoint v = y - <w, z>. Outside of the
+        window v is at least an edge away from the origin's b, less what w moves it by.
+
+        Parameters
+        ----------
+        W : ndarray of shape (..., D)
+            Weights of one machine or of several.
+        radius : float
+            Largest norm of a row.
+
+        Returns
+        -------
+        low, high : ndarray of shape (...)
+            Ends of the range, for each w.
+        """
+        moved = np.linalg.norm(W - self.origin[:-1], axis=-1) * radius
+        b = self.origin[-1]
+        return b - self.edges[0] + moved, b + self.edges[1] - moved
 
     def proves(self, solution: Solution, radius: float) -> bool:
         """Whether a solution of the window is one of all rows.
 
         No row outside may change sides, nor hold an end of the intercept's interval.
         """
-        left = self.edges - self.largest_change(self.point(solution), radius)
-        low, high = solution.intercept_interval
-        b = solution.intercept
-        return bool(solution.converged and b - low < left[0] and high - b < left[1])
+        low, high = self.known_range(self.point(solution)[:-1], radius)
+        first, last = solution.intercept_interval
+        return bool(solution.converged and low < first and last < high)
 
     def intercept_without(
         self, solution: Solution, sign: float, box: float, radius: float
@@ -289,12 +310,12 @@ class WindowProblem:
         y, b = sign * problem.y, sign * solution.intercept
         breakpoints = y - sign * solution.decision_values + b
         level = float(problem.C[y > 0].sum())
-        left = self.edges[0 if sign > 0 else 1]
-        left -= self.largest_change(self.point(solution), radius)
+        low, high = self.known_range(self.point(solution)[:-1], radius)
+        lowest = low if sign > 0 else -high
         ends = []
         for weight in (level, level - box):
             end = weighted_median_interval(breakpoints, problem.C, weight)[0]
-            ends.append(min(end, b) if b - end < left else -np.inf)
+            ends.append(min(end, b) if end > lowest else -np.inf)
         return ends[0], ends[1]
 
 
