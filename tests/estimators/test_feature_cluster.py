@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import dask
 import dask.array as da
 import joblib
 import numpy as np
@@ -20,7 +21,8 @@ from pyarrow import parquet
 from sklearn.model_selection import GridSearchCV
 
 from leaveout import ClusterError, FeatureSVC
-from leaveout.data import make_mixture
+from leaveout.data import CensusJob, PlacedRows, make_mixture, open_rows
+from leaveout.run import Cluster
 
 N_ROWS = 20_000
 X, Y = make_mixture(N_ROWS, 5, random_state=0)
@@ -126,41 +128,34 @@ def test_killed_worker_changes_nothing(cluster, tmp_path, rows_in_memory):
     assert_same_machine(FeatureSVC(features, **options).fit(X, Y), there)
 
 
-@pytest.mark.parametrize("trouble", ["NaN", "width", "gone"])
-def test_bad_rows_are_named(cluster, tmp_path, trouble):
+def test_missing_value_is_named(cluster, tmp_path):
     table = X.copy()
-    if trouble == "NaN":
-        table[9000, 2] = np.nan
+    table[9000, 2] = np.nan
     write_parquet(tmp_path, table, Y)
-    source, y = tmp_path, "y"
     match = r"NaN in row 2327 of '.*1.parquet' \(row 9000 of all.*column 'x2'"
-    if trouble == "width":
-        source = da.concatenate([
-            da.from_delayed(_rows(width), shape=(500, 5), dtype=float)
-            for width in (5, 5, 4)
-        ])  # fmt: skip
-        y = da.from_array(Y[:1500], chunks=500)
-        match = r"X has 4 columns at row 0 of partition 2 .*\(row 1000 of all"
-    svc = FeatureSVC(**COMMON, rows_at_once=1000)
-    if trouble == "gone":
-        dataset = pa.dataset.dataset(tmp_path, format="parquet")
-        source, match = dataset, "No file .*2.parquet"
-        original = svc._open
-
-        def open_and_remove(*arguments):
-            opened = original(*arguments)
-            (tmp_path / "2.parquet").unlink()
-            return opened
-
-        svc._open = open_and_remove
-    with pytest.raises((ValueError, FileNotFoundError), match=match):
-        fit_there(svc, source, y)
+    with pytest.raises(ValueError, match=match):
+        fit_there(FeatureSVC(**COMMON), tmp_path, "y")
 
 
-def _rows(width):
-    import dask
+def test_row_of_other_width_is_named(cluster):
+    table = da.concatenate(
+        [
+            da.from_delayed(dask.delayed(np.ones)((500, m)), shape=(500, 5), dtype=float)
+            for m in (5, 5, 4)
+        ]
+    )
+    labels = da.from_array(Y[:1500], chunks=500)
+    match = r"X has 4 columns at row 0 of partition 2 .*\(row 1000 of all"
+    with pytest.raises(ValueError, match=match):
+        fit_there(FeatureSVC(**COMMON), table, labels)
 
-    return dask.delayed(np.ones)((500, width))
+
+def test_file_that_workers_do_not_see_is_named(cluster, tmp_path):
+    source = open_rows(write_parquet(tmp_path, X, Y), "y")
+    placed = PlacedRows.of(source, Cluster(cluster))
+    (tmp_path / "2.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"2.parquet' on this machine. All wor"):
+        placed.sum(CensusJob(0, 100))
 
 
 def test_iterable_is_refused(cluster):

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -39,6 +40,28 @@ class Bundle:
         return self.parts[-1].start + (self.parts[-1].n_rows or 0)
 
 
+@dataclass(frozen=True)
+class PackedBundle:
+    """A bundle in a form that only its reader opens.
+
+    The scheduler and other workers pass it on, and need not see the files: to pickle
+    one of pyarrow's anew means to open it.
+    """
+
+    content: bytes
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> PackedBundle:
+        """Pack parts, functions of the user among them."""
+        import cloudpickle  # comes with dask
+
+        return cls(cloudpickle.dumps(Bundle(tuple(parts))))
+
+    def __iter__(self) -> Iterator[Block]:
+        """Read all rows in order."""
+        return iter(pickle.loads(self.content))
+
+
 class PlacedRows:
     """Rows on a cluster: what each worker needs to read its own is there.
 
@@ -62,7 +85,8 @@ class PlacedRows:
         """Send the parts of a source to the workers; files are read there."""
         bundles = bundle_parts(_counted_parts(source, cluster), MOST_TASKS)
         stops = np.array([bundle.stop for bundle in bundles])
-        return cls(cluster, cluster.place(bundles), stops)
+        packed = (PackedBundle.of(bundle.parts) for bundle in bundles)
+        return cls(cluster, cluster.place(packed), stops)
 
     @property
     def n_rows(self) -> int:
@@ -103,7 +127,7 @@ def bundle_parts(parts: Sequence[Part], most: int) -> list[Bundle]:
 def _counted_parts(source: RowSource, cluster: Cluster) -> Sequence[Part]:
     """Return the parts, each with its first row; workers count where nobody has."""
     if isinstance(source, PartedRows):
-        source.count(lambda parts: cluster.fetch(_count_rows, cluster.place(parts)))
+        source.count(lambda parts: _count_there(parts, cluster))
     if source.parts is None:
         raise ValueError(
             "Blocks of an iterable can be read by one process only, from front to "
@@ -114,5 +138,10 @@ def _counted_parts(source: RowSource, cluster: Cluster) -> Sequence[Part]:
     return source.parts
 
 
-def _count_rows(part: Part) -> int:
-    return sum(len(block.y) for block in part.read())
+def _count_there(parts: Sequence[Part], cluster: Cluster) -> list[int]:
+    placed = cluster.place(PackedBundle.of([part]) for part in parts)
+    return cluster.fetch(_count_rows, placed)
+
+
+def _count_rows(blocks: Iterable[Block]) -> int:
+    return sum(len(block.y) for block in blocks)
