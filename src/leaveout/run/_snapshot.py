@@ -21,6 +21,8 @@ from leaveout.run._atomic import write_atomically
 from leaveout.run._checkpoint import _check_place, _differences
 
 META = "leaveout"
+# What NumPy and json raise for a file that is something else, or half of one.
+NOT_OURS = (OSError, EOFError, ValueError, TypeError, LookupError, zipfile.BadZipFile)
 
 
 class Snapshot:
@@ -96,10 +98,11 @@ class Snapshot:
 
     def _read(self) -> tuple[dict[str, str], dict[str, np.ndarray]]:
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            content = io.BytesIO(self.path.read_bytes())
+            with np.load(content, allow_pickle=False) as file:
                 arrays = dict(file)
             return json.loads(str(arrays.pop(META))), arrays
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        except NOT_OURS as error:
             raise CheckpointError(
                 f"checkpoint={str(self.path)!r} cannot be used: it is not a checkpoint "
                 "of a fit. Give the name of a file that leaveout made, or of none."
