@@ -3,9 +3,9 @@
 
 The simulation of Wang & Yang (2022), p = 20, with the centres of seed 0. Rows are
 written to disk in blocks and streamed back; each size runs in a process of its own,
-whose peak memory is measured. All 50 machines are solved exactly and every row is left out.
-The paper's section 5 gives 15.7 s for 100,000 rows and 831 s for 5,000,000, for its
-number of features, which it does not tell. The peer up to 100,000 rows is LIBLINEAR's
+whose peak memory is measured. All 50 machines are solved exactly and every row is left
+out. The paper's section 5 gives 15.7 s for 100,000 rows and 831 s for 5,000,000, for a
+number of features it does not tell. The peer up to 100,000 rows is LIBLINEAR's
 hinge loss (scikit-learn's LinearSVC, tol 1e-3, one thread) on the same features: every
 fifth lambda, fits only, scaled to 50. Makes growth.png beside the results.
 Run: ``python benchmarks/speed/features.py [--quick]``

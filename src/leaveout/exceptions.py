@@ -14,6 +14,10 @@ class NotSeparableError(LeaveoutError, ValueError):
     """A hard margin was asked for, and the kernel does not separate the classes."""
 
 
+class ClusterLostError(LeaveoutError, ConnectionError):
+    """The scheduler of a cluster is gone, and with it what was under way."""
+
+
 class GramTooLargeError(LeaveoutError, MemoryError):
     """The Gram matrices of so many rows do not fit into memory."""
 
@@ -44,10 +48,6 @@ class CalibrationWarning(LeaveoutWarning):
 
 class PooledScoreWarning(LeaveoutWarning):
     """A score compares decision values of classifiers that differ in a sample."""
-
-
-class ClusterError(LeaveoutError, RuntimeError):
-    """A cluster was lost: its scheduler, or workers that died again and again."""
 
 
 class CheckpointError(LeaveoutError, ValueError):

@@ -20,7 +20,7 @@ from dask.distributed import Client, LocalCluster
 from pyarrow import parquet
 from sklearn.model_selection import GridSearchCV
 
-from leaveout import ClusterError, FeatureSVC
+from leaveout import ClusterLostError, FeatureSVC
 from leaveout.data import CensusJob, PlacedRows, make_mixture, open_rows
 from leaveout.run import Cluster
 
@@ -217,7 +217,7 @@ def test_lost_scheduler_is_told_and_the_fit_goes_on(two_processes, tmp_path):
         with (
             backend,
             pytest.raises(
-                ClusterError,
+                ClusterLostError,
                 match=r"scheduler tcp.* was lost.*\d passes are kept in .*fit.npz",
             ),
         ):

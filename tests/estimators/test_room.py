@@ -2,10 +2,12 @@
 """Gram matrices that do not fit are refused before they are made."""
 
 import math
+import re
 import tracemalloc
 
 import numpy as np
 import pytest
+import sklearn
 from joblib import parallel_config
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
@@ -139,7 +141,12 @@ def test_nothing_is_refused_where_memory_is_not_told(monkeypatch):
 def test_advice_knows_the_kernel(memory, svc, call):
     with pytest.raises(GramTooLargeError) as caught:
         svc.fit(X, Y)
-    assert call in str(caught.value)
+    message = str(caught.value)
+    assert call in message
+    advice = re.search(r"lo\.FeatureSVC\(.*\)\.fit\(X, y\)", message)[0]
+    advice = advice.replace("=300", "=20")
+    names = {"lo": lo, "sklearn": sklearn, "X": X[:200], "y": Y[:200]}
+    assert eval(advice, names).coef_.shape[0] == 1
 
 
 def test_advice_of_a_search_has_its_grid(memory):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -465,8 +465,6 @@ class _Fit:
         self.n_passes += 1
         self.kept.put(progress, self.n_passes)
         if self.svc.verbose:
-            import sys
-
             left = int((~progress.done).sum())
             sys.stderr.write(
                 f"FeatureSVC: pass {self.n_passes} over {self.census.n_rows} rows; "
@@ -499,6 +497,8 @@ class _Fit:
             return None
         if not isinstance(svc.features, str):
             return clone(svc.features).fit(X)
+        from sklearn.kernel_approximation import Nystroem, RBFSampler  # slow to import
+
         gamma = self._gamma(X.shape[1])
         if svc.features == "fourier":
             return RBFSampler(

@@ -13,7 +13,7 @@ import numpy as np
 
 from leaveout._typing import FloatArray
 from leaveout.data import ClassSample
-from leaveout.exceptions import ClusterError
+from leaveout.exceptions import ClusterLostError
 from leaveout.run import Snapshot, fingerprint
 from leaveout.solve import LinearProgress
 
@@ -95,8 +95,8 @@ class KeptProgress:
                 sys.stderr.write(f"Interrupted: {self._how_to_go_on()}\n")
                 sys.stderr.flush()
             raise
-        except ClusterError as error:
-            raise ClusterError(f"{error} {self._how_to_go_on()}") from error.__cause__
+        except ClusterLostError as error:
+            raise ClusterLostError(f"{error} {self._how_to_go_on()}") from error.__cause__
 
     def _how_to_go_on(self) -> str:
         if self.file is None:

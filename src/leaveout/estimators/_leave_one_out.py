@@ -50,7 +50,7 @@ from leaveout.loo import (
     MachineLoo,
     find_method,
 )
-from leaveout.run import blas_threads, count_threads
+from leaveout.run import blas_threads, count_threads, count_workers
 
 
 def leave_one_out(
@@ -330,7 +330,7 @@ def _refit_pipeline(
     codes = None if groups is None else check_groups(groups, target.weights)
     if codes is None:
         _warn_singletons(target, stacklevel=4)
-    n_workers = count_threads(n_jobs)
+    n_workers = count_workers(n_jobs)
     with blas_threads(1):
         machines = refit_folds(
             model, svc, X, target, codes, n_workers=n_workers, stacklevel=4

@@ -10,7 +10,7 @@ from typing import Any
 
 from leaveout.data import count_rows
 from leaveout.exceptions import GramTooLargeError
-from leaveout.run import available_memory, count_threads, runs_here
+from leaveout.run import available_memory, count_workers, runs_here
 
 # Matrices of n x n numbers at the worst moment, measured: the Gram matrix, the copy the
 # solver works on, and what a method keeps. Walks keep a column for every point they
@@ -69,7 +69,7 @@ def check_search_room(
         return
     n_matrices = MATRICES.get(method, FIT) if here else FIT
     needed = _bytes(svcs[0], n_samples, n_matrices)
-    n_at_once = min(count_threads(n_jobs), n_cells) if here else 1
+    n_at_once = min(count_workers(n_jobs), n_cells) if here else 1
     available = _available(n_at_once * needed)
     if n_at_once * needed <= available:
         return

@@ -90,7 +90,9 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``cv_results_`` and returns ``best_index_``.
     n_jobs : int, default=None
         Number of cells at a time, over processes; if there is one cell only, threads
-        inside it. None means 1, -1 all cores. The linear algebra below has one thread.
+        inside it. None means 1, or what :func:`joblib.parallel_config` says, which
+        can also send the cells to a cluster; -1 means all cores. The linear algebra
+        below has one thread.
     verbose : int, default=0
         1 shows on stderr how far the search is, 2 each cell.
     checkpoint : str or path-like, default=None

@@ -6,7 +6,7 @@ from leaveout.run._checkpoint import Checkpoint, interruption_told
 from leaveout.run._cluster import Cluster
 from leaveout.run._fingerprint import fingerprint
 from leaveout.run._memory import available_memory
-from leaveout.run._parallel import map_parallel, runs_here
+from leaveout.run._parallel import count_workers, map_parallel, runs_here
 from leaveout.run._passes import Summable, map_in_order, sum_in_order
 from leaveout.run._progress import show_progress
 from leaveout.run._snapshot import Snapshot
@@ -26,6 +26,7 @@ __all__ = [
     "available_memory",
     "blas_threads",
     "count_threads",
+    "count_workers",
     "fingerprint",
     "interruption_told",
     "map_chunks",

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from leaveout.exceptions import CheckpointError
+from leaveout.exceptions import CheckpointError, ClusterLostError
 
 # "lvot" in the header tells our files from other SQLite databases.
 APPLICATION_ID = 0x6C766F74
@@ -166,10 +166,10 @@ class Checkpoint:
 
 @contextmanager
 def interruption_told(checkpoint: Checkpoint | None, total: int) -> Iterator[None]:
-    """On Ctrl-C, say on stderr what is kept; the KeyboardInterrupt goes on."""
+    """On Ctrl-C or a lost cluster, say on stderr what is kept; the error goes on."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ClusterLostError):
         if checkpoint is not None:
             sys.stderr.write(
                 f"Interrupted: {len(checkpoint)} of {total} cells are kept in "

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from joblib.parallel import get_active_backend
 
-from leaveout.exceptions import ClusterError
+from leaveout.exceptions import ClusterLostError
 from leaveout.run._passes import Summable, sum_in_order
 
 T = TypeVar("T")
@@ -118,11 +118,11 @@ class Cluster:
             yield
         except (CancelledError, ClosedClientError, CommClosedError) as error:
             address = getattr(self.client.scheduler, "address", "")
-            raise ClusterError(
+            raise ClusterLostError(
                 f"The Dask scheduler {address} was lost: {_first_line(error)}"
             ) from error
         except (KilledWorker, NoWorkerError) as error:
-            raise ClusterError(
+            raise ClusterLostError(
                 f"The workers of the Dask cluster were lost: {_first_line(error)} If "
                 "they ran out of memory, take fewer rows_at_once or give them more."
             ) from error
