@@ -5,8 +5,9 @@ Rows on disk (p = 20) become 300 Fourier features; gradient and Hessian of ten m
 are summed, as in each step of a fit. The model of docs/clusters has three constants:
 seconds per row (one block here, without a cluster), seconds per task (a pass that does
 nothing) and seconds per byte of a sum (parts of the size of the sums are added up).
-It predicts ``tasks * task + (n * row + tasks * bytes * byte) / workers``. The column
-"peer" is the prediction, "ours" the measurement.
+It predicts ``tasks * task + busiest * (rows * row + bytes * byte)`` for tasks of so
+many rows, ``busiest = ceil(tasks / workers)`` of which one worker gets. The column "peer"
+is the prediction, "ours" the measurement.
 Run: ``python benchmarks/speed/cluster.py [--quick]``
 """
 
@@ -14,8 +15,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -73,7 +75,7 @@ def write_rows(folder: Path, n: int) -> tuple[Path, np.ndarray]:
 
 def make_work() -> tuple[Encode, BandJob]:
     """Features, and machines that have some rows in their bands."""
-    X, y = make_mixture(4000, N_FEATURES, random_state=1000)
+    X, _ = make_mixture(4000, N_FEATURES, random_state=1000)
     gamma = 1.0 / (N_FEATURES * X.var())
     map_ = FeatureMap.around(RBFSampler(gamma=gamma, n_components=D, random_state=0)
                              .fit(X), X)  # fmt: skip
@@ -111,7 +113,7 @@ def seconds_per_row(bench: Benchmark, path: Path, y: np.ndarray) -> float:
     return bench.seconds({"row": work}, 3)["row"] / n
 
 
-def fastest(bench: Benchmark, function: object) -> float:
+def fastest(bench: Benchmark, function: Callable[[], object]) -> float:
     """Least time of some calls, after one that loads the libraries."""
     function()
     times = []
@@ -123,7 +125,7 @@ def fastest(bench: Benchmark, function: object) -> float:
 
 
 def main() -> None:
-    bench = Benchmark("speed_cluster", __doc__, sizes=(50_000, 100_000, 200_000))
+    bench = Benchmark("speed_cluster", __doc__, sizes=(100_000, 400_000, 800_000))
     with tempfile.TemporaryDirectory() as name, one_thread():
         files = {n: write_rows(Path(name), n) for n in bench.sizes}
         row = seconds_per_row(bench, *files[bench.sizes[-1]])
@@ -146,16 +148,16 @@ def measure(
         placed = PlacedRows.of(source, cluster)
         tasks = len(placed.bundles)
         if not task:
-            task = fastest(bench, lambda: placed.sum(nothing)) / tasks
-            whole = fastest(bench, lambda: placed.sum(large))
+            task = fastest(bench, partial(placed.sum, nothing)) / tasks
+            whole = fastest(bench, partial(placed.sum, large))
             byte = max(0.0, whole / tasks - task) * count / SUM_BYTES
             bench.note(
                 f"{count} workers: {1e3 * task:.3g} ms per task, "
                 f"{1e-6 / max(byte, 1e-15):.3g} MB/s of sums per worker"
             )
-        rows = DaskRows(placed, encode)
-        measured = fastest(bench, lambda: rows.run(job))
-        predicted = tasks * task + (n * row + tasks * SUM_BYTES * byte) / count
+        measured = fastest(bench, partial(DaskRows(placed, encode).run, job))
+        busiest = -(-tasks // count)
+        predicted = tasks * task + busiest * (n / tasks * row + SUM_BYTES * byte)
         bench.cells.append(
             {"n": n, "workers": count, "tasks": tasks, "row_s": row, "task_s": task,
              "byte_s": byte, "predicted_s": predicted, "measured_s": measured}

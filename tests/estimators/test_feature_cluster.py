@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""FeatureSVC on two worker processes of Dask: the numbers of one process, come what may."""
+"""FeatureSVC on two processes of Dask: the numbers of one, come what may."""
 
 import os
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import dask
@@ -52,7 +53,8 @@ def assert_same_machine(here, there):
     """Equal to 1e-10 of the largest entry; labels and errors are equal."""
     for name in ARRAYS:
         wanted, found = getattr(here, name), getattr(there, name)
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * abs(wanted).max())
+        atol = 1e-10 * abs(wanted).max()
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
     assert there.C_ == here.C_
     assert there.loo_error_ == here.loo_error_
     np.testing.assert_array_equal(there.loo_labels_, here.loo_labels_)
@@ -64,7 +66,7 @@ def write_parquet(folder, table, labels, n_files=3):
     """Files of unequal size, several row groups each."""
     cuts = np.linspace(0, len(table), n_files + 1).astype(int) + 7
     cuts[0], cuts[-1] = 0, len(table)
-    for k, (first, stop) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for k, (first, stop) in enumerate(pairwise(cuts)):
         columns = {name: table[first:stop, j] for j, name in enumerate(NAMES)}
         rows = pa.table({**columns, "y": labels[first:stop]})
         parquet.write_table(rows, folder / f"{k}.parquet", row_group_size=2500)
@@ -98,7 +100,8 @@ def test_workers_read_for_themselves(cluster, here, kind, tmp_path):
         source, y = (da.from_array(values, chunks=(3000, 5)[: values.ndim])
                      for values in (X, Y))  # fmt: skip
     else:  # nobody knows how many rows a partition has
-        frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(y=Y), npartitions=3)
+        table = pd.DataFrame(X, columns=NAMES).assign(y=Y)
+        frame = dd.from_pandas(table, npartitions=3)
         source, y = frame.map_partitions(lambda part: part), "y"
     svc = FeatureSVC(**COMMON, rows_at_once=1000, rows_in_memory=100)
     assert_same_machine(here, fit_there(svc, source, y))
@@ -138,12 +141,9 @@ def test_missing_value_is_named(cluster, tmp_path):
 
 
 def test_row_of_other_width_is_named(cluster):
-    table = da.concatenate(
-        [
-            da.from_delayed(dask.delayed(np.ones)((500, m)), shape=(500, 5), dtype=float)
-            for m in (5, 5, 4)
-        ]
-    )
+    ones = [dask.delayed(np.ones)((500, width)) for width in (5, 5, 4)]
+    parts = [da.from_delayed(part, shape=(500, 5), dtype=float) for part in ones]
+    table = da.concatenate(parts)
     labels = da.from_array(Y[:1500], chunks=500)
     match = r"X has 4 columns at row 0 of partition 2 .*\(row 1000 of all"
     with pytest.raises(ValueError, match=match):
@@ -160,7 +160,7 @@ def test_file_that_workers_do_not_see_is_named(cluster, tmp_path):
 
 def test_iterable_is_refused(cluster):
     blocks = [(X[:10_000], Y[:10_000]), (X[10_000:], Y[10_000:])]
-    with pytest.raises(ValueError, match="read by one process only.*Parquet"):
+    with pytest.raises(ValueError, match=r"read by one process only.*Parquet"):
         fit_there(FeatureSVC(**COMMON), blocks)
 
 

@@ -16,13 +16,14 @@ from leaveout.data._row_checks import Block
 
 @dataclass
 class ClassSample:
-    """One class: how many rows, and those of them with the smallest hash.
+    """One class: how many rows, with weight, and those with the smallest hash.
 
     The hash is one of the number of the row alone, so that the sample is the same
     however the rows are cut into blocks, and whoever reads them.
     """
 
     n_rows: int
+    n_weighted: int
     total_weight: float
     hashes: NDArray[np.uint64]
     X: FloatArray
@@ -31,6 +32,7 @@ class ClassSample:
     def add(self, other: ClassSample) -> None:
         """Take over rows of another block."""
         self.n_rows += other.n_rows
+        self.n_weighted += other.n_weighted
         self.total_weight += other.total_weight
         self.hashes = np.concatenate([self.hashes, other.hashes])
         self.X = np.concatenate([self.X, other.X])
@@ -145,6 +147,7 @@ class CensusJob:
             rows = np.flatnonzero(codes == code)
             sample = ClassSample(
                 rows.size,
+                int(np.count_nonzero(weight[rows])),
                 float(weight[rows].sum()),
                 hashes[rows],
                 X[rows],

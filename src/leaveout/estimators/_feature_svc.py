@@ -242,6 +242,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         )
         loos, thresholds, hinge = leave_one_out_linear(
             fit.rows, machines, optima, class_weight=fit.class_weight,
+            class_sizes=np.array([part.n_weighted for part in fit.parts]),
             largest_weight=fit.largest_weight, max_walks=self.max_walks,
             n_threads=n_threads,
         )  # fmt: skip
@@ -351,7 +352,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _best(self, loos: list[LinearLoo]) -> int:
         """Smallest error, open rows counted as the full machine has them; first C."""
         order = np.argsort(self._Cs, kind="stable")
-        return int(min(order, key=lambda c: loos[c].error.low))
+        return int(min(order, key=lambda c: loos[c].estimate))
 
     def _store(
         self,
@@ -366,7 +367,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.classes_ = fit.classes
         self.class_weight_ = fit.class_weight
         primal = 0.5 * (machines.W**2).sum(axis=1) + machines.C * hinge
-        dual = np.array([optimum.solution.objective for optimum in optima])
+        dual = np.array([optimum.window_dual for optimum in optima])
         # A window leaves out hinges that are zero or linear: its optimum is below that
         # of all rows, and the difference bounds the distance to the optimum.
         gaps = np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)

@@ -96,7 +96,8 @@ class KeptProgress:
                 sys.stderr.flush()
             raise
         except ClusterLostError as error:
-            raise ClusterLostError(f"{error} {self._how_to_go_on()}") from error.__cause__
+            text = f"{error} {self._how_to_go_on()}"
+            raise ClusterLostError(text) from error.__cause__
 
     def _how_to_go_on(self) -> str:
         if self.file is None:

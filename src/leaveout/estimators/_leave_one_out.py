@@ -81,8 +81,8 @@ def leave_one_out(
         scikit-learn's SVC or ours. It need not be fitted and is not changed. An
         LPMClassifier has the methods "walk" and "refit", a LOOMClassifier "refit" and
         "bound": each sample by the machine of all, without its own term, whose error is
-        ``loo_bound_``, and which certifies nothing; an LLWClassifier has "refit" and
-        "cold", without warm starts. To these three, groups,
+        ``loo_bound_``, and which certifies nothing; an LLWClassifier has "walk" and
+        "refit". To these three, groups,
         ``balanced="fold"`` and ``preprocessing="refit"`` do not apply, and
         ``labels_only`` changes nothing.
     X : array-like or sparse matrix of shape (n_samples, n_features)

@@ -104,7 +104,8 @@ class _Gather:
     index: IntArray
 
     def __call__(self, blocks: Iterable[Block]) -> Rows:
-        return Rows.join(gather_from(block, self.encode, self.index) for block in blocks)
+        encode, index = self.encode, self.index
+        return Rows.join(gather_from(block, encode, index) for block in blocks)
 
 
 @dataclass(frozen=True)

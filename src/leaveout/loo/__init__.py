@@ -19,7 +19,7 @@ from leaveout.loo._linear_loo import (
     label_rows,
     leave_one_out_linear,
 )
-from leaveout.loo._llw import LLW_METHODS, loo_llw_cold, loo_llw_refit
+from leaveout.loo._llw import LLW_METHODS, loo_llw_refit, loo_llw_walk
 from leaveout.loo._llw_bounds import bound_llw, llw_key_numbers
 from leaveout.loo._loom import (
     LOOM_METHODS,
@@ -98,8 +98,8 @@ __all__ = [
     "llw_key_numbers",
     "loo_consolidated",
     "loo_groups",
-    "loo_llw_cold",
     "loo_llw_refit",
+    "loo_llw_walk",
     "loo_loom_bound",
     "loo_loom_refit",
     "loo_lpm_refit",

@@ -17,7 +17,9 @@ from leaveout.loo._linear_votes import (
     Thresholds,
     VoteJob,
     elect,
+    full_votes,
     left_out_votes,
+    trained_signs,
 )
 from leaveout.loo._linear_walks import leave_rows_out
 from leaveout.run import map_in_order
@@ -77,12 +79,15 @@ class LinearLoo:
         Class given to each of them without it; -1 if not proved.
     n_open : int
         Rows no proof was found for.
+    estimate : float
+        The error if these have the labels of the full machines.
     """
 
     error: ProvedError
     walked: IntArray
     labels: np.ndarray
     n_open: int
+    estimate: float
 
 
 def leave_one_out_linear(
@@ -91,6 +96,7 @@ def leave_one_out_linear(
     optima: Sequence[LinearOptimum],
     *,
     class_weight: FloatArray,
+    class_sizes: IntArray,
     largest_weight: float,
     max_walks: int,
     n_threads: int = 1,
@@ -107,6 +113,8 @@ def leave_one_out_linear(
         The optima.
     class_weight : ndarray of shape (n_classes,)
         Factor of the boxes of each class.
+    class_sizes : ndarray of shape (n_classes,)
+        Rows with weight in each class.
     largest_weight : float
         Largest box of a row, divided by C.
     max_walks : int
@@ -124,7 +132,8 @@ def leave_one_out_linear(
         Weighted sum of hinges of each machine, for its primal value.
     """
     boxes = machines.C * largest_weight
-    thresholds = Thresholds.prove(optima, boxes)
+    classes = np.column_stack([machines.positive, machines.negative])
+    thresholds = Thresholds.prove(optima, boxes, class_sizes[classes] == 1)
     near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
     most_open = rows.n_rows if is_small(rows) else max_walks
     tally = rows.run(VoteJob(machines, thresholds, class_weight, most_open, near))
@@ -190,7 +199,7 @@ class _Walks:
                 break
 
     def _walk(self, part: IntArray, picked: Rows) -> float:
-        """Leave some rows out; return the share that is proved."""
+        """Leave some rows out; return the share of known values."""
         index, radius = self.open_.index[part], self.tally.sides.radius
         kept = picked.take(np.union1d(self.near.rows, index))
         inside = self.tally.sides.inside[self.k]
@@ -206,7 +215,7 @@ class _Walks:
         votes = np.where(favours, 1, -1).astype(np.int8)
         votes[~loo.proved] = 0
         self.open_.votes[part, self.k % n_pairs] = votes
-        return float(loo.proved.mean())
+        return float(loo.known.mean())
 
 
 def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearLoo:
@@ -215,13 +224,16 @@ def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearL
     labels = np.where(settled, elect(open_.votes, n_classes), -1)
     wrong = float(tally.wrong[c])
     wrong += float(open_.weight[settled & (labels != open_.codes)].sum())
+    missed = float(tally.missed[c]) - float(open_.weight[settled & open_.missed].sum())
     unknown = float(open_.weight[~settled].sum()) + open_.dropped_weight
     n_open = int((~settled).sum()) + open_.n_dropped
     low = wrong / tally.total
     high = (wrong + unknown) / tally.total if n_open else low
     order = np.argsort(open_.index)
-    error = ProvedError(low, high)
-    return LinearLoo(error, open_.index[order], labels[order], n_open)
+    estimate = min(low + max(missed, 0.0) / tally.total, high)
+    return LinearLoo(
+        ProvedError(low, high), open_.index[order], labels[order], n_open, estimate
+    )
 
 
 def label_rows(
@@ -276,8 +288,9 @@ class _LabelJob:
 
     def __call__(self, block: FeatureBlock) -> _Labels:
         f = self.machines.decide(block.Z)
-        votes = left_out_votes(f, self.machines.signs(block.codes), self.thresholds)
+        full = full_votes(f, len(self.machines))
+        signs = trained_signs(self.machines, block)
+        votes = left_out_votes(f, signs, self.thresholds, full)
         proved = np.all(votes != 0, axis=0)
-        full = np.where(f > 0.0, 1, -1)
         codes = elect(np.where(votes == 0, full, votes).T, self.n_classes)
         return _Labels([codes], [proved])

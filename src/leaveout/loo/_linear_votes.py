@@ -20,7 +20,7 @@ from itertools import combinations
 
 import numpy as np
 
-from leaveout._typing import FloatArray, IntArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import FeatureBlock
 from leaveout.loo._answer import has_room
 from leaveout.solve import LinearMachines, LinearOptimum, Sides, look
@@ -45,7 +45,9 @@ class Thresholds:
     right_above: FloatArray
 
     @classmethod
-    def prove(cls, optima: Sequence[LinearOptimum], boxes: FloatArray) -> Thresholds:
+    def prove(
+        cls, optima: Sequence[LinearOptimum], boxes: FloatArray, alone: BoolArray
+    ) -> Thresholds:
         """Take what the optima prove.
 
         Parameters
@@ -54,6 +56,9 @@ class Thresholds:
             The machines.
         boxes : ndarray of shape (L,)
             Largest box of a row in each of them.
+        alone : ndarray of bool, shape (L, 2)
+            Whether the positive, and the negative, class has one row only. Without it
+            the other class is all there is: its label is wrong.
         """
         wrong = np.full((len(optima), 2), -np.inf)
         right = np.full((len(optima), 2), np.inf)
@@ -62,6 +67,7 @@ class Thresholds:
                 if optimum.proved:
                     ends = _settled(optimum, sign, float(box))
                     wrong[k, side], right[k, side] = ends
+        wrong[alone], right[alone] = np.inf, np.inf
         return cls(wrong, right)
 
     def take(self, which: IntArray) -> Thresholds:
@@ -75,14 +81,15 @@ def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, fl
         optimum.solution, sign, box, optimum.radius
     )
     b, R = sign * optimum.solution.intercept, optimum.radius
-    wrong_below = b - low - SLACK if np.isfinite(low) else -np.inf
-    if not np.isfinite(far):
-        return wrong_below, np.inf
-    rho = box * R + np.sqrt((box * R) ** 2 + box * (low - far))
-    right_above = float(b - far + 2.0 * rho * R + SLACK)
+    noise = optimum.window.noise(optimum.solution)
+    wrong_below = b - low - SLACK - noise
+    right_above = np.inf
+    if np.isfinite(far):
+        rho = box * R + np.sqrt((box * R) ** 2 + box * (low - far))
+        right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
     if has_room(optimum.window.problem, optimum.solution):
         # Beyond the margin alpha = 0, and beside a free support vector nothing changes.
-        right_above = min(right_above, 1.0 + BEYOND)
+        right_above = min(right_above, 1.0 + BEYOND + noise)
     return wrong_below, right_above
 
 
@@ -101,11 +108,13 @@ class OpenRows:
         Their classes.
     weight : ndarray of shape (m,)
         Their weights.
+    missed : ndarray of bool, shape (m,)
+        Whether the full machines have them wrong.
     most : int
         How many to keep.
     """
 
-    FIELDS = ("index", "closeness", "votes", "codes", "weight")
+    FIELDS = ("index", "closeness", "votes", "codes", "weight", "missed")
 
     def __init__(
         self,
@@ -114,10 +123,12 @@ class OpenRows:
         votes: np.ndarray,
         codes: np.ndarray,
         weight: FloatArray,
+        missed: BoolArray,
         most: int,
     ) -> None:
         self.index, self.closeness, self.votes = index, closeness, votes
-        self.codes, self.weight, self.most = codes, weight, most
+        self.codes, self.weight, self.missed = codes, weight, missed
+        self.most = most
         self.dropped_weight = 0.0
         self.n_dropped = 0
         self._cut()
@@ -150,6 +161,8 @@ class Tally:
     ----------
     wrong : ndarray of shape (n_C,)
         Weight of the rows proved wrong.
+    missed : ndarray of shape (n_C,)
+        Weight of the open rows that the full machines have wrong.
     total : float
         Weight of all rows.
     n_rows : int
@@ -161,6 +174,7 @@ class Tally:
     """
 
     wrong: FloatArray
+    missed: FloatArray
     total: float
     n_rows: int
     open_rows: list[OpenRows]
@@ -169,6 +183,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         """Take over the counts of another block."""
         self.wrong += other.wrong
+        self.missed += other.missed
         self.total += other.total
         self.n_rows += other.n_rows
         self.sides.add(other.sides)
@@ -203,18 +218,20 @@ class VoteJob:
     def __call__(self, block: FeatureBlock) -> Tally:
         """Return the counts of the block."""
         f = self.machines.decide(block.Z)
-        signs = self.machines.signs(block.codes)
-        votes = left_out_votes(f, signs, self.thresholds)
         n_classes = len(self.class_weight)
         n_pairs = n_classes * (n_classes - 1) // 2
+        signs = trained_signs(self.machines, block)
+        full = full_votes(f, n_pairs)
+        votes = left_out_votes(f, signs, self.thresholds, full)
         weight = block.weight / self.class_weight[block.codes]
-        open_rows, wrong = [], []
+        open_rows, wrong, missed = [], [], []
         for first in range(0, len(self.machines), n_pairs):
             group = slice(first, first + n_pairs)
             open_ = np.any((votes[group] == 0), axis=0)
-            label = elect(votes[group].T, n_classes)
-            missed = ~open_ & (label != block.codes)
-            wrong.append(float(weight[missed].sum()))
+            guess = np.where(votes[group] == 0, full[group], votes[group])
+            off = elect(guess.T, n_classes) != block.codes
+            wrong.append(float(weight[~open_ & off].sum()))
+            missed.append(float(weight[open_ & off].sum()))
             rows = np.flatnonzero(open_)
             doubt = np.where(
                 votes[group][:, rows] == 0, (signs[group] * f[group])[:, rows], np.inf
@@ -223,21 +240,31 @@ class VoteJob:
                 OpenRows(
                     block.start + rows, doubt.min(axis=0, initial=np.inf),
                     votes[group][:, rows].T, block.codes[rows], weight[rows],
-                    self.most_open,
+                    off[rows], self.most_open,
                 )
             )  # fmt: skip
         return Tally(
-            np.array(wrong), float(weight.sum()), block.Z.shape[0], open_rows,
-            look(self.machines, block, f, self.most_near),
+            np.array(wrong), np.array(missed), float(weight.sum()), block.Z.shape[0],
+            open_rows, look(self.machines, block, f, self.most_near),
         )  # fmt: skip
 
 
+def trained_signs(machines: LinearMachines, block: FeatureBlock) -> FloatArray:
+    """Return +1, -1, or 0 for a row the machine does not know, or without weight."""
+    return machines.signs(block.codes) * (block.weight > 0.0)
+
+
+def full_votes(f: FloatArray, n_pairs: int) -> np.ndarray:
+    """Return the sign of each machine; f = 0 is class 1 of two, else -1, as predict."""
+    return np.where(f >= 0.0 if n_pairs == 1 else f > 0.0, 1, -1).astype(np.int8)
+
+
 def left_out_votes(
-    f: FloatArray, signs: FloatArray, thresholds: Thresholds
+    f: FloatArray, signs: FloatArray, thresholds: Thresholds, full: np.ndarray
 ) -> np.ndarray:
     """Return the sign each machine without the row gives it, 0 if open; (L, m).
 
-    A machine that has not seen the row keeps its sign; it is -1 at zero, as LIBSVM's.
+    A machine that was not trained on the row keeps its sign, as in ``full``.
     """
     h = signs * f
     side = (signs < 0.0).astype(np.intp)
@@ -245,7 +272,7 @@ def left_out_votes(
     right = h > thresholds.right_above[k, side]
     wrong = h < thresholds.wrong_below[k, side]
     own = np.where(right, signs, np.where(wrong, -signs, 0.0))
-    return np.where(signs == 0.0, np.where(f > 0.0, 1, -1), own).astype(np.int8)
+    return np.where(signs == 0.0, full, own).astype(np.int8)
 
 
 def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._answer import Answer, settle_without_solving
 from leaveout.loo._groups import Groups
-from leaveout.loo._result import middle
+from leaveout.loo._result import SINGLETON, middle
 from leaveout.loo._walk import Walker
 from leaveout.solve import OUTSIDE, Solution, WindowProblem
 
@@ -31,11 +31,14 @@ class WindowLoo:
     ----------
     values : ndarray of shape (m,)
         f without the row, b in the middle of its interval.
-    proved : ndarray of bool, shape (m,)
+    known : ndarray of bool, shape (m,)
         Whether it is the value on all rows.
+    proved : ndarray of bool, shape (m,)
+        Whether its sign is, too: a value that is zero up to rounding has none.
     """
 
     values: FloatArray
+    known: BoolArray
     proved: BoolArray
 
 
@@ -70,13 +73,19 @@ def leave_rows_out(
     complete = bool(np.isinf(window.edges).all())
     problem, full = window.problem, solution
     if not complete:
-        problem, full = _with_probes(window, solution)
+        problem, full = _with_probes(window, solution, radius)
     answer = Answer.of_full_solution(full)
-    # The means stand for many rows: a class is a singleton in the window only if its
-    # row is the only one of all.
     open_ = settle_without_solving(problem, full, answer, labels_only=False)
     wanted = np.intersect1d(open_, rows)
     known = np.ones(problem.n_samples, dtype=bool)
+    noise = window.noise(solution)
+    if not complete:
+        # Nothing but b moves without a row of alpha = 0. A row that is alone in its
+        # class is so in the window: others of the class may be outside.
+        point, f = window.point(solution), full.decision_values
+        ends_b = (answer.lower - f + point[-1], answer.upper - f + point[-1])
+        known = window.knows(point[:-1], *ends_b, radius, noise)
+        known &= answer.settled_by != SINGLETON
     if wanted.size:
         walker = Walker(problem, full, n_threads=n_threads, everywhere=not complete)
         ends = walker.leave_out(Groups.singles(wanted))
@@ -84,20 +93,30 @@ def leave_rows_out(
         answer.certified[wanted] = ends.certified
         if not complete:
             f = ends.everywhere[:, window.problem.n_samples :]
-            known[wanted] = _ends_known(window, f, ends.down, ends.up, radius)
+            b = f[:, -1]
+            W = (f[:, :-1] - b[:, None]) / _length(radius)
+            known[wanted] = window.knows(W, b + ends.down, b + ends.up, radius, noise)
     values = middle(answer.lower, answer.upper)
-    proved = answer.certified & known
-    return WindowLoo(values[rows], proved[rows])
+    known &= answer.certified
+    proved = known & (np.abs(values) > noise)
+    return WindowLoo(values[rows], known[rows], proved[rows])
 
 
-def _with_probes(window: WindowProblem, solution: Solution) -> tuple[Problem, Solution]:
-    """Add the unit vectors and zero, without weight."""
+def _length(radius: float) -> float:
+    """Length of the probes: that of the rows, so that tolerances fit both."""
+    return radius if radius > 0.0 else 1.0
+
+
+def _with_probes(
+    window: WindowProblem, solution: Solution, radius: float
+) -> tuple[Problem, Solution]:
+    """Add multiples of the unit vectors, and zero, without weight."""
     D = window.Z.shape[1]
-    probes = np.vstack([np.eye(D), np.zeros(D)])
+    probes = np.vstack([_length(radius) * np.eye(D), np.zeros(D)])
     Z = np.vstack([window.Z, probes])
     n_more = D + 1
     problem = Problem(
-        Z @ Z.T,
+        window.C * (Z @ Z.T),
         np.append(window.problem.y, np.ones(n_more)),
         np.append(window.problem.C, np.zeros(n_more)),
     )
@@ -111,16 +130,3 @@ def _with_probes(window: WindowProblem, solution: Solution) -> tuple[Problem, So
         state=np.append(solution.state, np.full(n_more, OUTSIDE, dtype=np.int8)),
     )
     return problem, more
-
-
-def _ends_known(
-    window: WindowProblem,
-    probe_values: FloatArray,
-    down: FloatArray,
-    up: FloatArray,
-    radius: float,
-) -> BoolArray:
-    """Whether all rows outside of the window are on their sides where walks end."""
-    b = probe_values[:, -1]
-    low, high = window.known_range(probe_values[:, :-1] - b[:, None], radius)
-    return np.asarray((low < b + down) & (b + up < high))

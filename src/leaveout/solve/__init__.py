@@ -22,6 +22,7 @@ from leaveout.solve._llw import (
     intercept_box,
     solve_llw,
 )
+from leaveout.solve._llw_walk import LlwWalker
 from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
 from leaveout.solve._lpm import (
     LpmBasis,
@@ -63,6 +64,7 @@ __all__ = [
     "LinearProgress",
     "LlwProblem",
     "LlwSolution",
+    "LlwWalker",
     "LoomSolution",
     "LoomSolver",
     "LpmBasis",

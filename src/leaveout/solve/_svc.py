@@ -92,6 +92,8 @@ def solve_svc(
         budget = min(cap - n_iter, 20 * y.shape[0] + 1000)
         n_members, steps = _finish(problem, lower, upper, beta, F, members, tol, budget)
         n_iter += steps
+        if problem.fit_intercept:
+            _balance(lower, upper, beta, members[:n_members])
         F = y - problem.K @ beta
         solution = make_solution(problem, beta, F, members[:n_members], n_iter, tol)
         if solution.converged or n_iter >= cap:
@@ -149,6 +151,21 @@ def _finish(
         )  # fmt: skip
         total += steps
     return m, total
+
+
+def _balance(
+    lower: FloatArray, upper: FloatArray, beta: FloatArray, members: IntArray
+) -> None:
+    """Give what sum(beta) is off by to the free point with most room, in place.
+
+    Where C K is tiny, f hardly tells of it: the active set ends before the sum is zero.
+    """
+    if members.size == 0:
+        return
+    room = np.minimum(beta - lower, upper - beta)[members]
+    most, off = members[np.argmax(room)], float(beta.sum())
+    if abs(off) < room.max():
+        beta[most] -= off
 
 
 def make_solution(

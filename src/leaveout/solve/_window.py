@@ -21,12 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leaveout._typing import FloatArray, IntArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import FeatureBlock, Problem, Rows
 from leaveout.solve._band import largest_norm
 from leaveout.solve._linear_machines import LinearMachines
 from leaveout.solve._optimality import weighted_median_interval
-from leaveout.solve._solution import Solution
+from leaveout.solve._solution import BOUNDED, OUTSIDE, Solution
 from leaveout.solve._svc import solve_svc
 
 # Rows in a window: this many times the number that can be on the margin.
@@ -84,8 +84,8 @@ class Sides:
     Parameters
     ----------
     inside : ndarray of shape (L, 2, D + 1)
-        Sum of weight * (z, 1) over the rows with h < 1, of the positive and of the
-        negative class.
+        Sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
+        positive and of the negative class.
     hinge : ndarray of shape (L,)
         Sum of weight * max(0, 1 - h).
     nearest : list of Nearest
@@ -138,7 +138,7 @@ def look(
     """Do the work of :class:`LookJob` with the values f, (L, m), at hand."""
     signs = machines.signs(block.codes)
     short = 1.0 - signs * f
-    inside = (short > 0.0) & (signs != 0.0)
+    inside = is_inside(short, signs)
     sums = np.empty((len(machines), 2, block.Z.shape[1] + 1))
     for side, sign in enumerate((1.0, -1.0)):
         weights = np.where(inside & (signs == sign), block.weight, 0.0)
@@ -153,6 +153,16 @@ def look(
     return Sides(sums, hinge, nearest, largest_norm(block.Z))
 
 
+def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
+    """Whether the hinge, 1 - h = short, is linear and not zero.
+
+    Rows with breakpoints v above b are inside if positive, those below if negative. At
+    v = b they count as above, as in :class:`Nearest`: what a row adds to the primal is
+    then known as long as b stays below v.
+    """
+    return np.where(signs > 0.0, short >= 0.0, (short > 0.0) & (signs < 0.0))
+
+
 @dataclass(frozen=True)
 class WindowProblem:
     """The rows of a window and the means of all others, as an SVM.
@@ -160,7 +170,11 @@ class WindowProblem:
     Parameters
     ----------
     problem : Problem
-        First the rows, then up to two means.
+        First the rows, then up to two means. Kernel values are multiplied by C, and
+        the boxes are the weights: coefficients are alpha / C, and with weights of one
+        their sums are whole numbers, free of rounding.
+    C : float
+        Regularisation of the machine.
     Z : ndarray of shape (m, D)
         Features of all of these.
     index : ndarray of int, shape (n_rows,)
@@ -173,6 +187,7 @@ class WindowProblem:
     """
 
     problem: Problem
+    C: float
     Z: FloatArray
     index: IntArray
     edges: FloatArray
@@ -208,20 +223,20 @@ class WindowProblem:
         # On the margin itself the sign is rounding: take the one the sums were made by.
         place = np.searchsorted(rows.index, near.rows)
         short[place] = y[place] * near.offset
-        means, signs, boxes = [rows.Z], [y], [C * rows.weight]
+        means, signs, boxes = [rows.Z], [y], [rows.weight]
         for side, sign in enumerate((1.0, -1.0)):
-            here = (short > 0.0) & (y == sign)
+            here = is_inside(short, y) & (y == sign)
             weight = rows.weight[here]
             total = inside[side, -1] - weight.sum()
             # Weights are summed in another order here: a rest of rounding is no row.
-            if total > 1e-9 * max(inside[side, -1], 1e-300):
+            if total > 1e-12 * max(inside[side, -1], 1e-300):
                 mean = (inside[side, :-1] - weight @ rows.Z[here]) / total
                 means.append(mean[None])
                 signs.append(np.array([sign]))
-                boxes.append(np.array([C * total]))
+                boxes.append(np.array([total]))
         Z = np.concatenate(means)
-        problem = Problem(Z @ Z.T, np.concatenate(signs), np.concatenate(boxes))
-        return cls(problem, Z, rows.index, near.edges, np.append(w, b))
+        problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(boxes))
+        return cls(problem, C, Z, rows.index, near.edges, np.append(w, b))
 
     @property
     def n_rows(self) -> int:
@@ -261,7 +276,23 @@ class WindowProblem:
 
     def point(self, solution: Solution) -> FloatArray:
         """Return (w, b) of a solution."""
-        return np.append(solution.beta @ self.Z, solution.intercept)
+        return np.append(self.C * (solution.beta @ self.Z), solution.intercept)
+
+    def noise(self, solution: Solution) -> float:
+        """How far decision values may be off, by the optimality conditions.
+
+        With boxes and norms of many digits the values cancel, and rows on the margin
+        have h = 1 up to this only.
+        """
+        point = self.point(solution)
+        f = self.Z @ point[:-1] + point[-1]
+        off = self.problem.y * f - 1.0
+        violation = np.abs(off)
+        violation[(solution.state == OUTSIDE) & (off > 0.0)] = 0.0
+        violation[(solution.state == BOUNDED) & (off < 0.0)] = 0.0
+        violation[self.problem.C == 0.0] = 0.0
+        largest = float(np.abs(f).max(initial=1.0))
+        return 10.0 * float(violation.max(initial=0.0)) + 1e-12 * largest
 
     def known_range(
         self, W: FloatArray, radius: float
@@ -287,14 +318,41 @@ class WindowProblem:
         b = self.origin[-1]
         return b - self.edges[0] + moved, b + self.edges[1] - moved
 
+    def knows(
+        self,
+        W: FloatArray,
+        lowest: FloatArray | float,
+        highest: FloatArray | float,
+        radius: float,
+        noise: float = 0.0,
+    ) -> BoolArray:
+        """Whether all rows outside stay on their sides, for weights and a range of b.
+
+        Parameters
+        ----------
+        W : ndarray of shape (..., D)
+            Weights.
+        lowest, highest : ndarray of shape (...)
+            Range of b, for each w.
+        radius : float
+            Largest norm of a row.
+        noise : float, default=0.0
+            How far decision values may be off.
+        """
+        low, high = self.known_range(W, radius)
+        return np.asarray((low + noise < lowest) & (highest < high - noise))
+
     def proves(self, solution: Solution, radius: float) -> bool:
         """Whether a solution of the window is one of all rows.
 
         No row outside may change sides, nor hold an end of the intercept's interval.
         """
-        low, high = self.known_range(self.point(solution)[:-1], radius)
         first, last = solution.intercept_interval
-        return bool(solution.converged and low < first and last < high)
+        known = self.knows(
+            self.point(solution)[:-1], first, last, radius,
+            self.noise(solution),
+        )  # fmt: skip
+        return bool(solution.converged and known)
 
     def intercept_without(
         self, solution: Solution, sign: float, box: float, radius: float
@@ -304,19 +362,18 @@ class WindowProblem:
         Returns the lower end of b and the order statistic of the breakpoints at which
         it is if the positive class loses a weight (docs/notation); -inf where rows
         outside of the window would count. With ``sign=-1`` the same of -b and the
-        negative class.
+        negative class. The solution must be proved: the lower end is then known.
         """
         problem = self.problem
         y, b = sign * problem.y, sign * solution.intercept
         breakpoints = y - sign * solution.decision_values + b
         level = float(problem.C[y > 0].sum())
         low, high = self.known_range(self.point(solution)[:-1], radius)
-        lowest = low if sign > 0 else -high
-        ends = []
-        for weight in (level, level - box):
-            end = weighted_median_interval(breakpoints, problem.C, weight)[0]
-            ends.append(min(end, b) if end > lowest else -np.inf)
-        return ends[0], ends[1]
+        lowest = (low if sign > 0 else -high) + self.noise(solution)
+        first, last = solution.intercept_interval
+        end = first if sign > 0 else -last
+        far = weighted_median_interval(breakpoints, problem.C, level - box / self.C)[0]
+        return end, min(far, end) if far > lowest else -np.inf
 
 
 @dataclass(frozen=True)
@@ -344,6 +401,12 @@ class LinearOptimum:
     def point(self) -> FloatArray:
         """The machine, (w, b)."""
         return self.window.point(self.solution)
+
+    @property
+    def window_dual(self) -> float:
+        """Dual value of the window, which no primal value of all rows is below."""
+        share = 1.0 - self.solution.duality_gap
+        return self.window.C * self.solution.objective * share
 
 
 def window_size(n_components: int) -> int:
