@@ -6,8 +6,8 @@ are summed, as in each step of a fit. The model of docs/clusters has three const
 seconds per row (one block here, without a cluster), seconds per task (a pass that does
 nothing) and seconds per byte of a sum (parts of the size of the sums are added up).
 It predicts ``tasks * task + busiest * (rows * row + bytes * byte)`` for tasks of so
-many rows, ``busiest = ceil(tasks / workers)`` of which one worker gets. The column "peer"
-is the prediction, "ours" the measurement.
+many rows, ``busiest = ceil(tasks / workers)`` of which one worker gets. The column
+"peer" is the prediction, "ours" the measurement.
 Run: ``python benchmarks/speed/cluster.py [--quick]``
 """
 
@@ -73,17 +73,17 @@ def write_rows(folder: Path, n: int) -> tuple[Path, np.ndarray]:
     return path, y
 
 
-def make_work() -> tuple[Encode, BandJob]:
+def make_work(n_machines: int = N_MACHINES) -> tuple[Encode, BandJob]:
     """Features, and machines that have some rows in their bands."""
     X, _ = make_mixture(4000, N_FEATURES, random_state=1000)
     gamma = 1.0 / (N_FEATURES * X.var())
     map_ = FeatureMap.around(RBFSampler(gamma=gamma, n_components=D, random_state=0)
                              .fit(X), X)  # fmt: skip
     rng = np.random.default_rng(0)
-    machines = LinearMachines.zero(
-        np.ones(N_MACHINES), np.ones(N_MACHINES), np.zeros(N_MACHINES), D
-    ).moved(rng.normal(size=(N_MACHINES, D)), np.zeros(N_MACHINES))
-    job = BandJob(machines, np.full(N_MACHINES, 0.05))
+    zero = np.zeros(n_machines)
+    machines = LinearMachines.zero(zero + 1.0, zero + 1.0, zero, D)
+    machines = machines.moved(rng.normal(size=(n_machines, D)), zero)
+    job = BandJob(machines, np.full(n_machines, 0.05))
     return Encode(map_, np.array([0, 1]), np.ones(2)), job
 
 
@@ -100,9 +100,11 @@ def workers(count: int) -> Iterator[Cluster]:
         yield Cluster(client)
 
 
-def seconds_per_row(bench: Benchmark, path: Path, y: np.ndarray) -> float:
+def seconds_per_row(
+    bench: Benchmark, path: Path, y: np.ndarray, n_machines: int
+) -> float:
     """Time the blocks of a file in this process."""
-    encode, job = make_work()
+    encode, job = make_work(n_machines)
     blocks = list(open_rows(path, y, rows_at_once=ROWS_AT_ONCE).blocks())[:2]
 
     def work() -> None:
@@ -110,7 +112,9 @@ def seconds_per_row(bench: Benchmark, path: Path, y: np.ndarray) -> float:
             job(encode(block))
 
     n = sum(len(block.y) for block in blocks)
-    return bench.seconds({"row": work}, 3)["row"] / n
+    seconds = bench.seconds({"row": work}, 3)["row"] / n
+    bench.note(f"{n_machines} machines: {1e6 * seconds:.3g} microseconds per row")
+    return seconds
 
 
 def fastest(bench: Benchmark, function: Callable[[], object]) -> float:
@@ -128,8 +132,8 @@ def main() -> None:
     bench = Benchmark("speed_cluster", __doc__, sizes=(100_000, 400_000, 800_000))
     with tempfile.TemporaryDirectory() as name, one_thread():
         files = {n: write_rows(Path(name), n) for n in bench.sizes}
-        row = seconds_per_row(bench, *files[bench.sizes[-1]])
-        bench.note(f"{1e6 * row:.3g} microseconds per row in one process")
+        row = seconds_per_row(bench, *files[bench.sizes[-1]], N_MACHINES)
+        seconds_per_row(bench, *files[bench.sizes[-1]], 50)  # as in docs/clusters
         for count in (1, 2):
             with workers(count) as cluster:
                 measure(bench, cluster, count, files, row)
