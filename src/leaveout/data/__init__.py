@@ -22,6 +22,7 @@ from leaveout.data._names import (
     list_names,
 )
 from leaveout.data._new_rows import NewRows, match_columns
+from leaveout.data._placed_rows import PlacedRows
 from leaveout.data._prepare import (
     describe_preparation,
     known_categories,
@@ -41,6 +42,7 @@ __all__ = [
     "Features",
     "NewRows",
     "Part",
+    "PlacedRows",
     "RowSource",
     "Table",
     "check_columns",
