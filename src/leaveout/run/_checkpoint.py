@@ -281,7 +281,7 @@ def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     if objects:
         raise ValueError(f"{objects[0]!r} holds objects, which no checkpoint keeps.")
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    np.savez(buffer, **dict(arrays))  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
