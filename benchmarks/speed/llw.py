@@ -62,7 +62,7 @@ def add_fit(bench, n, Q):
     def ours():
         kept["ours"] = solve_llw(problem)
 
-    times = bench.seconds({"peer": peer, "ours": ours}, repeats=1 if n > 400 else 5)
+    times = bench.seconds({"peer": peer, "ours": ours}, repeats=1 if n > 400 else 3)
     bench.add(
         Row(
             f"fit, Q={Q}, n={n}",

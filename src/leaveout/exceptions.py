@@ -6,6 +6,10 @@ class LeaveoutError(Exception):
     """Base class of the errors that only leaveout raises."""
 
 
+class DataFileError(LeaveoutError, ValueError):
+    """A data file is damaged, or its content cannot be used; the message names it."""
+
+
 class ModelFileError(LeaveoutError, ValueError):
     """A model file is damaged, or holds what a model file may not."""
 
@@ -48,6 +52,14 @@ class CalibrationWarning(LeaveoutWarning):
 
 class PooledScoreWarning(LeaveoutWarning):
     """A score compares decision values of classifiers that differ in a sample."""
+
+
+class CheckpointWarning(LeaveoutWarning):
+    """A finished cell in a checkpoint file is damaged, and computed anew."""
+
+
+class WorkerKilledError(LeaveoutError, RuntimeError):
+    """A worker process was ended from outside, often for want of memory."""
 
 
 class CheckpointError(LeaveoutError, ValueError):

@@ -430,9 +430,9 @@ def test_labels_of_a_block_that_do_not_fit():
 def test_unknown_column():
     table = pd.DataFrame(X, columns=NAMES)
     with pytest.raises(
-        ValueError, match=r"No column 'Puls' in X\. Did you mean 'pulse'"
+        ValueError, match=r"No column 'Pulse' in X\. Did you mean 'pulse'"
     ):
-        open_rows(table, "Puls")
+        open_rows(table, "Pulse")
 
 
 @pytest.mark.parametrize(

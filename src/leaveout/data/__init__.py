@@ -5,6 +5,7 @@ from leaveout.data._blocks import Block, Part, RowSource, open_rows
 from leaveout.data._census import Census, CensusJob, ClassSample
 from leaveout.data._dataset import Dataset, load_example
 from leaveout.data._features import Features, check_not_missing, make_features
+from leaveout.data._formulas import format_csv, guard, unguard
 from leaveout.data._make import (
     make_banana,
     make_class_blobs,
@@ -50,6 +51,8 @@ __all__ = [
     "count_rows",
     "describe_preparation",
     "did_you_mean",
+    "format_csv",
+    "guard",
     "is_missing",
     "is_svmlight",
     "known_categories",
@@ -71,4 +74,5 @@ __all__ = [
     "read_svmlight",
     "read_table",
     "sample_names",
+    "unguard",
 ]

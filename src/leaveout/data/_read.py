@@ -15,7 +15,7 @@ from leaveout.data._dataset import Dataset
 from leaveout.data._features import N_ROWS_FOR_ID, check_not_missing, make_features
 from leaveout.data._names import check_names_known, list_names
 from leaveout.data._svmlight import is_svmlight, read_svmlight
-from leaveout.data._table import read_table, sample_names
+from leaveout.data._table import Table, file_named, read_table, sample_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -57,7 +57,7 @@ def read_dataset(
     ------
     OSError
         The file is missing or cannot be read.
-    ValueError
+    DataFileError
         The file is no table, or its content cannot be used; the message says which
         column and what to do.
 
@@ -85,12 +85,28 @@ def read_dataset(
             )
         return _read_svmlight(path)
     table = read_table(path, as_text=() if id_column is None else (id_column,))
-    frame = table.frame
     if target is None:
         raise ValueError(
             f"Name the column of classes: --target COL. The columns of '{path}' are "
-            f"{list_names(frame.columns)}."
+            f"{list_names(table.frame.columns)}."
         )
+    with file_named(path):
+        return _make_dataset(
+            table, target, id_column, group_column, drop, categorical, path
+        )
+
+
+def _make_dataset(
+    table: Table,
+    target: str,
+    id_column: str | None,
+    group_column: str | None,
+    drop: Sequence[str],
+    categorical: Sequence[str],
+    path: Path,
+) -> Dataset:
+    """Give the columns of a table their roles."""
+    frame = table.frame
     special = [name for name in (target, id_column, group_column) if name is not None]
     check_columns([*special, *drop, *categorical], frame, path)
     _check_roles(target, id_column, group_column, drop, categorical)
@@ -246,7 +262,8 @@ def _read_svmlight(path: Path) -> Dataset:
     import pandas as pd
 
     X, y, names = read_svmlight(path)
-    y, notes = _classes(pd.Series(y), "class")
+    with file_named(path):
+        y, notes = _classes(pd.Series(y), "class")
     return Dataset(
         name=path.name,
         X=X,

@@ -25,7 +25,9 @@ def decide_one_vs_one(
     values = np.column_stack([m.values for m in machines])
     lower = np.column_stack([m.lower for m in machines])
     upper = np.column_stack([m.upper for m in machines])
-    scale = np.array([1.0 + np.abs(m.values).max() for m in machines])
+    # With an intercept f is of the size of the labels; without one, of any size.
+    unit = 1.0 if svc.fit_intercept else 0.0
+    scale = np.array([unit + np.abs(m.values).max() for m in machines])
     lower = np.where(np.abs(lower) <= TIE * scale, 0.0, lower)
     upper = np.where(np.abs(upper) <= TIE * scale, 0.0, upper)
     open_ = (lower <= 0.0) & (upper >= 0.0)

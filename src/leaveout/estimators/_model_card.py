@@ -90,6 +90,34 @@ def make_card(
     )
 
 
+def wrong_fields(card: ModelCard) -> list[str]:
+    """Return the names of the fields whose content is of another kind than theirs.
+
+    Examples
+    --------
+    >>> from leaveout.estimators import ModelCard
+    >>> from leaveout.estimators._model_card import wrong_fields
+    >>> wrong_fields(ModelCard("SVC", "abc", 3, [0, 1], None, "2025-01-01", {}))
+    ['feature_names']
+    """
+    kinds: dict[str, Any] = {
+        "model": str,
+        "feature_names": list,
+        "n_features": int | None,
+        "classes": list,
+        "loo_error": float | int | None,
+        "created": str,
+        "versions": dict,
+        "details": dict,
+        "format": int,
+    }
+    fields = vars(card)
+    wrong = [name for name in kinds if not isinstance(fields[name], kinds[name])]
+    if not wrong and not all(isinstance(name, str) for name in card.feature_names):
+        wrong = ["feature_names"]
+    return wrong
+
+
 def _last_step(model: Any) -> Any:
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 

@@ -10,7 +10,7 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._result import NEGATIVE_MARGIN, SINGLETON, ZERO_ALPHA
-from leaveout.solve import Solution, intercept_range_without
+from leaveout.solve import Solution, has_room, intercept_range_without
 
 
 @dataclass
@@ -51,7 +51,7 @@ def settle_without_solving(
     """Answer what the full solution tells; return the other samples."""
     y, f = problem.y, solution.decision_values
     open_ = solution.beta != 0.0
-    if problem.fit_intercept and not has_room(problem, solution):
+    if problem.fit_intercept and not has_room(problem.C, solution.alpha, solution.free):
         # Without a free support vector b is an interval, and grows as r leaves.
         idle = np.flatnonzero(~open_)
         answer.store(idle, f[idle], *intercept_range_without(problem, solution, idle))
@@ -69,9 +69,3 @@ def settle_without_solving(
                 answer.upper[members] = -1.0 if sign > 0 else np.inf
                 open_[members] = False
     return np.flatnonzero(open_)
-
-
-def has_room(problem: Problem, solution: Solution) -> bool:
-    """Whether some support vector is free by more than rounding."""
-    alpha, C = solution.alpha[solution.free], problem.C[solution.free]
-    return bool(np.any(np.minimum(alpha, C - alpha) > 1e-9 * C))

@@ -28,7 +28,7 @@ from leaveout.loo._radius import enclosing_radius_squared, solve_l2_svm
 from leaveout.loo._result import MachineLoo
 from leaveout.loo._span import span_squared
 from leaveout.loo._walk import loo_walk
-from leaveout.solve import LpmSolution, Solution
+from leaveout.solve import LpmSolution, Solution, has_room
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +132,9 @@ def bound_sv_count(problem: Problem, solution: Solution) -> Bound:
     Without a free support vector the intercept may still move, and a sample with alpha
     = 0 may become ambiguous, though never certainly wrong.
     """
-    settled = not problem.fit_intercept or _has_free(problem, solution)
+    settled = not problem.fit_intercept or has_room(
+        problem.C, solution.alpha, solution.free
+    )
     note = "" if settled else "no free support vector: others may be ambiguous"
     share = float(np.mean(solution.beta != 0.0))
     return Bound(
@@ -342,12 +344,6 @@ def _margins(problem: Problem, solution: Solution) -> np.ndarray:
     g = solution.decision_values - solution.intercept
     worst = np.where(problem.y > 0, *solution.intercept_interval)
     return problem.y * (g + worst)
-
-
-def _has_free(problem: Problem, solution: Solution) -> bool:
-    """Whether some support vector is free by more than rounding."""
-    alpha, C = solution.alpha[solution.free], problem.C[solution.free]
-    return bool(np.any(np.minimum(alpha, C - alpha) > 1e-9 * C))
 
 
 def _needs_no_intercept(problem: Problem) -> tuple[str, str]:

@@ -22,8 +22,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import FeatureBlock
-from leaveout.loo._answer import has_room
-from leaveout.solve import LinearMachines, LinearOptimum, Sides, look
+from leaveout.solve import LinearMachines, LinearOptimum, Sides, has_room, look
 
 # Left-out signs closer to zero than this are left to a walk.
 SLACK = 1e-10
@@ -87,7 +86,8 @@ def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, fl
     if np.isfinite(far):
         rho = box * R + np.sqrt((box * R) ** 2 + box * (low - far))
         right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
-    if has_room(optimum.window.problem, optimum.solution):
+    found = optimum.solution
+    if has_room(optimum.window.problem.C, found.alpha, found.free):
         # Beyond the margin alpha = 0, and beside a free support vector nothing changes.
         right_above = min(right_above, 1.0 + BEYOND + noise)
     return wrong_below, right_above

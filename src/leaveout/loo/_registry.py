@@ -14,6 +14,7 @@ from leaveout.loo._result import MachineLoo
 from leaveout.loo._screening import PathMemory
 from leaveout.loo._standard import loo_refit
 from leaveout.loo._stopping import loo_stopping
+from leaveout.loo._trust import trusted
 from leaveout.loo._walk import loo_walk
 from leaveout.solve import Solution
 
@@ -33,11 +34,11 @@ class LooMethod(Protocol):
 
 
 METHODS: dict[str, LooMethod] = {
-    "walk": loo_walk,
-    "refit": loo_refit,
-    "stopping": loo_stopping,
-    "consolidated": loo_consolidated,
-    "magic": loo_magic,
+    "walk": trusted(loo_walk),
+    "refit": trusted(loo_refit),
+    "stopping": trusted(loo_stopping),
+    "consolidated": trusted(loo_consolidated),
+    "magic": trusted(loo_magic),
 }
 # Methods that give the sign of a left-out value, not the value.
 LABEL_METHODS = frozenset({"stopping"})

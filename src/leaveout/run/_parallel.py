@@ -6,13 +6,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
-from leaveout.exceptions import ClusterLostError
+from leaveout.exceptions import ClusterLostError, WorkerKilledError
 
 
 def map_parallel(
@@ -36,6 +37,11 @@ def map_parallel(
         :func:`joblib.parallel_config`.
     ordered : bool, default=True
         Whether each waits for those before it, or comes when it is finished.
+
+    Raises
+    ------
+    WorkerKilledError
+        If a process among the workers is killed.
 
     Notes
     -----
@@ -63,6 +69,11 @@ def map_parallel(
     try:
         for result in results:  # noqa: UP028, "yield from" would close it first
             yield result
+    except BrokenProcessPool as why:
+        raise WorkerKilledError(
+            "A worker process was ended from outside, most likely by the system for "
+            f"want of memory. Try again with fewer than n_jobs={n_jobs}."
+        ) from why
     except CancelledError as error:  # nobody cancels but dask, without a scheduler
         raise ClusterLostError(
             f"The cluster was lost before all was done: {error} Start it again and run "

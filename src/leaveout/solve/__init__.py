@@ -35,10 +35,12 @@ from leaveout.solve._lpm import (
 )
 from leaveout.solve._majorise import Iterate
 from leaveout.solve._optimality import (
+    has_room,
     intercept_range_without,
     weighted_median_interval,
     weighted_median_intervals,
 )
+from leaveout.solve._scale import Rescaled, rescale
 from leaveout.solve._smoothed_hinge import box_share, smoothed_hinge
 from leaveout.solve._smoothing import Smoothed, solve_family
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
@@ -71,6 +73,7 @@ __all__ = [
     "LpmSolution",
     "LpmSolver",
     "Nearest",
+    "Rescaled",
     "Sides",
     "Smoothed",
     "Solution",
@@ -80,6 +83,7 @@ __all__ = [
     "certify",
     "choose_intercept",
     "design_matrix",
+    "has_room",
     "intercept_box",
     "intercept_range_without",
     "is_small",
@@ -90,6 +94,7 @@ __all__ = [
     "look",
     "lpm_certificate",
     "make_solution",
+    "rescale",
     "sample_sizes",
     "smoothed_hinge",
     "solve_family",

@@ -22,7 +22,8 @@ from scipy.linalg.cython_lapack cimport dpstrf
 # squared norm counts as dependent on M: rounding of the factor is of that size. Not
 # larger: smooth kernels with large C need nearly dependent points to be optimal.
 cdef double SINGULAR = 1e-14
-# A free beta this close to its bound, relative to the box, is on it.
+# A free beta this close to its bound, relative to the box, is on it. If no beta comes
+# near its box, the largest of them is the measure.
 cdef double AT_BOUND = 1e-11
 
 
@@ -239,10 +240,12 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
 cdef Py_ssize_t member_at_bound(ActiveSet* s) noexcept nogil:
     """Position in M of an index that sits on its bound, or -1."""
     cdef Py_ssize_t k, i
-    cdef double width
+    cdef double width, largest = 0.0
+    for i in range(s.n):
+        largest = max(largest, fabs(s.beta[i]))
     for k in range(s.m):
         i = s.M[k]
-        width = AT_BOUND * (s.upper[i] - s.lower[i])
+        width = AT_BOUND * min(s.upper[i] - s.lower[i], largest)
         if s.beta[i] - s.lower[i] <= width or s.upper[i] - s.beta[i] <= width:
             return k
     return -1
@@ -401,7 +404,8 @@ def run_active_set(
             if intercept and s.m == 0:
                 # No free point: any b of an interval will do, if there is one.
                 worst = bracket(&s, &up, &down)
-                if worst <= tol or steps >= max_steps:
+                # No such pair: F has overflowed.
+                if worst <= tol or steps >= max_steps or up < 0 or down < 0:
                     break
                 take(&s, up)
                 take(&s, down)

@@ -34,8 +34,9 @@ from leaveout.solve._svc import solve_svc
 
 # Relative duality gap below which a point counts as optimal.
 OPTIMAL = 1e-8
-# An alpha this close to 0 or C, relative to C, is there.
-SNAP = 1e-10
+# An alpha this close to 0 or C, relative to C, is there: systems near a singular face
+# leave 1e-10 of noise, and a bound that looks free would make b look unique.
+SNAP = 1e-8
 # Linear systems from a warm start before the interior point takes over.
 WARM_ROUNDS = 15
 

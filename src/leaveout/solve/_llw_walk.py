@@ -37,7 +37,7 @@ from leaveout.solve._llw_pivot import Pivoted, exchange, violations, zero_sum_ba
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 
 # The proximal weight of alpha; that of a singular H_FF; that of b.
-REGULAR, SINGULAR, DELTA = 1e-10, 1e-6, 1e-7
+REGULAR, SINGULAR, DELTA = 1e-10, 1e-6, 1e-6
 # Share of a null vector of H_FF in an entry that makes it singular.
 NULL = 0.01
 # Entries by which a walk may differ from the full optimum, and its events at most.
@@ -46,7 +46,7 @@ MAX_EVENTS = 300
 # Rounds at the end of a walk, solves in each; violations, and distances of free slopes
 # and sums from equality, that count there.
 ROUNDS, SOLVES = 4, 3
-TOL, STRAIN = 1e-11, 1e-10
+TOL, STRAIN = 1e-11, 2e-10
 
 
 class LlwWalker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leaveout._typing import FloatArray, IntArray, StateArray
+from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.kernel import Problem
 from leaveout.solve._solution import Solution
 
@@ -107,12 +107,25 @@ def intercept_interval(
     problem: Problem, beta: FloatArray, F: FloatArray, free: IntArray
 ) -> tuple[float, float]:
     """All optimal b at an optimal beta with F = y - K beta; a point if one is free."""
-    room = np.minimum(np.abs(beta[free]), problem.C[free] - np.abs(beta[free]))
-    if np.any(room > 1e-9 * problem.C[free]):
+    if has_room(problem.C, np.abs(beta), free):
         b = float(np.mean(F[free]))
         return b, b
     level = float(problem.C[problem.y > 0].sum())
     return weighted_median_interval(F, problem.C, level)
+
+
+def box_unit(C: FloatArray, alpha: FloatArray) -> FloatArray:
+    """Return what "near a bound" is relative to: the box, or the largest alpha if less.
+
+    Beside a box of 1e12 that no coefficient comes near, all of them would look like 0.
+    """
+    return np.minimum(C, alpha.max(initial=0.0))
+
+
+def has_room(C: FloatArray, alpha: FloatArray, free: IntArray | BoolArray) -> bool:
+    """Whether one of the free support vectors is so by more than rounding."""
+    room = np.minimum(alpha[free], C[free] - alpha[free])
+    return bool(np.any(room > 1e-9 * box_unit(C, alpha)[free]))
 
 
 def intercept_range_without(
@@ -138,7 +151,8 @@ def intercept_range_without(
         Ends of the interval less the intercept of the solution.
     """
     y, C, alpha = problem.y, problem.C, solution.alpha
-    can_rise, can_fall = C - alpha > 1e-9 * C, alpha > 1e-9 * C
+    near = 1e-9 * box_unit(C, alpha)
+    can_rise, can_fall = C - alpha > near, alpha > near
     distance = y - solution.decision_values
     below = np.where(np.where(y > 0, can_rise, can_fall), distance, -np.inf)
     above = np.where(np.where(y > 0, can_fall, can_rise), distance, np.inf)

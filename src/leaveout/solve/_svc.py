@@ -13,6 +13,7 @@ from leaveout.solve._optimality import (
     intercept_interval,
     kkt_residual,
 )
+from leaveout.solve._scale import rescale
 from leaveout.solve._smo_fast import smo_with_intercept, smo_without_intercept
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
 
@@ -72,10 +73,22 @@ def solve_svc(
     >>> solution.intercept
     0.0
     """
-    y, C = problem.y, problem.C
-    present = y[C > 0.0]
+    present = problem.y[problem.C > 0.0]
     if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
         return _one_class(problem, float(present[0]))
+    rescaled = rescale(problem)
+    if rescaled.changed:
+        begin = None if start is None else rescaled.coefficients(start)
+        solution = _solve(rescaled.problem, tol, max_iter, begin)
+        return rescaled.restore(solution, problem)
+    return _solve(problem, tol, max_iter, start)
+
+
+def _solve(
+    problem: Problem, tol: float, max_iter: int, start: FloatArray | None
+) -> Solution:
+    """Do what :func:`solve_svc` says, at a scale that suits the tolerances."""
+    y, C = problem.y, problem.C
     lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
     beta = np.zeros_like(y) if start is None else start.copy()
     cap = max_iter if max_iter >= 0 else 10_000_000
@@ -119,7 +132,7 @@ def _run_smo(
         budget = min(SMO_STEPS_PER_CALL, cap - total)
         steps, violation = smo(problem.K, diag, lower, upper, beta, F, tol, budget)
         total += steps
-        if violation <= tol:
+        if violation <= tol or steps < budget:  # the latter where F has overflowed
             break
     return total
 
@@ -150,6 +163,8 @@ def _finish(
             0.1 * tol, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
         )  # fmt: skip
         total += steps
+        if steps == 0:  # F has overflowed: nothing can be moved
+            break
     return m, total
 
 
@@ -217,7 +232,8 @@ def make_solution(
         duality_gap=gap,
         objective=objective,
         n_iter=n_iter,
-        converged=residual <= tol,
+        # Where f has overflowed, its residuals may hide in a difference of infinities.
+        converged=bool(residual <= tol and np.isfinite(f).all()),
     )
 
 
