@@ -25,7 +25,7 @@ from leaveout import ClusterLostError, FeatureSVC
 from leaveout.data import CensusJob, PlacedRows, make_mixture, open_rows
 from leaveout.run import Cluster
 
-N_ROWS = 20_000
+N_ROWS = 8000
 X, Y = make_mixture(N_ROWS, 5, random_state=0)
 NAMES = [f"x{j}" for j in range(5)]
 COMMON = {"n_components": 20, "C": [0.001, 0.01], "random_state": 0}
@@ -69,7 +69,7 @@ def write_parquet(folder, table, labels, n_files=3):
     for k, (first, stop) in enumerate(pairwise(cuts)):
         columns = {name: table[first:stop, j] for j, name in enumerate(NAMES)}
         rows = pa.table({**columns, "y": labels[first:stop]})
-        parquet.write_table(rows, folder / f"{k}.parquet", row_group_size=2500)
+        parquet.write_table(rows, folder / f"{k}.parquet", row_group_size=800)
     return folder
 
 
@@ -81,7 +81,7 @@ def here():
 
 @pytest.mark.parametrize("rows_in_memory", [N_ROWS, 100])
 def test_array_gives_the_same_numbers(cluster, here, rows_in_memory):
-    svc = FeatureSVC(**COMMON, rows_at_once=1000, rows_in_memory=rows_in_memory)
+    svc = FeatureSVC(**COMMON, rows_at_once=700, rows_in_memory=rows_in_memory)
     there = fit_there(svc, X, Y)
     assert_same_machine(here, there)
     assert there.n_passes_ == here.n_passes_
@@ -97,20 +97,20 @@ def test_workers_read_for_themselves(cluster, here, kind, tmp_path):
         np.save(tmp_path / "x.npy", X)
         source = tmp_path / "x.npy"
     elif kind == "dask":
-        source, y = (da.from_array(values, chunks=(3000, 5)[: values.ndim])
+        source, y = (da.from_array(values, chunks=(1500, 5)[: values.ndim])
                      for values in (X, Y))  # fmt: skip
     else:  # nobody knows how many rows a partition has
         table = pd.DataFrame(X, columns=NAMES).assign(y=Y)
         frame = dd.from_pandas(table, npartitions=3)
         source, y = frame.map_partitions(lambda part: part), "y"
-    svc = FeatureSVC(**COMMON, rows_at_once=1000, rows_in_memory=100)
+    svc = FeatureSVC(**COMMON, rows_at_once=700, rows_in_memory=100)
     assert_same_machine(here, fit_there(svc, source, y))
 
 
 def test_three_classes_with_weights(cluster, rng):
     labels = np.array(["b", "a", "c"])[Y + (X[:, 1] > 1.0)]
     weight = rng.uniform(0.5, 2.0, N_ROWS)
-    options = {**COMMON, "class_weight": "balanced", "rows_at_once": 3000}
+    options = {**COMMON, "class_weight": "balanced", "rows_at_once": 1500}
     here = FeatureSVC(**options).fit(X, labels, sample_weight=weight)
     there = fit_there(FeatureSVC(**options), X, labels, sample_weight=weight)
     assert_same_machine(here, there)
@@ -121,7 +121,7 @@ def test_killed_worker_changes_nothing(cluster, tmp_path, rows_in_memory):
     """Features that were kept are lost with it, and so are sums of the pass."""
     after = 5 if rows_in_memory == N_ROWS else 40
     features = TroubledFeatures(str(tmp_path), after, spared=os.getpid())
-    options = {"C": COMMON["C"], "random_state": 0, "rows_at_once": 1000}
+    options = {"C": COMMON["C"], "random_state": 0, "rows_at_once": 700}
     options |= {"rows_in_memory": rows_in_memory}
     before = set(cluster.run(os.getpid).values())
     there = fit_there(FeatureSVC(features, **options), X, Y)
@@ -133,9 +133,9 @@ def test_killed_worker_changes_nothing(cluster, tmp_path, rows_in_memory):
 
 def test_missing_value_is_named(cluster, tmp_path):
     table = X.copy()
-    table[9000, 2] = np.nan
+    table[4000, 2] = np.nan
     write_parquet(tmp_path, table, Y)
-    match = r"NaN in row 2327 of '.*1.parquet' \(row 9000 of all.*column 'x2'"
+    match = r"NaN in row 1327 of '.*1.parquet' \(row 4000 of all.*column 'x2'"
     with pytest.raises(ValueError, match=match):
         fit_there(FeatureSVC(**COMMON), tmp_path, "y")
 
@@ -159,7 +159,7 @@ def test_file_that_workers_do_not_see_is_named(cluster, tmp_path):
 
 
 def test_iterable_is_refused(cluster):
-    blocks = [(X[:10_000], Y[:10_000]), (X[10_000:], Y[10_000:])]
+    blocks = [(X[:4000], Y[:4000]), (X[4000:], Y[4000:])]
     with pytest.raises(ValueError, match=r"read by one process only.*Parquet"):
         fit_there(FeatureSVC(**COMMON), blocks)
 
@@ -207,9 +207,9 @@ def test_lost_scheduler_is_told_and_the_fit_goes_on(two_processes, tmp_path):
     note, pid = two_processes
     folder = tmp_path / "features"
     folder.mkdir()
-    features = TroubledFeatures(str(folder), 100, victim=pid, spared=os.getpid())
+    features = TroubledFeatures(str(folder), 30, victim=pid, spared=os.getpid())
     kept = tmp_path / "fit.npz"
-    options = {"C": COMMON["C"], "random_state": 0, "rows_at_once": 2000}
+    options = {"C": COMMON["C"], "random_state": 0, "rows_at_once": 1000}
     svc = FeatureSVC(features, **options, rows_in_memory=100, checkpoint=kept)
     with Client(scheduler_file=str(note), timeout=30) as client:
         client._timeout = 1  # do not wait for a scheduler that will not come back
