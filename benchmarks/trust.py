@@ -97,7 +97,7 @@ def count_tests() -> dict[str, dict[str, object]]:
 
 
 def read_kills() -> dict[str, object]:
-    """What the last run of ``benchmarks/faults.py`` has counted."""
+    """Return what the last run of ``benchmarks/faults.py`` has counted."""
     config = yaml.safe_load((RESULTS / "faults" / "config.yaml").read_text())
     return {"date": config["date"], **config["summary"]}
 

@@ -197,7 +197,7 @@ model = lo.SVC(gamma=0.1).fit(X, y)
 def call(k):
     lo.SVC(C=1.0 + k % 7, gamma=0.1).fit(X, y)
     if k % 4 < 2:
-        lo.leave_one_out(lo.SVC(C=1.0 + k % 7, gamma=0.1), X + k % 3, y, n_jobs=1 + k % 2)
+        lo.leave_one_out(lo.SVC(C=1.0 + k, gamma=0.1), X + k % 3, y, n_jobs=1 + k % 2)
     model.predict(X + k % 3)
 
 def resident():

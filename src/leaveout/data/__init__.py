@@ -13,7 +13,7 @@ from leaveout.data._make import (
     make_twonorm,
     make_waveform,
 )
-from leaveout.data._names import did_you_mean, list_items, list_names
+from leaveout.data._names import did_you_mean, list_items, list_names, printable
 from leaveout.data._new_rows import NewRows, match_columns
 from leaveout.data._prepare import (
     describe_preparation,
@@ -50,6 +50,7 @@ __all__ = [
     "make_twonorm",
     "make_waveform",
     "match_columns",
+    "printable",
     "read_dataset",
     "read_svmlight",
     "read_table",
