@@ -18,6 +18,14 @@ class NotSeparableError(LeaveoutError, ValueError):
     """A hard margin was asked for, and the kernel does not separate the classes."""
 
 
+class ClusterLostError(LeaveoutError, ConnectionError):
+    """The scheduler of a cluster is gone, and with it what was under way."""
+
+
+class GramTooLargeError(LeaveoutError, MemoryError):
+    """The Gram matrices of so many rows do not fit into memory."""
+
+
 class LeaveoutWarning(UserWarning):
     """Base class of the warnings that only leaveout gives."""
 

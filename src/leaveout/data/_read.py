@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from leaveout.data._dataset import Dataset
 from leaveout.data._features import N_ROWS_FOR_ID, check_not_missing, make_features
-from leaveout.data._names import did_you_mean, list_names
+from leaveout.data._names import check_names_known, list_names
 from leaveout.data._svmlight import is_svmlight, read_svmlight
 from leaveout.data._table import Table, file_named, read_table, sample_names
 
@@ -157,18 +157,14 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
     ValueError: No column 'ages' in 'people.csv'. Did you mean 'age'? The columns are \
 'age'.
     """
-    columns = [str(name) for name in frame.columns]
-    unknown = [name for name in names if name not in columns]
-    if not unknown:
-        return
-    headless = ""
-    if all(_is_number(name) for name in columns):
-        headless = " The first row holds numbers only: add a row of names above it."
-    raise ValueError(
-        f"No column '{unknown[0]}' in '{path}'."
-        f"{did_you_mean(unknown[0], columns)} The columns are {list_names(columns)}."
-        f"{headless}"
-    )
+    try:
+        check_names_known(names, list(frame.columns), f"'{path}'")
+    except ValueError as error:
+        if not all(_is_number(str(name)) for name in frame.columns):
+            raise
+        raise ValueError(
+            f"{error} The first row holds numbers only: add a row of names above it."
+        ) from None
 
 
 def _is_number(name: str) -> bool:

@@ -136,7 +136,7 @@ def read_bytes(path: Path) -> bytes:
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder. Give the path of a file.")
     if not path.exists():
-        raise FileNotFoundError(f"No file '{path}'.{_other_files(path)}")
+        raise FileNotFoundError(f"No file '{path}'.{other_files(path)}")
     try:
         raw = path.read_bytes()
     except OSError as why:
@@ -146,7 +146,7 @@ def read_bytes(path: Path) -> bytes:
     return raw
 
 
-def _other_files(path: Path) -> str:
+def other_files(path: Path) -> str:
     """Say which files of the folder have a name like the one not found."""
     if not path.parent.is_dir():
         return f" There is no folder '{path.parent}' either."

@@ -5,6 +5,7 @@ Imports everything but report and cli; nothing but those imports it.
 """
 
 from leaveout.estimators._adapt import adapt_svc
+from leaveout.estimators._feature_svc import FeatureSVC
 from leaveout.estimators._honest import honest_loo
 from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._llw import LLWClassifier
@@ -31,6 +32,7 @@ from leaveout.estimators._unwrap import find_svc
 __all__ = [
     "SVC",
     "SVCCV",
+    "FeatureSVC",
     "LLWClassifier",
     "LOOMClassifier",
     "LPMClassifier",

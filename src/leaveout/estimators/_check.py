@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from leaveout._typing import FloatArray
+from leaveout.data import count_rows, is_missing
 
 
 def check_number(name: str, value: Any, *, above: float) -> float:
@@ -149,11 +150,6 @@ def check_preprocessing(preprocessing: Any) -> str:
     return preprocessing
 
 
-def count_rows(X: Any) -> int:
-    """Return the number of rows of an array, a table or a list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
 def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     """Return y as an array of class labels, one per row of X."""
     if y is None:
@@ -167,10 +163,7 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"X has {n_samples} rows but y has {y.shape[0]} labels. "
             "Pass one label per row of X."
         )
-    if y.dtype.kind in "biuf":
-        missing = np.flatnonzero(~np.isfinite(y))
-    else:
-        missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
+    missing = np.flatnonzero(is_missing(y))
     if missing.size:
         raise ValueError(
             f"y has {missing.size} missing label(s) (NaN, inf or None), the first in "
@@ -258,13 +251,6 @@ def _to_numbers(sample_weight: Any) -> FloatArray:
         raise ValueError(
             f"sample_weight must hold numbers: {error}. Pass one weight per row."
         ) from error
-
-
-def _is_missing(label: Any) -> bool:
-    """NaN, an infinity, None, or a missing value of pandas."""
-    if isinstance(label, float):
-        return not np.isfinite(label)
-    return label is None or type(label).__name__ in ("NAType", "NaTType")
 
 
 def _text_columns(X: Any) -> str:

@@ -51,7 +51,7 @@ def settle_without_solving(
     """Answer what the full solution tells; return the other samples."""
     y, f = problem.y, solution.decision_values
     open_ = solution.beta != 0.0
-    if problem.fit_intercept and not _has_room(problem, solution):
+    if problem.fit_intercept and not has_room(problem, solution):
         # Without a free support vector b is an interval, and grows as r leaves.
         idle = np.flatnonzero(~open_)
         answer.store(idle, f[idle], *intercept_range_without(problem, solution, idle))
@@ -71,7 +71,7 @@ def settle_without_solving(
     return np.flatnonzero(open_)
 
 
-def _has_room(problem: Problem, solution: Solution) -> bool:
+def has_room(problem: Problem, solution: Solution) -> bool:
     """Whether some support vector is free by more than rounding."""
     alpha, C = solution.alpha[solution.free], problem.C[solution.free]
     return bool(np.any(np.minimum(alpha, C - alpha) > 1e-9 * C))

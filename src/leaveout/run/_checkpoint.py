@@ -26,6 +26,7 @@ import numpy as np
 from leaveout.exceptions import (
     CheckpointError,
     CheckpointWarning,
+    ClusterLostError,
     WorkerKilledError,
 )
 
@@ -43,7 +44,12 @@ SCHEMA = (
 # Name of the checksum among the meta.
 DIGEST = "digest"
 # What ends a run that may go on later.
-INTERRUPTIONS = (KeyboardInterrupt, MemoryError, WorkerKilledError)
+INTERRUPTIONS = (
+    KeyboardInterrupt,
+    MemoryError,
+    ClusterLostError,
+    WorkerKilledError,
+)
 
 
 class Checkpoint:
