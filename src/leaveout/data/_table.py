@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leaveout.data._formulas import unguard
-from leaveout.data._names import list_names, nearest_name
+from leaveout.data._names import list_names, nearest_name, printable
 from leaveout.exceptions import DataFileError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def file_named(path: str | Path) -> Iterator[None]:
         message = str(why)
         if str(path) not in message:
             message = f"'{path}': {message}"
-        raise DataFileError(message) from why
+        raise DataFileError(printable(message)) from why
 
 
 def read_bytes(path: Path) -> bytes:
