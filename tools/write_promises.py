@@ -129,7 +129,7 @@ def trust() -> list[tuple[str, str, str]]:
     stored = json.loads((RESULTS / "trust" / "counts.json").read_text())
     damaged, files = stored["damaged checkpoints"], stored["files from strangers"]
     tests = stored["tests"].values()
-    failed = sum(row["failed"] for row in tests)
+    passed, failed = (sum(row[key] for row in tests) for key in ("passed", "failed"))
     return [
         (
             "Checkpoints damaged at random, then used",
@@ -144,10 +144,50 @@ def trust() -> list[tuple[str, str, str]]:
         ),
         (
             "Faults: signals, full disks, little memory, killed workers, threads …",
-            f"{sum(row['passed'] for row in tests):,} tests in {len(tests)} files",
-            f"{failed} failed",
+            f"{passed:,} tests in {len(tests)} files" if tests else NOT_RUN,
+            f"{failed} failed" if tests else "",
         ),
     ]
+
+
+def torture() -> list[tuple[str, str, str]]:
+    stored = read_json("torture")
+    samples, asked = stored["left_out_samples"], stored["questions"]
+    exact, flagged = samples.get("exact", 0), samples["total"] - samples.get("exact", 0)
+    return [
+        (
+            "Problems made to break floating point, against whole-number arithmetic",
+            f"{samples['total']:,} left-out samples: {exact:,} exact, {flagged:,} "
+            "flagged ambiguous or not certified",
+            f"{len(stored['defects'])} defects, questions below included",
+        ),
+        (
+            "Input at the edge of doubles, to every function",
+            f"{asked['total']:,} questions: {asked.get('answered', 0):,} answered, "
+            f"{asked.get('refused', 0):,} refused with a reason",
+            f"{asked.get('defect', 0)} NaN, hangs and other errors",
+        ),
+    ]
+
+
+def fuzz() -> list[tuple[str, str, str]]:
+    found = read_json("fuzz")["totals"]
+    row = (
+        "Properties of the public API, new seeds at every run",
+        f"{found['cases']:,} cases, {found['samples_compared']:,} samples compared",
+        f"{found['disagreements']} disagreements",
+    )
+    return [row]
+
+
+def peer_tests() -> list[tuple[str, str, str]]:
+    found = read_json("peer_tests")["counts"]
+    row = (
+        "scikit-learn's own tests of its SVC, on ours",
+        f"{found['passed']} pass, {found['with_reason']} cannot, each with its reason",
+        f"{found['failed']} fail without one",
+    )
+    return [row]
 
 
 COUNTS: dict[str, Callable[[], list[tuple[str, str, str]]]] = {
@@ -158,6 +198,9 @@ COUNTS: dict[str, Callable[[], list[tuple[str, str, str]]]] = {
     "bounds/results.csv": bounds,
     "faults/results.csv": faults,
     "trust/counts.json": trust,
+    "torture/results.json": torture,
+    "fuzz/results.json": fuzz,
+    "peer_tests/results.json": peer_tests,
 }
 
 
