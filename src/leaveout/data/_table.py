@@ -274,12 +274,11 @@ def _long_integers_as_floats(frame: DataFrame) -> DataFrame:
     """Make floats of integers beyond 64 bits, which pandas leaves as objects."""
     import pandas as pd
 
-    long = [
-        name
-        for name in text_columns(frame)
-        if pd.api.types.infer_dtype(frame[name]) == "integer"
-    ]
-    return frame.astype(dict.fromkeys(long, "float64")) if long else frame
+    for name in text_columns(frame):
+        if pd.api.types.infer_dtype(frame[name]) == "integer":
+            # By way of text: beyond 308 digits it is infinite, where int has no float.
+            frame[name] = frame[name].map(lambda cell: float(str(cell)))
+    return frame
 
 
 def _unguard(frame: DataFrame) -> DataFrame:
