@@ -23,6 +23,7 @@ from leaveout.data._names import (
     printable,
 )
 from leaveout.data._new_rows import NewRows, match_columns
+from leaveout.data._placed_rows import PlacedRows
 from leaveout.data._prepare import (
     describe_preparation,
     known_categories,
@@ -42,6 +43,7 @@ __all__ = [
     "Features",
     "NewRows",
     "Part",
+    "PlacedRows",
     "RowSource",
     "Table",
     "check_columns",

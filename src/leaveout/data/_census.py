@@ -94,10 +94,14 @@ class Census:
 
     def _cut(self) -> None:
         """Sort the samples when they have grown too large by half."""
-        share = max(1, self.most // len(self.classes))
         for sample in self.classes.values():
-            if sample.hashes.size > share + share // 2:
-                sample.cut(share)
+            if sample.hashes.size > self._share + self._share // 2:
+                sample.cut(self._share)
+
+    @property
+    def _share(self) -> int:
+        """Rows to keep of each class; fewer as classes turn up, never more."""
+        return max(1, self.most // len(self.classes))
 
     @property
     def variance(self) -> float:
@@ -111,10 +115,9 @@ class Census:
 
     def samples(self, labels: NDArray[Any]) -> Iterator[ClassSample]:
         """Go through the samples of some classes, in the order of their hashes."""
-        share = max(1, self.most // len(labels))
         for label in labels.tolist():
             sample = self.classes[label]
-            sample.cut(share)
+            sample.cut(self._share)
             yield sample
 
 

@@ -7,7 +7,7 @@ sums over blocks are then the same numbers in threads and on a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Protocol
@@ -123,6 +123,16 @@ class PartedRows:
             replace(part, start=start)
             for part, start in zip(self._parts, starts, strict=False)
         ]
+
+    def count(self, count: Callable[[Sequence[Part]], Sequence[int]]) -> None:
+        """Let somebody else count the rows of the parts that nobody has counted."""
+        unknown = [k for k, part in enumerate(self._parts) if part.n_rows is None]
+        if unknown:
+            counts = count([self._parts[k] for k in unknown])
+            for k, n_rows in zip(unknown, counts, strict=True):
+                self._parts[k] = replace(self._parts[k], n_rows=n_rows)
+        if self.n_rows == 0:
+            raise ValueError(NO_ROWS)
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows in order; every pass gives the same blocks."""

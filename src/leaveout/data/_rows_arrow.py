@@ -21,7 +21,7 @@ from leaveout.data._row_parts import Part, PartedRows
 from leaveout.data._table import other_files
 
 # How files begin, and what pyarrow calls their format.
-MAGIC = {b"PAR1": "parquet", b"ARRO": "ipc"}
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "ipc"}
 
 
 def is_arrow(X: Any) -> bool:
@@ -175,7 +175,10 @@ def _open_path(path: str | Path) -> Any:
     if first is None:
         raise ValueError(f"The folder '{path}' has no files with rows.")
     with first.open("rb") as file:
-        kind = MAGIC.get(file.read(4))
+        start = file.read(6)
+    kind = next(
+        (kind for magic, kind in MAGIC.items() if start.startswith(magic)), None
+    )
     if kind is None:
         raise ValueError(
             f"'{first}' is neither a Parquet nor an Arrow file. For other formats pass "

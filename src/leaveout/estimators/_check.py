@@ -44,11 +44,11 @@ def check_penalty(C: Any) -> float:
     return check_number("C", C, above=0.0)
 
 
-def check_penalties(Cs: Any) -> FloatArray:
+def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:
     """Return the values of C, finite and positive, one or more."""
     values = [check_penalty(C) for C in np.ravel(np.asarray(Cs, dtype=object))]
     if not values:
-        raise ValueError("Cs is empty. Give one value of C or more.")
+        raise ValueError(f"{name} is empty. Give one value of C or more.")
     return np.array(values)
 
 
@@ -63,12 +63,12 @@ def check_max_iter(max_iter: Any) -> int:
     return int(max_iter)
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return a whole number >= 1."""
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Return a whole number, ``least`` or more."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number; got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name} must be 1 or more; got {value}.")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more; got {value}.")
     return int(value)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -16,7 +17,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import BoolArray, FloatArray
-from leaveout.data import Census, CensusJob, RowSource, open_rows
+from leaveout.data import (
+    Census,
+    CensusJob,
+    PlacedRows,
+    RowSource,
+    did_you_mean,
+    open_rows,
+)
 from leaveout.estimators._check import (
     check_class_weight,
     check_count,
@@ -26,15 +34,25 @@ from leaveout.estimators._check import (
     check_penalties,
     check_sample_weight,
 )
+from leaveout.estimators._kept_progress import KeptProgress
 from leaveout.estimators._pairs import class_pairs, one_value_per_class, vote
-from leaveout.kernel import Encode, FeatureMap, FeatureRows, RowsInMemory, StreamedRows
+from leaveout.kernel import (
+    DaskRows,
+    Encode,
+    FeatureMap,
+    FeatureRows,
+    RowsInMemory,
+    StreamedRows,
+)
 from leaveout.loo import LinearLoo, ProvedError, label_rows, leave_one_out_linear
-from leaveout.run import count_threads, sum_in_order
+from leaveout.run import Cluster, count_threads, sum_in_order
 from leaveout.solve import LinearMachines, LinearOptimum, sample_sizes, solve_linear
 
 FEATURES = ("fourier", "nystroem", "linear")
 # Rows of the largest sample: it stays in memory, so that passes over it are cheap.
 LARGEST_SAMPLE = 131_072
+# Parameters that decide what machine comes out; a checkpoint is one of them all.
+DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
 
 class FeatureSVC(ClassifierMixin, BaseEstimator):
@@ -74,12 +92,19 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     rows_at_once : int, default=8192
         Rows per block.
     rows_in_memory : int, default=200_000
-        Up to this many rows keep their features in memory. Of more rows only a sample
-        of 131,072, some blocks and the rows next to the margins are there at a time.
+        Up to this many rows keep their features in memory; on a cluster, in that of
+        all workers together. Of more rows only a sample of 131,072, some blocks and the
+        rows next to the margins are there at a time.
     n_jobs : int or None, default=None
-        Threads; -1 for all processors. The results do not depend on it.
+        Threads; -1 for all processors. The results do not depend on it. Inside of
+        ``joblib.parallel_config("dask")`` the workers of the cluster go through the
+        rows, and these threads do the rest (docs/clusters).
     random_state : int, RandomState or None, default=None
         Seed of the features and of the sample.
+    checkpoint : str or path-like, default=None
+        A file that keeps how far the fit is, from pass to pass. If the fit is cut
+        short, one with the same data and parameters goes on from there. The file
+        stays.
     verbose : bool, default=False
         Whether to write a line for each pass to stderr.
 
@@ -155,6 +180,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         rows_in_memory: int = 200_000,
         n_jobs: int | None = None,
         random_state: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         verbose: bool = False,
     ) -> None:
         self.features = features
@@ -168,6 +194,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.rows_in_memory = rows_in_memory
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -198,17 +225,23 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             Itself.
         """
         Cs = self._check_parameters()
-        source = self._open(X, y, sample_weight)
-        n_threads = count_threads(self.n_jobs)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        census = sum_in_order(
-            CensusJob(seed, LARGEST_SAMPLE), source.blocks(), n_threads
+        kept = KeptProgress(
+            self.checkpoint, {name: getattr(self, name) for name in DECISIVE}
         )
-        fit = _Fit(self, source, census, seed, n_threads)
+        source = self._open(X, y, sample_weight)
+        drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = kept.choose_seed(drawn, free=self.random_state is None)
+        with kept.told():
+            self._solve(_Fit(self, source, kept, seed), Cs)
+        return self
+
+    def _solve(self, fit: _Fit, Cs: FloatArray) -> None:
+        """Solve the machines, leave every row out, store all there is."""
+        n_threads = fit.n_threads
         machines = fit.machines(Cs)
         optima = solve_linear(
-            fit.rows, machines, samples=fit.samples, n_threads=n_threads,
-            after_pass=fit.after_pass,
+            fit.rows, machines, samples=fit.samples, progress=fit.progress,
+            n_threads=n_threads, after_pass=fit.after_pass,
         )  # fmt: skip
         machines = machines.moved(
             np.array([optimum.point[:-1] for optimum in optima]),
@@ -227,7 +260,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         )
         self.loo_labels_ = self.classes_[codes]
         self.loo_proved_: BoolArray = proved
-        return self
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the values whose sign, or whose largest, decides the label.
@@ -277,11 +309,12 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _values_in_memory(self, X: Any) -> FloatArray:
         X = check_features(self, X, reset=False)
         values = np.empty((X.shape[0], len(self.coef_)))
+        features = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
         for start in range(0, X.shape[0], self.rows_at_once):
             part = slice(start, start + self.rows_at_once)
             block = X[part]
             block = block.toarray() if hasattr(block, "toarray") else block
-            values[part] = self._map(block) @ self.coef_.T
+            values[part] = features(block) @ self.coef_.T
         return values + self.intercept_
 
     def _check_parameters(self) -> FloatArray:
@@ -290,6 +323,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             names = ", ".join(repr(name) for name in FEATURES)
             raise ValueError(
                 f"features must be {names} or a transformer; got {self.features!r}."
+                f"{did_you_mean(self.features, FEATURES)}"
             )
         if not isinstance(self.features, str) and not hasattr(self.features, "fit"):
             raise TypeError(
@@ -298,11 +332,10 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             )
         for name in ("n_components", "rows_at_once", "rows_in_memory"):
             check_count(name, getattr(self, name))
-        if self.max_walks != 0:
-            check_count("max_walks", self.max_walks)
+        check_count("max_walks", self.max_walks, least=0)
         check_number("tol", self.tol, above=0.0)
         check_class_weight(self.class_weight)
-        return check_penalties(self.C)
+        return check_penalties(self.C, "C")
 
     def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource:
         """Open the rows; arrays in memory are checked as in every classifier."""
@@ -365,7 +398,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.objective_ = primal[chosen]
         self.duality_gap_ = gaps[chosen]
         self.n_passes_ = fit.n_passes
-        self._map = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
         if gaps.max() > self.tol:
             worst = machines.C[int(np.argmax(gaps))]
             warnings.warn(
@@ -380,15 +412,13 @@ class _Fit:
     """What a fit knows of the rows after the census."""
 
     def __init__(
-        self,
-        svc: FeatureSVC,
-        source: RowSource,
-        census: Census,
-        seed: int,
-        n_threads: int,
+        self, svc: FeatureSVC, source: RowSource, kept: KeptProgress, seed: int
     ) -> None:
-        self.svc, self.source, self.census = svc, source, census
-        self.seed, self.n_threads = seed, n_threads
+        self.svc, self.source, self.kept, self.seed = svc, source, kept, seed
+        self.n_threads = count_threads(svc.n_jobs)
+        cluster = Cluster.active()
+        self.placed = None if cluster is None else PlacedRows.of(source, cluster)
+        self.census = census = self._take_census()
         self.n_passes = 1
         self.classes = census.labels()
         if len(self.classes) < 2:
@@ -402,14 +432,29 @@ class _Fit:
         self.largest_weight = census.largest_weight * float(self.class_weight.max())
         self.feature_map = self._make_map()
         encode = Encode(self.feature_map, self.classes, self.class_weight)
-        rows = StreamedRows(source, encode, census.n_rows, n_threads)
-        self.rows: FeatureRows = rows
-        if census.n_rows <= svc.rows_in_memory:
-            self.rows = rows.in_memory()
-        sizes = sample_sizes(
-            census.n_rows, self.feature_map.n_components, LARGEST_SAMPLE
+        self.rows = self._make_rows(encode)
+        probe = self.feature_map(self.parts[0].X[:16])
+        self.progress = kept.resume(
+            census.n_rows, self.classes.tolist(), self.parts, probe
         )
-        self.samples = [self._sample(size) for size in sizes]
+        self.samples = [] if self.progress else self._samples()
+
+    def _take_census(self) -> Census:
+        """Go through all rows for the first time."""
+        job = CensusJob(self.seed, LARGEST_SAMPLE)
+        if self.placed is not None:
+            return self.placed.sum(job)
+        return sum_in_order(job, self.source.blocks(), self.n_threads)
+
+    def _make_rows(self, encode: Encode) -> FeatureRows:
+        """Return all rows as features, here or on the cluster."""
+        n_rows = self.census.n_rows
+        rows = (
+            StreamedRows(self.source, encode, n_rows, self.n_threads)
+            if self.placed is None
+            else DaskRows(self.placed, encode)
+        )
+        return rows.in_memory() if n_rows <= self.svc.rows_in_memory else rows
 
     def machines(self, Cs: FloatArray) -> LinearMachines:
         """One machine for each C and pair of classes; two classes: the second is +1."""
@@ -424,8 +469,9 @@ class _Fit:
         )
 
     def after_pass(self, progress: Any) -> None:
-        """Count the pass, and say so."""
+        """Count the pass, keep what it gave, and say so."""
         self.n_passes += 1
+        self.kept.put(progress, self.n_passes)
         if self.svc.verbose:
             left = int((~progress.done).sum())
             sys.stderr.write(
@@ -479,6 +525,13 @@ class _Fit:
         if gamma == "auto":
             return 1.0 / n_features
         return check_number("gamma", gamma, above=0.0)
+
+    def _samples(self) -> list[FeatureRows]:
+        """Take samples of growing size."""
+        sizes = sample_sizes(
+            self.census.n_rows, self.feature_map.n_components, LARGEST_SAMPLE
+        )
+        return [self._sample(size) for size in sizes]
 
     def _sample(self, size: int) -> FeatureRows:
         """Take as many rows of each class, with weights as if they were all rows."""

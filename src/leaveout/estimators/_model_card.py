@@ -13,6 +13,8 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from leaveout.loo import ProvedError
+
 # Files of a later format are refused, not guessed at.
 FORMAT = 1
 
@@ -78,6 +80,8 @@ def make_card(
         feature_names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if loo_error is None:
         loo_error = getattr(_last_step(model), "loo_error_", None)
+        if isinstance(loo_error, ProvedError):  # a number only if it is one
+            loo_error = loo_error.low if loo_error.proved else None
     return ModelCard(
         model=_describe(model),
         feature_names=feature_names,

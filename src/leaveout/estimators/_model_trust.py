@@ -19,6 +19,7 @@ from leaveout.exceptions import ModelFileError
 
 OWN_TYPES = frozenset(
     {
+        "leaveout.estimators._feature_svc.FeatureSVC",
         "leaveout.estimators._llw.LLWClassifier",
         "leaveout.estimators._loom.LOOMClassifier",
         "leaveout.estimators._lpm.LPMClassifier",
@@ -27,6 +28,7 @@ OWN_TYPES = frozenset(
         "leaveout.loo._result.LooResult",
     }
 )
+_PROVED_ERROR = "leaveout.loo._linear_loo.ProvedError"
 SKLEARN_PACKAGES = (
     "calibration", "compose", "decomposition", "feature_extraction",
     "feature_selection", "frozen", "impute", "kernel_approximation", "multiclass",
@@ -51,7 +53,7 @@ _MATRICES = frozenset(
 BY_LOADER = {
     "DictNode": frozenset({"builtins.dict"}),
     "ListNode": frozenset({"builtins.list"}),
-    "TupleNode": frozenset({"builtins.tuple"}),
+    "TupleNode": frozenset({"builtins.tuple", _PROVED_ERROR}),
     "SetNode": frozenset({"builtins.set"}),
     "SliceNode": frozenset({"builtins.slice"}),
     "JsonNode": _PLAIN,
@@ -67,7 +69,9 @@ MAX_EXPANSION, N_NODES_FREE = 10, 10_000
 # In fitted ColumnTransformers of scikit-learn 1.6: a list of column names.
 _COLUMN_LIST = "sklearn.compose._column_transformer._RemainderColsList"
 # What of the above skops would not take by itself.
-TRUSTED = sorted(OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype", _COLUMN_LIST})
+TRUSTED = sorted(
+    OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype", _COLUMN_LIST, _PROVED_ERROR}
+)
 
 
 def check_schema(schema: Any, what: str) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernel: from features to a Gram matrix and a Problem. Imports data only."""
 
+from leaveout.kernel._dask_rows import DaskRows
 from leaveout.kernel._definite import is_psd, may_be_indefinite, smallest_eigenvalue
 from leaveout.kernel._expansion import evaluate_expansion
 from leaveout.kernel._feature_map import FeatureMap
@@ -25,6 +26,7 @@ from leaveout.kernel._symmetry import first_equal_rows
 
 __all__ = [
     "KERNELS",
+    "DaskRows",
     "Encode",
     "FeatureBlock",
     "FeatureMap",

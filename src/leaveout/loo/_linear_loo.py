@@ -135,7 +135,9 @@ def leave_one_out_linear(
     classes = np.column_stack([machines.positive, machines.negative])
     thresholds = Thresholds.prove(optima, boxes, class_sizes[classes] == 1)
     near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
-    most_open = rows.n_rows if is_small(rows) else max_walks
+    most_open = max_walks
+    if is_small(rows):
+        near, most_open = (rows.n_rows,) * len(optima), rows.n_rows
     tally = rows.run(VoteJob(machines, thresholds, class_weight, most_open, near))
     _walk_all(rows, machines, optima, tally, n_threads)
     results = [

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
+
+from leaveout.run._parallel import runs_here
 
 # A pool only starts the threads it needs.
 MOST_THREADS = 1024
@@ -68,13 +70,17 @@ def blas_threads(n_threads: int) -> Iterator[None]:
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Turn scikit-learn's n_jobs into a number of threads.
+    """Turn scikit-learn's n_jobs into a number of threads, which are those here.
 
     Inside a worker of joblib, "one per core" is one: the other workers have the others.
+    Backends of joblib for clusters would count the cores of all machines.
     """
     if n_jobs is None or (n_jobs < 0 and _in_worker()):
         return 1
-    return int(effective_n_jobs(n_jobs))
+    if runs_here():
+        return int(effective_n_jobs(n_jobs))
+    with parallel_config("threading"):
+        return int(effective_n_jobs(n_jobs))
 
 
 def _in_worker() -> bool:

@@ -187,8 +187,11 @@ def _finish(
     open_ = np.arange(len(machines))
     taus = np.ones(open_.size) if progress is None else progress.tau
     size = rows.n_rows if is_small(rows) else window_size(rows.n_components)
+    merge = False
     for _ in range(MOST_LOOKS):
-        found = look_and_solve(rows, machines.take(open_), taus[open_], size, n_threads)
+        found = look_and_solve(
+            rows, machines.take(open_), taus[open_], size, n_threads, merge
+        )
         optima.update(zip(open_.tolist(), found, strict=True))
         W, b = machines.W.copy(), machines.b.copy()
         W[open_] = [optimum.point[:-1] for optimum in found]
@@ -200,6 +203,7 @@ def _finish(
         open_ = open_[[not optimum.proved for optimum in found]]
         if open_.size == 0:
             break
+        merge = merge or any(optimum.window.has_copies() for optimum in found)
         size = min(2 * size, rows.n_rows, LARGEST_WINDOW)
         taus = 0.25 * taus
     return [optima[k] for k in range(len(machines))]
@@ -211,9 +215,13 @@ def look_and_solve(
     taus: FloatArray,
     size: int,
     n_threads: int,
+    merge: bool = False,
 ) -> list[LinearOptimum]:
-    """Take the window of each machine at its point, and solve it."""
-    sides = rows.run(LookJob(machines, (size,) * len(machines)))
+    """Take the window of each machine at its point, and solve it.
+
+    With ``merge`` equal rows are one row of the window.
+    """
+    sides = rows.run(LookJob(machines, (size,) * len(machines), merge))
     index = np.unique(np.concatenate([near.rows for near in sides.nearest]))
     picked = rows.gather(index)
 

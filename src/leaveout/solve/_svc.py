@@ -153,8 +153,8 @@ def _finish(
     shift = float(diag.mean()) or 1.0
     factor, work = np.empty((n, n)), np.empty((6, n))
     place, pivots = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intc)
-    total, m, worst = 0, 0, np.inf
-    while worst > 0.1 * tol and (total < cap or total == 0):
+    total = 0
+    while True:
         free = np.flatnonzero((beta > lower) & (beta < upper))
         members[: free.size] = free
         m, _, steps, worst = run_active_set(
@@ -163,9 +163,9 @@ def _finish(
             0.1 * tol, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
         )  # fmt: skip
         total += steps
-        if steps == 0:
-            break
-    return m, total
+        # No step although one was allowed: F has overflowed, nothing can be moved.
+        if worst <= 0.1 * tol or total >= cap or steps == 0:
+            return m, total
 
 
 def _balance(

@@ -47,34 +47,89 @@ class Nearest:
         v - b of some rows.
     rows : ndarray of int, shape (m,)
         Their numbers, ascending.
+    weight : ndarray of shape (m,)
+        Their weights.
+    counted : ndarray of shape (m,)
+        What of it was summed as inside (:func:`is_inside`).
     most : int
         How many to keep of either sign.
+    keys : ndarray of uint64, shape (m,), optional
+        Equal for equal rows: these are then kept as one row, with their summed weight.
     """
 
-    def __init__(self, offset: FloatArray, rows: IntArray, most: int) -> None:
+    FIELDS = ("offset", "rows", "weight", "counted")
+
+    def __init__(
+        self,
+        offset: FloatArray,
+        rows: IntArray,
+        weight: FloatArray,
+        counted: FloatArray,
+        most: int,
+        keys: np.ndarray | None = None,
+    ) -> None:
         self.most = most
         self.offset, self.rows = offset, rows
+        self.weight, self.counted, self.keys = weight, counted, keys
         # Distance from which on rows may be missing, below and above.
         self.edges = np.array([np.inf, np.inf])
         self._cut()
 
     def add(self, other: Nearest) -> None:
         """Take over rows of another block."""
-        self.offset = np.concatenate([self.offset, other.offset])
-        self.rows = np.concatenate([self.rows, other.rows])
+        for name in self.FIELDS:
+            both = [getattr(self, name), getattr(other, name)]
+            setattr(self, name, np.concatenate(both))
+        if self.keys is not None and other.keys is not None:
+            self.keys = np.concatenate([self.keys, other.keys])
         self.edges = np.minimum(self.edges, other.edges)
         self._cut()
 
     def _cut(self) -> None:
+        if self.keys is not None:
+            self._merge(self.keys)
         keep = np.ones(self.rows.size, dtype=bool)
+        distance = np.abs(self.offset)
         for side, beyond in enumerate((self.offset < 0.0, self.offset >= 0.0)):
             here = np.flatnonzero(beyond)
             if here.size > self.most:
-                distance = np.abs(self.offset[here])
-                order = np.argpartition(distance, self.most - 1)
+                order = np.argpartition(distance[here], self.most - 1)
                 keep[here[order[self.most :]]] = False
-                self.edges[side] = distance[order[: self.most]].max()
-        self.offset, self.rows = self.offset[keep], self.rows[keep]
+                self.edges[side] = distance[here[order[: self.most]]].max()
+                if self.keys is not None:
+                    # Copies of what is dropped come again: all of them must go.
+                    self.edges[side] *= 1.0 - 1e-9
+            if self.keys is not None:
+                keep[here[distance[here] >= self.edges[side]]] = False
+        self._take(np.flatnonzero(keep))
+
+    def _merge(self, keys: np.ndarray) -> None:
+        """Keep the first of equal rows, with the weight of all."""
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        self.weight[first] = np.bincount(group, self.weight)
+        self.counted[first] = np.bincount(group, self.counted)
+        self._take(np.sort(first))
+
+    def _take(self, which: IntArray) -> None:
+        for name in self.FIELDS:
+            setattr(self, name, getattr(self, name)[which])
+        if self.keys is not None:
+            self.keys = self.keys[which]
+
+
+def row_keys(block: FeatureBlock) -> np.ndarray:
+    """Return one number per row, equal for equal rows of a class and else not.
+
+    Two of a million rows get the same one by chance once in thirty million tries.
+    """
+    h = block.codes.astype(np.uint64)
+    for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
+        # SplitMix64 (Steele, Lea & Flood 2014)
+        h = (h ^ column) + np.uint64(0x9E3779B97F4A7C15)
+        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        h ^= h >> np.uint64(31)
+    return h
 
 
 @dataclass
@@ -118,15 +173,19 @@ class LookJob:
         Where to look.
     most : tuple of int
         Rows to keep on either side of the margin of each machine.
+    merge : bool, default=False
+        Whether equal rows are kept as one.
     """
 
     machines: LinearMachines
     most: tuple[int, ...]
+    merge: bool = False
 
     def __call__(self, block: FeatureBlock) -> Sides:
         """Return what the block says."""
         f = self.machines.decide(block.Z)
-        return look(self.machines, block, f, self.most)
+        keys = row_keys(block) if self.merge else None
+        return look(self.machines, block, f, self.most, keys)
 
 
 def look(
@@ -134,6 +193,7 @@ def look(
     block: FeatureBlock,
     f: FloatArray,
     most: tuple[int, ...],
+    keys: np.ndarray | None = None,
 ) -> Sides:
     """Do the work of :class:`LookJob` with the values f, (L, m), at hand."""
     signs = machines.signs(block.codes)
@@ -149,7 +209,13 @@ def look(
     for k in range(len(machines)):
         rows = np.flatnonzero(signs[k])
         offset = signs[k, rows] * short[k, rows]
-        nearest.append(Nearest(offset, block.start + rows, most[k]))
+        weight = block.weight[rows]
+        nearest.append(
+            Nearest(
+                offset, block.start + rows, weight, weight * inside[k, rows], most[k],
+                None if keys is None else keys[rows],
+            )
+        )  # fmt: skip
     return Sides(sums, hinge, nearest, largest_norm(block.Z))
 
 
@@ -220,17 +286,17 @@ class WindowProblem:
         C, w, b = float(machines.C[k]), machines.W[k], float(machines.b[k])
         y = np.where(rows.codes == machines.positive[k], 1.0, -1.0)
         short = 1.0 - y * (rows.Z @ w + b)
-        # On the margin itself the sign is rounding: take the one the sums were made by.
+        # On the margin itself the sign is rounding: take what the sums were made of.
+        weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
         place = np.searchsorted(rows.index, near.rows)
-        short[place] = y[place] * near.offset
-        means, signs, boxes = [rows.Z], [y], [rows.weight]
+        weight[place], counted[place] = near.weight, near.counted
+        means, signs, boxes = [rows.Z], [y], [weight]
         for side, sign in enumerate((1.0, -1.0)):
-            here = is_inside(short, y) & (y == sign)
-            weight = rows.weight[here]
-            total = inside[side, -1] - weight.sum()
+            here = np.where(y == sign, counted, 0.0)
+            total = inside[side, -1] - here.sum()
             # Weights are summed in another order here: a rest of rounding is no row.
             if total > 1e-12 * max(inside[side, -1], 1e-300):
-                mean = (inside[side, :-1] - weight @ rows.Z[here]) / total
+                mean = (inside[side, :-1] - here @ rows.Z) / total
                 means.append(mean[None])
                 signs.append(np.array([sign]))
                 boxes.append(np.array([total]))
@@ -242,6 +308,10 @@ class WindowProblem:
     def n_rows(self) -> int:
         """Number of rows that are kept as they are."""
         return self.index.size
+
+    def has_copies(self) -> bool:
+        """Whether so many rows are equal that its edges tell little."""
+        return 2 * np.unique(self.Z, axis=0).shape[0] <= self.n_rows
 
     def start(self, tau: float) -> FloatArray | None:
         """Return feasible coefficients from the shares of the smoothed machine."""
@@ -268,7 +338,7 @@ class WindowProblem:
         shared = known[place] == self.index
         beta[: self.n_rows][shared] = other.solution.beta[place[shared]]
         balanced = abs(float(beta.sum())) <= 1e-9 * float(np.abs(beta).sum())
-        return beta if balanced else None
+        return beta if balanced and np.all(np.abs(beta) <= C) else None
 
     def solve(self, start: FloatArray | None = None) -> Solution:
         """Solve it exactly."""
