@@ -14,7 +14,7 @@ if sys.platform == "win32":
 
 import strangers
 
-SECONDS = float(os.environ.get("LEAVEOUT_FUZZ_SECONDS", "6"))
+SECONDS = float(os.environ.get("LEAVEOUT_FUZZ_SECONDS", "4"))
 SEED = int(os.environ.get("LEAVEOUT_FUZZ_SEED", "0"))
 
 

@@ -52,92 +52,166 @@ def total(rows: Iterable[dict[str, str]], *columns: str) -> int:
     return sum(int(float(row[column])) for row in rows for column in columns)
 
 
-def exactness() -> tuple[str, str, str]:
+def exactness() -> list[tuple[str, str, str]]:
     rows = read_csv("exactness")
     largest = max(float(row["deviation"]) for row in rows)
-    return (
+    row = (
         "Walks against LIBSVM and an interior point, real data",
         f"{len(rows):,} machines, {total(rows, 'n'):,} left-out samples, "
         f"{total(rows, 'checked'):,} of them solved anew",
         f"{total(rows, 'wrong')} labels, {total(rows, 'flags')} flags of ambiguity; "
         f"largest deviation {largest:.1e}",
     )
+    return [row]
 
 
-def exactness_multiclass() -> tuple[str, str, str]:
+def exactness_multiclass() -> list[tuple[str, str, str]]:
     rows = read_csv("exactness_multiclass")
-    return (
+    row = (
         "Several classes against scikit-learn's loop",
         f"{len(rows)} classifiers, {total(rows, 'n'):,} left-out samples",
         f"{total(rows, 'wrong_labels')} labels",
     )
+    return [row]
 
 
-def franc2008_labels() -> tuple[str, str, str]:
+def franc2008_labels() -> list[tuple[str, str, str]]:
     rows = read_csv("franc2008_labels")
-    return (
+    row = (
         "Labels proved by the stopping conditions, against LIBSVM at tight tolerance",
         f"{len(rows)} machines, {total(rows, 'n'):,} left-out samples, "
         f"{total(rows, 'checked'):,} of them solved anew",
         f"{total(rows, 'wrong', 'stopping_differ')} labels",
     )
+    return [row]
 
 
-def wang2022_labels() -> tuple[str, str, str]:
+def wang2022_labels() -> list[tuple[str, str, str]]:
     rows = read_csv("wang2022_labels")
     compared = total(rows, "compared", "path_compared", "magic_compared")
     differ = total(rows, "consolidated_differ", "path_differ", "magic_differ")
-    return (
+    row = (
         "All left-out problems at once (consolidated, magic) against walks",
         f"{compared:,} left-out labels",
         f"{differ} labels",
     )
+    return [row]
 
 
-def bounds() -> tuple[str, str, str]:
+def bounds() -> list[tuple[str, str, str]]:
     rows = [row for row in read_csv("bounds") if "bound" in row["kind"]]
     machines = sum(int(row["fits"]) for row in rows if row["name"] == "certificate")
-    return (
+    row = (
         "What is called a bound, against the exact error",
         f"{machines:,} machines, {total(rows, 'fits'):,} bounds",
         f"{total(rows, 'violated')} violated",
     )
+    return [row]
 
 
-def faults() -> tuple[str, str, str]:
+def faults() -> list[tuple[str, str, str]]:
     rows = read_csv("faults")
     kills = [row for row in rows if row["event"] == "killed"]
     ends = [row for row in rows if row["event"] == "finished"]
     damaged = sum(row["file"] not in ("ok", "absent") for row in kills)
     lost = sum(int(row["kept"]) < int(row["kept_before"]) for row in kills)
     other = sum(row["identical"] != "True" for row in ends)
-    return (
+    row = (
         "Searches killed by SIGKILL at random, then resumed",
         f"{len(kills)} kills, {len(ends)} searches brought to their end",
         f"{damaged} damaged files, {lost} kept cells lost, {other} results that differ "
         "in a bit",
     )
+    return [row]
 
 
-COUNTS: dict[str, Callable[[], tuple[str, str, str]]] = {
-    function.__name__: function
-    for function in (
-        exactness,
-        exactness_multiclass,
-        franc2008_labels,
-        wang2022_labels,
-        bounds,
-        faults,
+def trust() -> list[tuple[str, str, str]]:
+    stored = json.loads((RESULTS / "trust" / "counts.json").read_text())
+    damaged, files = stored["damaged checkpoints"], stored["files from strangers"]
+    tests = stored["tests"].values()
+    passed, failed = (sum(row[key] for row in tests) for key in ("passed", "failed"))
+    return [
+        (
+            "Checkpoints damaged at random, then used",
+            f"{damaged['trials']:,} files: {damaged['same numbers']:,} gave the same "
+            f"numbers, {damaged['refused']:,} were refused",
+            f"{damaged['other']} other outcomes",
+        ),
+        (
+            "Tables and model files, mutated",
+            f"{files['files']:,} files, read or refused with a reason",
+            "0 crashes, hangs and other errors (one would end the run)",
+        ),
+        (
+            "Faults: signals, full disks, little memory, killed workers, threads …",
+            f"{passed:,} tests in {len(tests)} files" if tests else NOT_RUN,
+            f"{failed} failed" if tests else "",
+        ),
+    ]
+
+
+def torture() -> list[tuple[str, str, str]]:
+    stored = read_json("torture")
+    samples, asked = stored["left_out_samples"], stored["questions"]
+    exact, flagged = samples.get("exact", 0), samples["total"] - samples.get("exact", 0)
+    return [
+        (
+            "Problems made to break floating point, against whole-number arithmetic",
+            f"{samples['total']:,} left-out samples: {exact:,} exact, {flagged:,} "
+            "flagged ambiguous or not certified",
+            f"{len(stored['defects'])} defects, questions below included",
+        ),
+        (
+            "Input at the edge of doubles, to every function",
+            f"{asked['total']:,} questions: {asked.get('answered', 0):,} answered, "
+            f"{asked.get('refused', 0):,} refused with a reason",
+            f"{asked.get('defect', 0)} NaN, hangs and other errors",
+        ),
+    ]
+
+
+def fuzz() -> list[tuple[str, str, str]]:
+    found = read_json("fuzz")["totals"]
+    row = (
+        "Properties of the public API, new seeds at every run",
+        f"{found['cases']:,} cases, {found['samples_compared']:,} samples compared",
+        f"{found['disagreements']} disagreements",
     )
+    return [row]
+
+
+def peer_tests() -> list[tuple[str, str, str]]:
+    found = read_json("peer_tests")["counts"]
+    row = (
+        "scikit-learn's own tests of its SVC, on ours",
+        f"{found['passed']} pass, {found['with_reason']} cannot, each with its reason",
+        f"{found['failed']} fail without one",
+    )
+    return [row]
+
+
+COUNTS: dict[str, Callable[[], list[tuple[str, str, str]]]] = {
+    "exactness/results.csv": exactness,
+    "exactness_multiclass/results.csv": exactness_multiclass,
+    "franc2008_labels/results.csv": franc2008_labels,
+    "wang2022_labels/results.csv": wang2022_labels,
+    "bounds/results.csv": bounds,
+    "faults/results.csv": faults,
+    "trust/counts.json": trust,
+    "torture/results.json": torture,
+    "fuzz/results.json": fuzz,
+    "peer_tests/results.json": peer_tests,
 }
 
 
 def counts() -> list[Count]:
-    """Return one row for each stored result, the known ones first."""
+    """Return the rows of each stored result, the known ones first."""
     found = []
-    for name, count in COUNTS.items():
-        stored = (RESULTS / name / "results.csv").exists()
-        found.append(Count(*(count() if stored else (name, NOT_RUN, "")), name))
+    for file, count in COUNTS.items():
+        name = Path(file).parent.name
+        stored = (RESULTS / file).exists()
+        rows = count() if stored else [(name, NOT_RUN, "")]
+        found += [Count(*row, name) for row in rows]
     for path in sorted(RESULTS.glob("*/promises.json")):
         for row in json.loads(path.read_text()):
             tried = f"{row['cases']:,} {row['unit']}"

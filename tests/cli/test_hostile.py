@@ -86,6 +86,21 @@ def test_page_carries_no_script(run, hostile, tmp_path):
         check_picture(source)
 
 
+def test_names_do_not_reach_the_terminal_as_commands(run, tmp_path):
+    path = tmp_path / "table.csv"
+    evil = "\x1b[2J\x9b1A\u202e\u2028z"
+    rows = [f"{k},{'uv'[k % 2]}{evil}" for k in range(12)]
+    path.write_text("\n".join([f"a{evil},k{evil}", *rows]), encoding="utf-8")
+    refused = run("loo", path, "--target", "k")
+    told = run("loo", path, "--target", f"k{evil}", "--C", 1, "--gamma", 1)
+    assert (refused.exit_code, told.exit_code) == (1, 0), told.stderr
+    assert "\\x1b[2J" in refused.stderr
+    assert "\\x1b[2J" in told.stdout
+    for text in (refused.stderr, told.stdout, told.stderr):
+        assert not set("\x1b\x9b\u202e\u2028") & set(text)
+    assert len(refused.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("command", ["loo", "audit", "predict"])
 def test_tables_hold_no_formula(run, hostile, tmp_path, command):
     path, ids = hostile

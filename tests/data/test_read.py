@@ -262,6 +262,11 @@ def test_long_cells_take_no_time(write, cell):
     assert read_dataset(path, "kind").text_features == ("a",)
 
 
+def test_integers_beyond_all_floats_are_infinite(write):
+    with pytest.raises(DataFileError, match="Infinite values in 'a'"):
+        read_dataset(write(f"a,k\n{'9' * 400},u\n-2,v\n"), "k")
+
+
 def test_every_mistake_in_a_file_names_the_file(write):
     with pytest.raises(DataFileError, match=r"': Column 'k' has one class only"):
         read_dataset(write("a,k\n1,u\n2,u\n"), "k")

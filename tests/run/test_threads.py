@@ -6,8 +6,9 @@ import time
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from leaveout.run import map_chunks
+from leaveout.run import blas_threads, map_chunks
 
 
 def count(n, n_threads, size):
@@ -86,4 +87,65 @@ def test_a_forked_child_has_its_own_threads():
     child = multiprocessing.get_context("fork").Process(target=count, args=(10, 2, 1))
     child.start()
     child.join(20)
+    assert child.exitcode == 0
+
+
+def blas_now():
+    """Threads of each BLAS in this process."""
+    return [
+        library["num_threads"]
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    ]
+
+
+def test_limits_of_blas_may_overlap_in_any_order():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_now()
+        first, second = blas_threads(1), blas_threads(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(blas_now()) == {1}  # the second block still runs
+        second.__exit__(None, None, None)
+        assert blas_now() == before
+
+
+def test_the_smallest_wish_holds():
+    with threadpool_limits(2, user_api="blas"):
+        with blas_threads(2), blas_threads(1):
+            assert set(blas_now()) == {1}
+        before = blas_now()
+        with blas_threads(1):
+            pass
+        assert blas_now() == before
+
+
+def test_many_threads_leave_blas_as_it_was():
+    def limit(seed):
+        for k in range(50):
+            with blas_threads(1 + (seed + k) % 2):
+                pass
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_now()
+        workers = [threading.Thread(target=limit, args=(k,)) for k in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert blas_now() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_within_a_limit_has_its_own():
+    def work():
+        with blas_threads(1):
+            pass
+
+    with blas_threads(1):
+        child = multiprocessing.get_context("fork").Process(target=work)
+        child.start()
+        child.join(20)
     assert child.exitcode == 0

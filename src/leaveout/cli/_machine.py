@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from leaveout.cli._grid import complete_grid, search_grid
 from leaveout.cli._options import MachineOptions, TableOptions, TalkOptions
 from leaveout.cli._prepared import Prepared, load, prepare
-from leaveout.cli._session import Clock, at_terminal, tell, warnings_told
+from leaveout.cli._session import Clock, at_terminal, say, tell, warnings_told
 from leaveout.data import format_csv
 from leaveout.estimators import SVC
 from leaveout.report import describe_dataset, format_dataset, format_model
@@ -80,10 +80,10 @@ class Answer:
             }
             print(json.dumps(whole, indent=2))
         else:
-            print(format_dataset(dataset))
-            print(f"{sentence}\n\n{self.model}\n{self.found}")
+            say(format_dataset(dataset))
+            say(f"{sentence}\n\n{self.model}\n{self.found}")
             if output is not None:
-                print(f"Samples written to {output}")
+                say(f"Samples written to {output}")
 
 
 def ask_machine(

@@ -25,6 +25,7 @@ from leaveout.cli._session import (
     at_terminal,
     command,
     command_line,
+    say,
     tell,
     warnings_told,
 )
@@ -184,11 +185,11 @@ def _print(
     if talk.as_json:
         print(json.dumps(describe_select(report), indent=2))
         return
-    print(format_select(report))
+    say(format_select(report))
     if wanted.page is not None:
-        print(f"Page written to {wanted.page}")
+        say(f"Page written to {wanted.page}")
     if wanted.save is not None:
-        print(f"Model written to {wanted.save}")
+        say(f"Model written to {wanted.save}")
 
 
 def _final_model(prepared: Prepared, search: LooSearchCV) -> Any:

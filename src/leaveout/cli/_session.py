@@ -23,6 +23,7 @@ from typing import Any
 import typer
 
 from leaveout.cli._bundles import spread_bundles
+from leaveout.data import printable
 from leaveout.exceptions import (
     LeaveoutError,
     PreprocessingWarning,
@@ -129,7 +130,12 @@ def _end(message: str) -> None:
 
 def tell(message: str) -> None:
     """Write a line to stderr; stdout is for results."""
-    typer.echo(message, err=True)
+    typer.echo(printable(message, keep="\n"), err=True)
+
+
+def say(text: str) -> None:
+    """Write a result for people to stdout."""
+    typer.echo(printable(text, keep="\n"))
 
 
 def at_terminal() -> bool:

@@ -20,6 +20,7 @@ from leaveout.data._names import (
     did_you_mean,
     list_items,
     list_names,
+    printable,
 )
 from leaveout.data._new_rows import NewRows, match_columns
 from leaveout.data._placed_rows import PlacedRows
@@ -70,6 +71,7 @@ __all__ = [
     "make_waveform",
     "match_columns",
     "open_rows",
+    "printable",
     "read_dataset",
     "read_svmlight",
     "read_table",

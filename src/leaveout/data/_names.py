@@ -3,11 +3,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 # How many names a message lists before it says "and 12 more".
 N_NAMES_SHOWN = 8
+# Control characters, ends of lines, halves of characters, and turns of direction.
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Write what a terminal would act upon as its code, such as \x1b.
+
+    A file of a stranger may have names that clear the screen, or turn the text round.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    keep : str, default=""
+        What may stay all the same, such as new lines.
+
+    Examples
+    --------
+    >>> from leaveout.data import printable
+    >>> print(printable("a\x1b[2Jb\nc"))
+    a\x1b[2Jb\nc
+    """
+    return _CONTROL.sub(
+        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text
+    )
 
 
 def list_items(items: Sequence[str]) -> str:

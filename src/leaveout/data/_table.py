@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leaveout.data._formulas import unguard
-from leaveout.data._names import list_names, nearest_name
+from leaveout.data._names import list_names, nearest_name, printable
 from leaveout.exceptions import DataFileError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def file_named(path: str | Path) -> Iterator[None]:
         message = str(why)
         if str(path) not in message:
             message = f"'{path}': {message}"
-        raise DataFileError(message) from why
+        raise DataFileError(printable(message)) from why
 
 
 def read_bytes(path: Path) -> bytes:
@@ -184,12 +184,12 @@ def _read_parquet(raw: bytes, path: Path) -> Table:
 
 
 def _check_n_values(metadata: Any, n_bytes: int) -> None:
-    """Refuse a small file that unpacks to a huge table."""
-    n_values = sum(
-        metadata.row_group(group).column(column).num_values
-        for group in range(metadata.num_row_groups)
-        for column in range(metadata.num_columns)
-    )
+    """Refuse a small file that unpacks to a huge table.
+
+    The counts of single columns are not looked at: in a damaged file, pyarrow ends the
+    process when asked for them.
+    """
+    n_values = metadata.num_rows * metadata.num_columns
     if n_values > N_VALUES_FREE + VALUES_PER_BYTE * n_bytes:
         raise ValueError(f"its {n_bytes:,} bytes unpack to {n_values:,} values.")
 
@@ -272,13 +272,12 @@ def _exact_numbers() -> dict[str, Any]:
 
 def _long_integers_as_floats(frame: DataFrame, as_text: Collection[str]) -> DataFrame:
     """Make floats of integers beyond 64 bits, which pandas leaves as they are."""
-    long = [
-        name
-        for name in text_columns(frame)
-        if name not in as_text
-        and frame[name].dropna().astype(str).str.fullmatch(r"[+-]?\d+").all()
-    ]
-    return frame.astype(dict.fromkeys(long, "float64")) if long else frame
+    for name in text_columns(frame):
+        texts = frame[name].dropna().astype(str)
+        if name not in as_text and texts.str.fullmatch(r"[+-]?\d+").all():
+            # By way of text: beyond 308 digits it is infinite, where int has no float.
+            frame[name] = texts.map(float).reindex(frame.index).astype("float64")
+    return frame
 
 
 def _unguard(frame: DataFrame) -> DataFrame:

@@ -19,6 +19,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.validation import check_is_fitted
 
+from leaveout.data import printable
 from leaveout.estimators._model_card import FORMAT, ModelCard, make_card, wrong_fields
 from leaveout.estimators._model_trust import TRUSTED, check_schema
 from leaveout.estimators._model_whole import check_whole
@@ -211,7 +212,7 @@ def _as_model_file(path: str | Path) -> Iterator[str]:
             raise
         raise ModelFileError(f"{what}: {missing}.") from missing
     except Exception as why:  # zipfile, json, numpy and skops raise nearly everything
-        reason = str(why).strip().splitlines()[0] if str(why).strip() else ""
+        reason = printable(str(why).strip().split("\n")[0])
         raise ModelFileError(
             f"{what}: {reason or type(why).__name__}. Save the model again."
         ) from why

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from leaveout.data import printable
 from leaveout.exceptions import ModelFileError
 
 OWN_TYPES = frozenset(
@@ -101,7 +102,8 @@ def check_schema(schema: Any, what: str) -> None:
         {name for loader, name in _nodes(schema) if not _is_allowed(loader, name)}
     )
     if foreign:
-        raise ModelFileError(f"{what}: it has {', '.join(foreign[:5])} inside.")
+        names = printable(", ".join(foreign[:5]))
+        raise ModelFileError(f"{what}: it has {names} inside.")
     n_nodes = sum(1 for _ in _branches(schema))
     if _expanded_size(schema) > N_NODES_FREE + MAX_EXPANSION * n_nodes:
         raise ModelFileError(f"{what}: its {n_nodes:,} nodes unfold to far more.")

@@ -45,8 +45,11 @@ SCHEMA = (
 DIGEST = "digest"
 # What ends a run that may go on later.
 INTERRUPTIONS = (
-    KeyboardInterrupt, MemoryError, ClusterLostError, WorkerKilledError,
-)  # fmt: skip
+    KeyboardInterrupt,
+    MemoryError,
+    ClusterLostError,
+    WorkerKilledError,
+)
 
 
 class Checkpoint:

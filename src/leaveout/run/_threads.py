@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 from joblib import effective_n_jobs, parallel_config
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from leaveout.run._parallel import runs_here
@@ -17,31 +20,72 @@ from leaveout.run._parallel import runs_here
 # A pool only starts the threads it needs.
 MOST_THREADS = 1024
 
-_controller: ThreadpoolController | None = None
+
+class _BlasLimit:
+    """The number of threads of BLAS, which is one for the whole process.
+
+    Blocks in several threads overlap in any order. The smallest wish among them holds;
+    when the last one ends, the number is again what it was before the first.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wishes: list[int] = []
+        self._controller: ThreadpoolController | None = None
+        self._before: Any = None
+
+    def begin(self, n_threads: int) -> None:
+        with self._lock:
+            self._wishes.append(n_threads)
+            limit = self._apply()
+            self._before = self._before or limit
+
+    def end(self, n_threads: int) -> None:
+        with self._lock:
+            self._wishes.remove(n_threads)
+            if self._wishes:
+                self._apply()
+            else:
+                self._before.restore_original_limits()
+                self._before = None
+
+    def _apply(self) -> Any:
+        if self._controller is None:  # scanning the libraries takes milliseconds
+            self._controller = ThreadpoolController()
+        return self._controller.limit(limits=min(self._wishes), user_api="blas")
+
+
+_blas_limit = _BlasLimit()
 
 
 @contextmanager
 def blas_threads(n_threads: int) -> Iterator[None]:
-    """Limit BLAS to a number of threads inside the block."""
-    global _controller
-    if _controller is None:
-        _controller = (
-            ThreadpoolController()
-        )  # scanning the libraries takes milliseconds
-    with _controller.limit(limits=n_threads, user_api="blas"):
+    """Limit BLAS to a number of threads inside the block, for all threads of Python."""
+    limit = _blas_limit  # a fork inside the block gets another
+    limit.begin(n_threads)
+    try:
         yield
+    finally:
+        limit.end(n_threads)
 
 
 def count_threads(n_jobs: int | None) -> int:
     """Turn scikit-learn's n_jobs into a number of threads, which are those here.
 
+    Inside a worker of joblib, "one per core" is one: the other workers have the others.
     Backends of joblib for clusters would count the cores of all machines.
     """
-    n_jobs = 1 if n_jobs is None else n_jobs
+    if n_jobs is None or (n_jobs < 0 and _in_worker()):
+        return 1
     if runs_here():
         return int(effective_n_jobs(n_jobs))
     with parallel_config("threading"):
         return int(effective_n_jobs(n_jobs))
+
+
+def _in_worker() -> bool:
+    backend, _ = get_active_backend()
+    return bool(backend.nesting_level)
 
 
 def map_chunks(
@@ -132,6 +176,12 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=MOST_THREADS, thread_name_prefix="leaveout")
 
 
-# A forked child has none of its parent's threads.
+def _start_afresh() -> None:
+    """Forget the pool and the lock of a parent: a fork has none of its threads."""
+    global _blas_limit
+    _pool.cache_clear()
+    _blas_limit = _BlasLimit()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_start_afresh)

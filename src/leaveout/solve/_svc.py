@@ -132,7 +132,7 @@ def _run_smo(
         budget = min(SMO_STEPS_PER_CALL, cap - total)
         steps, violation = smo(problem.K, diag, lower, upper, beta, F, tol, budget)
         total += steps
-        if violation <= tol or steps < budget:  # the latter where F has overflowed
+        if violation <= tol or steps < budget:
             break
     return total
 
@@ -232,8 +232,7 @@ def make_solution(
         duality_gap=gap,
         objective=objective,
         n_iter=n_iter,
-        # Where f has overflowed, its residuals may hide in a difference of infinities.
-        converged=bool(residual <= tol and np.isfinite(f).all()),
+        converged=residual <= tol and bool(np.isfinite(objective)),
     )
 
 
