@@ -15,7 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
-from leaveout.estimators._check import check_features
+from leaveout.estimators._check import (
+    INDEFINITE,
+    check_features,
+    check_kernel_size,
+)
 from leaveout.estimators._pairs import (
     machine_coefficients,
     one_value_per_class,
@@ -190,6 +194,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         task = make_task(self, X, y, sample_weight)
         definite = not may_be_indefinite(self.kernel, self.coef0) or is_psd(task.K)
         if not definite:
+            check_kernel_size(task.K, INDEFINITE)
             self._warn_indefinite(task.K)
         tol, max_iter = float(self.tol), int(self.max_iter)
         solutions = [

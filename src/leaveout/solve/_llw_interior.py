@@ -22,6 +22,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.solve._dense import factor_lu, solve_lu
 from leaveout.solve._llw_pivot import zero_sum_basis
 
 MAX_ITER = 100
@@ -281,7 +282,7 @@ class _Factored:
         self.D = D.T[:, :, None] + STEADYING * n
         self.inverses = self._invert(rows)
         inner = Q * np.eye(n) - self.inverses.sum(axis=0) @ self.K
-        self.inner = linalg.lu_factor(inner, overwrite_a=True, check_finite=False)
+        self.inner = factor_lu(inner)
         self.basis = zero_sum_basis(Q)
         columns = np.where(open_.T[:, :, None], self.basis[:, None, :], 0.0)
         self.swing = self._solve_refined(columns)  # M^-1 E, for the b with sum 0
@@ -294,7 +295,7 @@ class _Factored:
         shift = total_b / self.Q
         more = np.where(self.open, r + (sums - sums.mean() + shift), 0.0)
         u = self._solve_refined(more.T[:, :, None])[:, :, 0]
-        change = linalg.solve(self.border, self.basis.T @ (sums - u.sum(axis=1)))
+        change = np.linalg.solve(self.border, self.basis.T @ (sums - u.sum(axis=1)))
         u = (u + self.swing @ change).T
         ds = float((u.sum(axis=0) - sums).mean())
         return u, self.basis @ change + shift, ds
@@ -326,7 +327,7 @@ class _Factored:
     def _solve_once(self, R: FloatArray) -> FloatArray:
         """Solve by the two formulas at the top."""
         first = self.inverses @ R
-        v = linalg.lu_solve(self.inner, first.sum(axis=0), check_finite=False)
+        v = solve_lu(self.inner, first.sum(axis=0))
         return first + self.inverses @ (self.K @ v)
 
 

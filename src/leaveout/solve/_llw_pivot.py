@@ -145,7 +145,7 @@ def _solve_face(
     for _ in range(3):  # the first solves, the others refine
         u = linalg.cho_solve(factor, right - H @ a + new_b[k], check_finite=False)
         miss = stiff * (b - new_b) - sums - np.bincount(k, a + u, minlength=Q)
-        change = linalg.solve(border, basis.T @ miss, assume_a="pos")
+        change = np.linalg.solve(border, basis.T @ miss)
         a = a + u + swing @ change
         new_b = new_b + basis @ change
     fixed[i, k] = a

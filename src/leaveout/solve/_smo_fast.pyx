@@ -61,13 +61,17 @@ def smo_with_intercept(
             if F_max - F_min <= tol or step >= max_steps:
                 break
             i = 0
-            while F[i] + up[i] != F_max:
+            while i < n and F[i] + up[i] != F_max:
                 i += 1
+            if i == n:
+                break  # F has overflowed: no point has the largest value
             row_i = &K[i, 0]
             best = pair_gains(n, F_max, diag[i], row_i, &diag[0], &F[0], down, gain)
             j = 0
-            while gain[j] != best:
+            while j < n and gain[j] != best:
                 j += 1
+            if j == n:
+                break
             row_j = &K[j, 0]
             q = diag[i] + diag[j] - 2.0 * row_i[j]
             d = F_max - F[j]
@@ -123,7 +127,7 @@ def smo_without_intercept(
                         gain_num = F[k] * F[k]
                         gain_den = q
                         i = k
-            if violation <= tol or step >= max_steps:
+            if violation <= tol or step >= max_steps or i < 0:
                 break
             q = diag[i] if diag[i] > 1e-300 else 1e-300
             target = beta[i] + F[i] / q

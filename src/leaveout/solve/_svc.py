@@ -77,11 +77,12 @@ def solve_svc(
     if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
         return _one_class(problem, float(present[0]))
     rescaled = rescale(problem)
-    if rescaled.changed:
-        begin = None if start is None else rescaled.coefficients(start)
-        solution = _solve(rescaled.problem, tol, max_iter, begin)
-        return rescaled.restore(solution, problem)
-    return _solve(problem, tol, max_iter, start)
+    if rescaled.changed and start is not None:
+        start = rescaled.coefficients(start)
+    # A kernel that is not semi-definite may overflow; that is no optimum, and told.
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = _solve(rescaled.problem, tol, max_iter, start)
+        return rescaled.restore(solution, problem) if rescaled.changed else solution
 
 
 def _solve(
@@ -130,7 +131,7 @@ def _run_smo(
         budget = min(SMO_STEPS_PER_CALL, cap - total)
         steps, violation = smo(problem.K, diag, lower, upper, beta, F, tol, budget)
         total += steps
-        if violation <= tol:
+        if violation <= tol or steps < budget:
             break
     return total
 
@@ -161,6 +162,8 @@ def _finish(
             0.1 * tol, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
         )  # fmt: skip
         total += steps
+        if steps == 0:
+            break
     return m, total
 
 
@@ -211,7 +214,7 @@ def make_solution(
         duality_gap=gap,
         objective=objective,
         n_iter=n_iter,
-        converged=residual <= tol,
+        converged=residual <= tol and bool(np.isfinite(objective)),
     )
 
 
