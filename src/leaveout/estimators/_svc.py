@@ -261,7 +261,11 @@ class SVC(ClassifierMixin, BaseEstimator):
         columns = self._machine_coefficients()
         if sparse.issparse(self.support_vectors_):
             columns = sparse.csr_array(columns)
-        return columns.T @ self.support_vectors_
+        weights = columns.T @ self.support_vectors_
+        # They follow from dual_coef_: changing them would change no prediction.
+        values = weights.data if sparse.issparse(weights) else weights
+        values.flags.writeable = False
+        return weights
 
     def _store(self, task: Task, solutions: Sequence[Solution]) -> None:
         """Set the fitted attributes."""
