@@ -3,9 +3,9 @@
 
     python benchmarks/peer_tests.py
 
-runs tests/estimators/test_peer.py and writes results/peer_tests/results.json: ``passed``,
-``with_reason`` (test to reason; each must fail) and ``failed`` (should be empty), the
-number of tests of the module that are about other classes, and the versions.
+runs tests/estimators/test_peer.py and writes results/peer_tests/results.json:
+``passed``, ``with_reason`` (test to reason; each must fail) and ``failed`` (should be
+empty), the number of tests of the module that are about other classes, and versions.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ class Recorder:
         self.not_about_svc = 0
 
     def pytest_collection_finish(self, session: Any) -> None:
+        """Note how many tests were left out."""
         self.not_about_svc = session.items[0].module.N_OTHERS
 
     def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note how a test ended."""
         name = report.nodeid.split("::")[-1]
         if name == "test_every_reason_belongs_to_a_test":
             return

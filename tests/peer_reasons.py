@@ -4,8 +4,8 @@
 _WORDS = "The same input is refused, in words of our own: the test compares the words."
 _PRIVATE = "The test reads or writes private attributes of scikit-learn's class."
 _PROBABILITY = (
-    "SVC has no `probability`, which scikit-learn deprecates: SVCCV gives probabilities "
-    "from exact left-out values."
+    "SVC has no `probability`, which scikit-learn deprecates: SVCCV gives "
+    "probabilities from exact left-out values."
 )
 _NEGATIVE = (
     "A negative weight is refused: scikit-learn takes it for 0, silently. Weights of 0 "

@@ -73,7 +73,7 @@ def _load():
 
 
 def _without_others(mark):
-    """Return a parametrisation without the cases of other classes, None if none left."""
+    """Return a parametrisation without the cases of other classes; None if empty."""
     if mark.name != "parametrize":
         return mark
     names, values = mark.args[:2]
