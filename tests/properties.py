@@ -216,7 +216,7 @@ def bounds_bound(seed):
     table = lo.loo_bounds(svc, X, y)
     found = _leave_out(svc, X, y)
     certain = float(np.mean(found.wrong & ~found.ambiguous))
-    for row in table:
+    for row in table.rows:
         if row.kind == "bound":
             assert row.value >= certain - 1e-12, row.name
     return len(y)
