@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test fuzz lint docs clean
+.PHONY: demo test fuzz lint docs clean test-oldest check-kernels check-versions check-packages
 
 demo: $(VENV)/installed-cli
 	@$(COMPILE)
@@ -45,6 +45,14 @@ docs: $(VENV)/installed-docs
 	rm -rf docs/_build docs/auto_examples docs/generated
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+# Long: minutes to an hour. Their results are stored and shown in docs/promises.md.
+check-kernels check-versions check-packages: check-%: $(VENV)/installed-checks
+	$(PY) tools/check_$*.py $(ARGS)
+	$(PY) tools/write_promises.py
+
+test-oldest: $(VENV)/installed-checks
+	$(PY) tools/check_versions.py oldest --python 3.11
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/generated

@@ -174,11 +174,15 @@ def _interior_point(K, y, C, fit_intercept, scale):
     equalities = [np.hstack([L.T * y, -np.eye(rank)])]
     if fit_intercept:
         equalities.append(np.hstack([y, np.zeros(rank)])[None, :])
-    box = sparse.hstack([sparse.eye_array(n), sparse.csc_array((n, rank))])
+    box = sparse.hstack(
+        [sparse.csc_array(sparse.identity(n)), sparse.csc_array((n, rank))]
+    )
     A = sparse.vstack([sparse.csc_array(np.vstack(equalities)), box, -box])
     n_equal = A.shape[0] - 2 * n
     bounds = np.concatenate([np.zeros(n_equal), C / scale, np.zeros(n)])
-    P = sparse.block_diag([sparse.csc_array((n, n)), scale * sparse.eye_array(rank)])
+    P = sparse.block_diag(
+        [sparse.csc_array((n, n)), scale * sparse.csc_array(sparse.identity(rank))]
+    )
     q = np.concatenate([-np.ones(n), np.zeros(rank)])
     settings = clarabel.DefaultSettings()
     settings.verbose = False

@@ -63,7 +63,9 @@ def test_imports_go_leftwards(path):
     assert imported_layers(path) - {layer} <= MAY_IMPORT[layer]
 
 
-@pytest.mark.parametrize("module", ["matplotlib", "sklearn.datasets", "highspy"])
+@pytest.mark.parametrize(
+    "module", ["matplotlib", "sklearn.datasets", "highspy", "dask"]
+)
 def test_import_is_light(module):
     code = f"import leaveout, sys; sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

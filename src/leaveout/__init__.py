@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from leaveout.estimators import (
     SVC,
     SVCCV,
+    FeatureSVC,
     LLWClassifier,
     LOOMClassifier,
     LooPredictor,
@@ -34,6 +35,10 @@ from leaveout.exceptions import (
     CalibrationWarning,
     CertificateWarning,
     CheckpointError,
+    CheckpointWarning,
+    ClusterLostError,
+    DataFileError,
+    GramTooLargeError,
     LeaveoutError,
     LeaveoutWarning,
     ModelFileError,
@@ -41,6 +46,7 @@ from leaveout.exceptions import (
     PooledScoreWarning,
     PreprocessingWarning,
     SingletonClassWarning,
+    WorkerKilledError,
 )
 from leaveout.loo import (
     Bound,
@@ -50,6 +56,7 @@ from leaveout.loo import (
     LooResult,
     PairAUC,
     PermutationTest,
+    ProvedError,
     Suspects,
 )
 from leaveout.select import HonestLoo
@@ -67,6 +74,11 @@ __all__ = [
     "CalibrationWarning",
     "CertificateWarning",
     "CheckpointError",
+    "CheckpointWarning",
+    "ClusterLostError",
+    "DataFileError",
+    "FeatureSVC",
+    "GramTooLargeError",
     "HonestLoo",
     "LLWClassifier",
     "LOOMClassifier",
@@ -89,8 +101,10 @@ __all__ = [
     "PermutationTest",
     "PooledScoreWarning",
     "PreprocessingWarning",
+    "ProvedError",
     "SingletonClassWarning",
     "Suspects",
+    "WorkerKilledError",
     "honest_loo",
     "leave_one_out",
     "leave_pair_out_auc",

@@ -6,12 +6,24 @@ class LeaveoutError(Exception):
     """Base class of the errors that only leaveout raises."""
 
 
+class DataFileError(LeaveoutError, ValueError):
+    """A data file is damaged, or its content cannot be used; the message names it."""
+
+
 class ModelFileError(LeaveoutError, ValueError):
     """A model file is damaged, or holds what a model file may not."""
 
 
 class NotSeparableError(LeaveoutError, ValueError):
     """A hard margin was asked for, and the kernel does not separate the classes."""
+
+
+class ClusterLostError(LeaveoutError, ConnectionError):
+    """The scheduler of a cluster is gone, and with it what was under way."""
+
+
+class GramTooLargeError(LeaveoutError, MemoryError):
+    """The Gram matrices of so many rows do not fit into memory."""
 
 
 class LeaveoutWarning(UserWarning):
@@ -40,6 +52,14 @@ class CalibrationWarning(LeaveoutWarning):
 
 class PooledScoreWarning(LeaveoutWarning):
     """A score compares decision values of classifiers that differ in a sample."""
+
+
+class CheckpointWarning(LeaveoutWarning):
+    """A finished cell in a checkpoint file is damaged, and computed anew."""
+
+
+class WorkerKilledError(LeaveoutError, RuntimeError):
+    """A worker process was ended from outside, often for want of memory."""
 
 
 class CheckpointError(LeaveoutError, ValueError):

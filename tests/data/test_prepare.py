@@ -47,7 +47,7 @@ def test_numbers_standardised_and_text_one_hot():
 
 
 def test_sparse_data_are_scaled_not_centred(rng):
-    X = sparse.random(30, 5, density=0.5, rng=rng, format="csr")
+    X = sparse.random(30, 5, density=0.5, random_state=rng, format="csr")
     dataset = Dataset("t", X, np.arange(30) % 2, list("12345"), "y")
     found = make_preparation(dataset).fit_transform(X)
     assert sparse.issparse(found)

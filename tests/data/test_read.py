@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from leaveout.data import read_dataset, read_svmlight
+from leaveout.exceptions import DataFileError
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ def test_long_lists_are_cut(write):
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_svmlight(tmp_path, rng, first):
-    X = sparse.random(20, 7, density=0.5, rng=rng, format="csr")
+    X = sparse.random(20, 7, density=0.5, random_state=rng, format="csr")
     assert X[:, 0].nnz
     y = np.tile([1, -1], 10)
     path = tmp_path / "data.txt"
@@ -230,3 +231,37 @@ def test_damaged_svmlight(tmp_path):
     path.write_text("1 1:inf\n-1 1:2\n")
     with pytest.raises(ValueError, match="not finite"):
         read_dataset(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 1:2\n-1 99999999999999999999:3\n", "damaged svmlight file"),
+        ("1 1:2\n-1 2147483647:3\n", "damaged svmlight|at most 10,000,000 columns"),
+        ("1 1:2\n-1 20000000:3\n", "an index 20000000; at most 10,000,000 columns"),
+        ("1 1:2\ninf 1:3\n", "a class that is not finite"),
+        ("1 1:2\nnan 1:3\n", "a class that is not finite"),
+        ("1 1:2\n1e300 1:3\n", r"or larger than 2\*\*53"),
+        ("1 1:2\n1 1:3\n", "has one class only"),
+    ],
+)
+def test_svmlight_of_a_stranger(tmp_path, text, message):
+    path = tmp_path / "data.txt"
+    path.write_text(text)
+    with pytest.raises(DataFileError, match=message) as caught:
+        read_dataset(path)
+    assert "data.txt" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "cell", ["1" * 100_000 + "x", "1" + " " * 100_000 + "x", "<" + " " * 100_000 + "x"]
+)
+def test_long_cells_take_no_time(write, cell):
+    # Each took an hour: a regular expression tried all ways to split the digits.
+    path = write(f"a,kind\n{cell},u\n2,v\n{cell},u\n")
+    assert read_dataset(path, "kind").text_features == ("a",)
+
+
+def test_every_mistake_in_a_file_names_the_file(write):
+    with pytest.raises(DataFileError, match=r"': Column 'k' has one class only"):
+        read_dataset(write("a,k\n1,u\n2,u\n"), "k")

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files as other programs write them, each with the table that must come out."""
 
+import csv
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from leaveout.data import read_table
+from leaveout.exceptions import DataFileError
 
 FRAME = pd.DataFrame({"dose": [1.5, -2.25, 3e-4], "n": [1, 2, 3], "kind": list("aba")})
 
@@ -130,11 +133,81 @@ def test_many_columns_are_read_once(write, rng):
         (b"PK\x03\x04rest", r"zip archive, as Excel's .xlsx is. Save the sheet as CSV"),
         (b"\x1f\x8brest", r"compressed with gzip. Unpack"),
         (b"a,b\n\x00\x01\x02", r"has bytes that are no text"),
+        (b"a,b\n" + b"1,2\n" * 30_000 + b"\x00,1\n", r"has bytes that are no text"),
+        ("a,y\n1,2,3\n1,2\n", r"line 2 has 3 fields, the header 2"),
+        ('a,y\n"1\n5",2,3\n1,2\n', r"line 3 has 3 fields, the header 2"),
+        ('a,y\n"1,2\n3,4\n', r"table.csv' is not a table: .*EOF inside string"),
+        ("a,y\n1,2\n".encode("utf-16")[:-1], r"is damaged UTF-16 text: truncated"),
+        (b"\xff\xfe\x00\xd8a\x00", r"is damaged UTF-16 text: illegal"),
     ],
 )
 def test_no_table(write, content, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(DataFileError, match=message) as caught:
         read_table(write(content))
+    assert "table.csv" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["a,y\r1,u\r2,v\r", "\n" * 200 + "a,y\n1,u\n2,v\n", "sep=:\na:y\n1:u\n2:v\n"],
+    ids=["carriage returns", "blank lines before", "declared colon"],
+)
+def test_odd_lines_change_nothing(write, content):
+    assert read_table(write(content)).frame.values.tolist() == [[1, "u"], [2, "v"]]
+
+
+def test_a_declared_separator_that_cannot_be_one_is_a_name(write):
+    assert list(read_table(write('sep="\n1\n2\n')).frame) == ['sep="']
+
+
+def test_long_cells_are_text_like_others(write):
+    limit = csv.field_size_limit()
+    text = "x" * 200_000
+    frame = read_table(write(f"{text},y\n{text},1\nb,2\n")).frame
+    assert list(frame) == [text, "y"]
+    assert frame[text].tolist() == [text, "b"]
+    assert csv.field_size_limit() == limit
+
+
+def test_integers_beyond_64_bits_are_floats(write):
+    frame = read_table(write(f"a,y\n{'9' * 30},u\n-2,v\n")).frame
+    assert frame["a"].tolist() == [1e30, -2.0]
+    assert frame["a"].dtype == "float64"
+
+
+def test_numbers_are_read_to_the_last_bit(write, rng):
+    numbers = rng.normal(size=2000) * 10.0 ** rng.integers(-300, 300, 2000)
+    for separator, decimal in ((",", "."), (";", ",")):
+        frame = pd.DataFrame({"a": numbers, "y": 1})
+        text = frame.to_csv(index=False, sep=separator, decimal=decimal)
+        assert (read_table(write(text)).frame["a"] == numbers).all()
+
+
+def test_damaged_text_in_parquet_is_refused_when_read(tmp_path):
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"a": ["marker-text", "b"]}).to_parquet(path, compression="none")
+    raw = path.read_bytes()
+    assert b"marker-text" in raw
+    path.write_bytes(raw.replace(b"marker-text", b"marker\xfftext"))
+    with pytest.raises(DataFileError, match=r"table.parquet' is a damaged Parquet"):
+        read_table(path)
+
+
+def test_small_parquet_that_unpacks_to_a_huge_table(tmp_path, monkeypatch):
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"a": np.zeros(1_000_000)}).to_parquet(path)
+    assert len(read_table(path).frame) == 1_000_000
+    monkeypatch.setattr("leaveout.data._table.N_VALUES_FREE", 1000)
+    with pytest.raises(DataFileError, match=r"bytes unpack to 1,000,000 values"):
+        read_table(path)
+
+
+def test_parquet_index_named_like_a_column(tmp_path):
+    path = tmp_path / "table.parquet"
+    index = pd.Index([1, 2], name="a")
+    pd.DataFrame({"a": [3, 4]}, index=index).to_parquet(path)
+    with pytest.raises(DataFileError, match="more than one column named 'a'"):
+        read_table(path)
 
 
 def test_missing_files(write, tmp_path):

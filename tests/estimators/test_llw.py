@@ -213,8 +213,8 @@ def test_refusals(iris):
         lo.LLWClassifier(loss="huber").fit(X, y)
     with pytest.raises(ValueError, match="C must be"):
         lo.LLWClassifier(C=-1.0).fit(X, y)
-    with pytest.raises(ValueError, match="'auto', 'refit', 'cold'"):
-        lo.leave_one_out(lo.LLWClassifier(), X, y, method="walk")
+    with pytest.raises(ValueError, match="'auto', 'walk', 'refit'"):
+        lo.leave_one_out(lo.LLWClassifier(), X, y, method="stopping")
     with pytest.raises(TypeError, match="estimator must be"):
         lo.llw_bounds(lo.SVC(), X, y)
     with pytest.warns(CertificateWarning, match="not positive semi-definite"):

@@ -243,6 +243,157 @@ def test_later_format_is_refused(tmp_path):
         lo.load_model(tmp_path / "new.skops")
 
 
+THIN = sparse.csr_matrix(np.where(X > 3.0, X, 0.0))
+ALTERED = {
+    "too many of a class": (SVC, X, "_n_support", lambda a: a * 1000),
+    "fewer than none": (SVC, X, "_n_support", lambda a: a - a.sum()),
+    "a class less": (SVC, X, "classes_", lambda a: a[:2]),
+    "too few coefficients": (SVC, X, "_dual_coef_", lambda a: a[:, :2].copy()),
+    "too few intercepts": (SVC, X, "_intercept_", lambda a: a[:1]),
+    "another machine": (SVC, X, "_impl", lambda _: "epsilon_svr"),
+    "sparse and not": (SVC, X, "_sparse", lambda _: True),
+    "ours, too many": (lo.SVC, X, "n_support_", lambda a: a * 1000_000),
+    "ours, too few": (lo.SVC, X, "support_vectors_", lambda a: a[:3]),
+    "ours, far away": (lo.SVC, X, "support_", lambda a: a + 10**6),
+    "sparse, too many": (SVC, THIN, "_n_support", lambda a: a * 1000),
+    "sparse, too few": (SVC, THIN, "_dual_coef_", lambda a: a[:, :1]),
+}
+
+
+@pytest.mark.parametrize("kind", ALTERED)
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path, kind):
+    # Compiled code of scikit-learn would read beyond them.
+    make, features, name, alter = ALTERED[kind]
+    path = tmp_path / "model.skops"
+    model = make().fit(features, Y)
+    setattr(model, name, alter(getattr(model, name, None)))
+    lo.save_model(model, path)
+    with pytest.raises(lo.ModelFileError, match=r"model.skops.* does not fit the rest"):
+        lo.load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("indices", [0, 10**6, 1, 2], "a sparse matrix is broken"),
+        ("indptr", [0, 10**6, 4], "is no model file of leaveout, or damaged"),
+        ("indptr", [4, 2, 0], "is no model file of leaveout, or damaged"),
+        ("format", np.array(b"bsr"), "is no model file of leaveout, or damaged"),
+    ],
+)
+def test_sparse_matrix_that_points_elsewhere_is_refused(
+    tmp_path, name, values, message
+):
+    path = tmp_path / "model.skops"
+    thin = sparse.csr_matrix([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]])
+    lo.save_model(lo.SVC(kernel="linear").fit(thin, [0, 1]), path)
+    with ZipFile(path) as old:
+        members = {member: old.read(member) for member in old.namelist()}
+    (matrix,) = [member for member in members if member.endswith(".npz")]
+    with np.load(BytesIO(members[matrix])) as arrays:
+        arrays = {**arrays, name: np.asarray(values, np.asarray(arrays[name]).dtype)}
+    buffer = BytesIO()
+    np.savez(buffer, **arrays)
+    with ZipFile(path, "w") as new:
+        for member, content in members.items():
+            new.writestr(member, buffer.getvalue() if member == matrix else content)
+    with pytest.raises(lo.ModelFileError, match=message):
+        lo.load_model(path)
+
+
+def cached(number):
+    return node("CachedNode", "x", "y", __id__=number)
+
+
+def doubled(depth):
+    """A chain of lists, each with the one before it twice: 2**depth in the end."""
+    tree = node("ListNode", "builtins", "list", content=[], __id__=0)
+    for k in range(1, depth):
+        tree = node(
+            "ListNode", "builtins", "list", content=[tree, cached(k - 1)], __id__=k
+        )
+    return tree
+
+
+def within_itself():
+    return node("ListNode", "builtins", "list", content=[cached(7)], __id__=7)
+
+
+def nested(depth):
+    tree = node("ListNode", "builtins", "list", content=[])
+    for _ in range(depth):
+        tree = node("ListNode", "builtins", "list", content=[tree])
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (doubled(60), "its .* nodes unfold to far more"),
+        (
+            node("ListNode", "builtins", "list", content=[cached(7)], __id__=7),
+            "damaged",
+        ),
+        (nested(150), "damaged"),
+    ],
+    ids=["doubled", "inside itself", "deep"],
+)
+def test_trees_without_end_are_refused(tmp_path, schema, message):
+    path = tmp_path / "model.skops"
+    path.write_bytes(archive(schema | {"protocol": 2}))
+    with pytest.raises(lo.ModelFileError, match=message):
+        lo.load_model(path)
+
+
+def rewrite(path, **changed):
+    """Change or add members of a model file."""
+    with ZipFile(path) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    with ZipFile(path, "w") as new:
+        for name, content in {**members, **changed}.items():
+            new.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("feature_names", "abc"), ("feature_names", [1]), ("details", []),
+        ("versions", None), ("loo_error", "x"), ("classes", 3), ("format", "1"),
+    ],
+)  # fmt: skip
+def test_card_with_other_content_is_refused(tmp_path, field, value):
+    path = tmp_path / "model.skops"
+    lo.save_model(lo.SVC().fit(X, Y), path)
+    card = json.loads(ZipFile(path).read("leaveout.json"))
+    rewrite(path, **{"leaveout.json": json.dumps(card | {field: value})})
+    for read in (lo.load_model, lo.read_model_card):
+        with pytest.raises(lo.ModelFileError, match=f"{field} in leaveout.json"):
+            read(path)
+
+
+def test_nothing_is_unpacked_whatever_its_name(tmp_path):
+    folder = tmp_path / "deep" / "er"
+    folder.mkdir(parents=True)
+    path = folder / "model.skops"
+    lo.save_model(lo.SVC().fit(X, Y), path)
+    rewrite(path, **{"../../evil.txt": b"x", str(tmp_path / "evil.txt"): b"x"})
+    lo.load_model(path)
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
+
+
+def test_array_that_declares_more_than_there_is(tmp_path):
+    path = tmp_path / "model.skops"
+    lo.save_model(lo.SVC().fit(X, Y), path)
+    with ZipFile(path) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".npy"))
+    header = BytesIO()
+    facts = {"descr": "<f8", "fortran_order": False, "shape": (10**15,)}
+    np.lib.format.write_array_header_1_0(header, facts)
+    rewrite(path, **{name: header.getvalue()})
+    with pytest.raises(lo.ModelFileError, match="damaged: Unable to allocate"):
+        lo.load_model(path)
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No file '.*none.skops'"):
         lo.load_model(tmp_path / "none.skops")

@@ -222,7 +222,7 @@ class TestPrecomputed:
 
     def test_sparse_matrix(self):
         with pytest.raises(TypeError, match=r"X is sparse. Pass X.toarray\(\)"):
-            gram_matrix(sparse.eye_array(3).tocsr(), kernel="precomputed")
+            gram_matrix(sparse.csr_array(np.eye(3)), kernel="precomputed")
 
 
 class TestCallable:
@@ -245,7 +245,7 @@ class TestCallable:
             (np.ones((2, 3)), ValueError, r"shape \(2, 3\), but \(2, 2\) is needed"),
             (np.full((2, 2), np.nan), ValueError, r"not finite: K\[0, 0\] is nan"),
             (np.array([[1.0, 0], [1, 1]]), ValueError, "not symmetric.*differ by 1"),
-            (sparse.eye_array(2), TypeError, "sparse. Return a dense array"),
+            (sparse.csr_array(np.eye(2)), TypeError, "sparse. Return a dense array"),
         ],
     )
     def test_wrong_result_names_the_callable(self, result, error, message):

@@ -10,10 +10,10 @@ from leaveout.loo import (
     SETTLED_BY,
     bound_llw,
     llw_key_numbers,
-    loo_llw_cold,
     loo_llw_refit,
+    loo_llw_walk,
 )
-from leaveout.solve import LlwProblem, solve_llw
+from leaveout.solve import LlwProblem, LlwWalker, solve_llw
 
 
 def random_problem(seed, **given):
@@ -33,7 +33,7 @@ def columns(machines, name):
 
 def hard_loo(problem, solution):
     """Return who is wrong or ambiguous when left out: own class not the largest."""
-    machines = loo_llw_refit(problem, solution=solution)
+    machines = loo_llw_walk(problem, solution=solution)
     lower, upper = columns(machines, "lower"), columns(machines, "upper")
     if problem.n_classes == 2:
         lower, upper = np.hstack([-upper, lower]), np.hstack([-lower, upper])
@@ -66,32 +66,45 @@ def test_values_of_clarabels_refits(method, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_warm_is_cold(seed):
+def test_walk_is_refit(seed):
     problem = random_problem(seed, n=16)
-    warm, cold = loo_llw_refit(problem), loo_llw_cold(problem)
+    walk, refit = loo_llw_walk(problem), loo_llw_refit(problem)
     for name in ("values", "lower", "upper"):
         np.testing.assert_allclose(
-            columns(warm, name), columns(cold, name), atol=1e-6, err_msg=name
+            columns(walk, name), columns(refit, name), atol=1e-6, err_msg=name
         )
 
 
 def test_zero_multipliers_are_not_refitted():
     problem = random_problem(4, Q=3, n=40)
     solution = solve_llw(problem)
-    machines = loo_llw_refit(problem, solution=solution)
+    machines = loo_llw_walk(problem, solution=solution)
     names = np.array(SETTLED_BY)[machines[0].settled_by]
     zero = ~solution.alpha.any(axis=1)
     assert zero.any()
     assert (names[zero] == "zero_alpha").all()
-    assert (names[~zero] == "refit").all()
-    assert machines[0].counts["refits"] == (~zero).sum()
+    assert (names[~zero] == "walk").all()
+    assert machines[0].counts["walks"] == (~zero).sum()
+
+
+def test_lost_walks_are_refitted(monkeypatch):
+    problem = random_problem(4, Q=3, n=40)
+    walked = loo_llw_walk(problem)
+    monkeypatch.setattr(LlwWalker, "without", lambda self, r: None)
+    refitted = loo_llw_walk(problem)
+    names = np.array(SETTLED_BY)[refitted[0].settled_by]
+    assert set(names) == {"zero_alpha", "refit"}
+    for name in ("values", "lower", "upper"):
+        np.testing.assert_allclose(
+            columns(walked, name), columns(refitted, name), atol=1e-7
+        )
 
 
 def test_threads_and_progress_change_nothing(capsys):
     problem = random_problem(9, Q=4, n=30)
-    one = loo_llw_refit(problem)
+    one = loo_llw_walk(problem)
     assert capsys.readouterr().err == ""
-    two = loo_llw_refit(problem, n_threads=2, verbose=True)
+    two = loo_llw_walk(problem, n_threads=2, verbose=True)
     assert "left out: 1 of 1" in capsys.readouterr().err
     for name in ("values", "lower", "upper", "settled_by"):
         np.testing.assert_array_equal(columns(one, name), columns(two, name))
@@ -102,7 +115,7 @@ def test_class_that_vanishes():
     codes = np.where(codes == 2, 0, codes)
     codes[5] = 2
     C = np.full(20, 2.0)
-    machines = loo_llw_refit(LlwProblem(K, codes, C, 3))
+    machines = loo_llw_walk(LlwProblem(K, codes, C, 3))
     keep = np.delete(np.arange(20), 5)
     two = llw_clarabel(K[np.ix_(keep, keep)], codes[keep], C[keep], 2)
     expected = K[5, keep] @ two.W + two.b
@@ -115,7 +128,7 @@ def test_one_of_two_classes_vanishes():
     K, codes, _, _, _ = random_llw(np.random.default_rng(0), Q=2, n=10)
     codes = np.zeros(10, dtype=int)
     codes[3] = 1
-    [machine] = loo_llw_refit(LlwProblem(K, codes, np.full(10, 2.0), 2))
+    [machine] = loo_llw_walk(LlwProblem(K, codes, np.full(10, 2.0), 2))
     assert machine.values[3] == -1.0
     assert (machine.lower[3], machine.upper[3]) == (-np.inf, -1.0)
 
@@ -125,7 +138,7 @@ def test_absent_samples_get_the_full_machine():
     C = np.full(20, 2.0)
     C[7] = 0.0
     problem = LlwProblem(K, codes, C, Q)
-    machines, solution = loo_llw_refit(problem), solve_llw(problem)
+    machines, solution = loo_llw_walk(problem), solve_llw(problem)
     np.testing.assert_allclose(
         columns(machines, "values")[7], solution.decision_values[7], atol=1e-9
     )

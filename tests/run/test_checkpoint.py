@@ -6,11 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import faults
+import injuries
 import numpy as np
 import pytest
+from injuries import run_trials as run_injuries
 
-from leaveout import CheckpointError
+from leaveout import CheckpointError, CheckpointWarning
 from leaveout.run import Checkpoint, interruption_told
+
+if sys.platform != "win32":
+    import forks
 
 META = {"data": "a" * 64, "grid": "b" * 64, "version": "0.1.0"}
 
@@ -82,9 +88,15 @@ def test_an_empty_file_is_a_fresh_start(path):
 
 def test_objects_that_need_pickle_are_refused(path):
     with Checkpoint(path, META) as checkpoint:
-        with pytest.raises(ValueError, match="allow_pickle"):
+        with pytest.raises(ValueError, match="'x' holds objects"):
             checkpoint.put(0, {"x": np.array([object()])}, {})
         assert len(checkpoint) == 0
+
+
+def test_what_is_got_is_what_was_put_and_nothing_else(path):
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(0, {"x": np.zeros(2)}, {})
+        assert set(checkpoint.get(0)[0]) == {"x"}
 
 
 def test_a_full_disk_is_told(path):
@@ -206,3 +218,77 @@ def check_faults(n_kills, seed, n_jobs):
     for record in finished:
         assert record["kept"] == 10
         assert record["identical"]
+
+
+def test_a_damaged_checkpoint_is_refused_or_gives_the_same(tmp_path):
+    outcomes = [record["outcome"] for record in run_injuries(40, 0, tmp_path)]
+    assert set(outcomes) == {"same", "refused"}
+
+
+@pytest.mark.parametrize("column", ["number", "arrays", "facts", "digest"])
+def test_a_cell_that_was_changed_is_computed_anew(path, column):
+    with Checkpoint(path, META) as checkpoint:
+        checkpoint.put(3, {"x": np.zeros(4)}, {"seconds": 0.5})
+    changes = {
+        "number": "number = 4",
+        "arrays": "arrays = substr(arrays, 1, 100)",
+        "facts": "facts = replace(facts, '0.5', '0.7')",
+        "digest": "digest = x'00'",
+    }
+    with sqlite3.connect(path) as database:
+        database.execute(f"UPDATE cells SET {changes[column]}")
+    database.close()
+    with Checkpoint(path, META) as checkpoint:
+        number = 4 if column == "number" else 3
+        with pytest.warns(CheckpointWarning, match=f"cell {number} is damaged"):
+            assert checkpoint.get(number) is None
+        checkpoint.put(number, {"x": np.ones(1)}, {})
+        assert checkpoint.get(number)[0]["x"].tolist() == [1.0]
+
+
+def test_a_changed_description_is_damage_not_another_run(path):
+    Checkpoint(path, META).close()
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE meta SET value = 'c' WHERE name = 'data'")
+    database.close()
+    with pytest.raises(CheckpointError, match="is damaged: its description"):
+        Checkpoint(path, META)
+
+
+def test_a_file_of_another_format_is_refused(path):
+    Checkpoint(path, META).close()
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 1")
+    database.close()
+    with pytest.raises(CheckpointError, match=r"has format 1, this version .* 2"):
+        Checkpoint(path, META)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_two_searches_on_one_checkpoint(tmp_path):
+    wanted = faults.digest(injuries.search())
+    path = tmp_path / "run.db"
+
+    def search():
+        sys.stdout.write(faults.digest(injuries.search(path)))
+
+    running = [forks.Fork(search, tmp_path) for _ in range(3)]
+    assert [fork.wait() for fork in running] == [0, 0, 0], running[0].read_err()
+    assert {fork.read_out() for fork in running} == {wanted}
+    assert faults.inspect(path) == (5, "ok")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_locked_checkpoint_says_so(path, monkeypatch):
+    Checkpoint(path, META).close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.0})
+    )
+    with pytest.raises(CheckpointError, match=r"locked\. Another process keeps it"):
+        Checkpoint(path, META)
+    other.close()

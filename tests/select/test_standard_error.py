@@ -42,7 +42,7 @@ def test_other_scores_agree_with_the_bootstrap(labels, rng):
     for name in whole:
         wanted = bootstrap(
             (np.arange(400),), lambda rows, name=name: scores(rows)[name],
-            n_resamples=300, method="basic", vectorized=False, rng=0,
+            n_resamples=300, method="basic", vectorized=False, random_state=0,
         ).standard_error  # fmt: skip
         assert found[name] == pytest.approx(wanted, rel=0.3)
 

@@ -13,6 +13,7 @@ from leaveout.cli._grid import complete_grid, search_grid
 from leaveout.cli._options import MachineOptions, TableOptions, TalkOptions
 from leaveout.cli._prepared import Prepared, load, prepare
 from leaveout.cli._session import Clock, at_terminal, tell, warnings_told
+from leaveout.data import format_csv
 from leaveout.estimators import SVC
 from leaveout.report import describe_dataset, format_dataset, format_model
 from leaveout.run import write_atomically
@@ -54,9 +55,20 @@ class Answer:
         talk: TalkOptions,
     ) -> None:
         """Print it, as text or with its details as JSON; write the table if asked."""
+        try:
+            if output is not None:
+                write_atomically(output, format_csv(table).encode())
+        except BaseException:
+            self._print(details, None, talk)  # hours of work are not lost with a file
+            raise
+        self._print(details, output, talk)
+        if talk.verbose:
+            tell(str(self.clock))
+
+    def _print(
+        self, details: dict[str, Any], output: Path | None, talk: TalkOptions
+    ) -> None:
         dataset, sentence = self.prepared.dataset, self.prepared.sentence
-        if output is not None:
-            write_atomically(output, table.to_csv(index=False).encode())
         if talk.as_json:
             whole = {
                 **describe_dataset(dataset),
@@ -72,8 +84,6 @@ class Answer:
             print(f"{sentence}\n\n{self.model}\n{self.found}")
             if output is not None:
                 print(f"Samples written to {output}")
-        if talk.verbose:
-            tell(str(self.clock))
 
 
 def ask_machine(

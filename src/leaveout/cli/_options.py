@@ -7,6 +7,7 @@ on the command line.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -53,9 +54,17 @@ def _check_gamma(text: str | None) -> str | None:
 
 
 def check_folder(path: Path | None) -> Path | None:
-    """Refuse a file in a folder that does not exist, before any work is done."""
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        what = "is a folder" if path.is_dir() else f"no folder '{path.parent}'"
+    """Refuse a file that cannot be written, before any work is done."""
+    if path is None:
+        return path
+    folder, what = path.absolute().parent, ""
+    if path.is_dir():
+        what = "is a folder"
+    elif not folder.is_dir():
+        what = f"no folder '{path.parent}'"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        what = f"the folder '{folder}' may not be written to"
+    if what:
         raise typer.BadParameter(f"'{path}': {what}. Give the path of a file to write.")
     return path
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ from leaveout.cli import _options as options
 from leaveout.cli._session import Clock, command, tell, warnings_told
 from leaveout.data import (
     check_columns,
+    format_csv,
     is_svmlight,
     known_categories,
     list_names,
@@ -23,6 +26,7 @@ from leaveout.data import (
     sample_names,
 )
 from leaveout.estimators import ModelCard, load_model, read_model_card
+from leaveout.exceptions import ModelFileError
 from leaveout.run import write_atomically
 
 if TYPE_CHECKING:
@@ -47,7 +51,7 @@ def predict(
         card, classifier = read_model_card(model), load_model(model)
     with clock.measure("reading"):
         X, truth, ids = _read(data, card, classifier, id_column)
-    with warnings_told(), clock.measure("predicting"):
+    with warnings_told(), clock.measure("predicting"), _model_blamed(model):
         table = _predict(classifier, X)
     names = np.arange(1, len(table) + 1) if ids is None else ids
     table.insert(0, id_column or "row", names, allow_duplicates=True)
@@ -56,7 +60,7 @@ def predict(
     if talk.as_json:
         text = json.dumps(json.loads(table.to_json(orient="records")), indent=2) + "\n"
     else:
-        text = table.to_csv(index=False)
+        text = format_csv(table)
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -120,6 +124,18 @@ def _predict(classifier: Any, X: Any) -> DataFrame:
         for label, value in zip(classifier.classes_, values.T, strict=True):
             table[f"decision {label}"] = value
     return table
+
+
+@contextmanager
+def _model_blamed(path: Path) -> Iterator[None]:
+    """Turn what an altered model trips over into an error that names its file."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ArithmeticError) as why:
+        raise ModelFileError(
+            f"'{path}' is damaged, its model cannot predict: {type(why).__name__}: "
+            f"{why}. Save the model again."
+        ) from why
 
 
 def _compare(truth: Any, predictions: Any, card: ModelCard) -> None:

@@ -28,6 +28,7 @@ from leaveout.cli._session import (
     tell,
     warnings_told,
 )
+from leaveout.data import Dataset
 from leaveout.estimators import SVCCV, LooSearchCV, installed_versions, save_model
 from leaveout.report import SelectReport, describe_select, format_select, write_page
 
@@ -105,9 +106,10 @@ def select(
                 checkpoint=wanted.checkpoint,
             )
         extras = _run_extras(prepared, search, wanted, watched, clock)
+        model = None
         if wanted.save is not None:
-            with clock.measure("saving"):
-                _save(wanted.save, prepared, search)
+            with clock.measure("final fit"):
+                model = _final_model(prepared, search)
     report = SelectReport(
         dataset=dataset,
         preparation=prepared.sentence,
@@ -123,12 +125,31 @@ def select(
         versions=installed_versions(),
         **extras,
     )
-    if wanted.page is not None:
-        with clock.measure("page"):
-            write_page(report, wanted.page)
+    try:
+        _write_files(report, prepared, search, model, wanted, clock)
+    except BaseException:
+        _print(report, SelectOptions(), talk)  # hours of work are not lost with a file
+        raise
     _print(report, wanted, talk)
     if talk.verbose:
         tell(str(clock))
+
+
+def _write_files(
+    report: SelectReport,
+    prepared: Prepared,
+    search: LooSearchCV,
+    model: Any,
+    wanted: SelectOptions,
+    clock: Clock,
+) -> None:
+    """Write the model and the page, if asked for."""
+    if wanted.save is not None:
+        with clock.measure("saving"):
+            _save(wanted.save, model, prepared.dataset, search)
+    if wanted.page is not None:
+        with clock.measure("page"):
+            write_page(report, wanted.page)
 
 
 def _run_extras(
@@ -170,8 +191,8 @@ def _print(
         print(f"Model written to {wanted.save}")
 
 
-def _save(path: Path, prepared: Prepared, search: LooSearchCV) -> None:
-    """Write the chosen model, with probabilities where single samples are left out."""
+def _final_model(prepared: Prepared, search: LooSearchCV) -> Any:
+    """Return the chosen model, with probabilities where single samples are left out."""
     dataset, best = prepared.dataset, search.best_estimator_
     if dataset.groups is None:
         # One cell, the chosen one: the same machine, and Platt's sigmoid beside it.
@@ -182,9 +203,13 @@ def _save(path: Path, prepared: Prepared, search: LooSearchCV) -> None:
         }
         best = SVCCV(best.kernel, class_weight=best.class_weight, **chosen)
         best.fit(prepared.X, dataset.y)
+    return prepared.whole(best)
+
+
+def _save(path: Path, model: Any, dataset: Dataset, search: LooSearchCV) -> None:
     result = search.best_loo_result_
     save_model(
-        prepared.whole(best),
+        model,
         path,
         loo_error=result.error,
         feature_names=dataset.feature_names,

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all commands share: mistakes in one sentence, warnings in one line, a clock."""
+"""What all commands share: mistakes in one sentence, warnings in one line, a clock.
+
+A command that is told to stop, by Ctrl-C, by the system or because its terminal is
+gone, ends the same way: workers are stopped, half-written files removed, what a
+checkpoint has is told.
+"""
 
 from __future__ import annotations
 
 import functools
+import os
 import shlex
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -24,6 +32,14 @@ from leaveout.report import format_seconds
 
 # What a user's own data and parameters can raise; anything else is a bug of ours.
 MISTAKES = (OSError, ValueError, TypeError, MemoryError, LeaveoutError)
+# Signals that ask a process to end; Windows has one of them.
+STOP_SIGNALS = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal has asked the process to end; its number is the argument."""
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -36,7 +52,9 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(spread)
     def run(**options: Any) -> None:
         try:
-            spread(**options)
+            with _stop_signals_raised():
+                spread(**options)
+                sys.stdout.flush()  # a full disk shows here, while it can be told
         except ModuleNotFoundError as missing:
             if options.get("debug") or "pip install" not in str(missing):
                 raise
@@ -44,12 +62,64 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except MISTAKES as mistake:
             if options.get("debug"):
                 raise
-            _end(str(mistake) or type(mistake).__name__)
+            lost = _let_go_of_stdout()
+            if not isinstance(mistake, BrokenPipeError):
+                _end(("stdout: " if lost else "") + _message(mistake))
+            raise typer.Exit(1) from None
+        except Stopped as signalled:
+            tell("Stopped.")
+            raise typer.Exit(128 + signalled.args[0]) from None
         except KeyboardInterrupt:
             tell("Stopped.")
             raise typer.Exit(130) from None
 
     return run
+
+
+@contextmanager
+def _stop_signals_raised() -> Iterator[None]:
+    """Let the signals that end a process raise; a second one ends it at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, _: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise Stopped(number)
+
+    ours = [s for s in STOP_SIGNALS if signal.getsignal(s) is signal.SIG_DFL]
+    for number in ours:  # nohup ignores SIGHUP; so do we then
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _message(mistake: BaseException) -> str:
+    """Return what to say of an error, without the number of the operating system."""
+    if isinstance(mistake, OSError) and mistake.strerror:
+        place = "" if mistake.filename is None else f"'{mistake.filename}': "
+        return f"{place}{mistake.strerror}."
+    if isinstance(mistake, MemoryError):
+        reason = str(mistake).rstrip(".") or "no more is to be had"
+        return f"Not enough memory: {reason}. Use fewer samples or --n-jobs."
+    return str(mistake) or type(mistake).__name__
+
+
+def _let_go_of_stdout() -> bool:
+    """Whether stdout takes no more; what it was to take is then dropped.
+
+    Else Python would try again at its end, and complain in its own way.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _end(message: str) -> None:

@@ -60,3 +60,26 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     plain = {other.strip().casefold(): other for other in known}
     close = get_close_matches(name.strip().casefold(), plain, n=1)
     return plain[close[0]] if close else None
+
+
+def check_names_known(
+    names: Iterable[str], columns: Sequence[object], where: str
+) -> None:
+    """Refuse the first name that no column has, and suggest the nearest.
+
+    Examples
+    --------
+    >>> from leaveout.data import check_names_known
+    >>> check_names_known(["ages"], ["age"], "'people.csv'")
+    Traceback (most recent call last):
+    ...
+    ValueError: No column 'ages' in 'people.csv'. Did you mean 'age'? The columns are \
+'age'.
+    """
+    known = [str(column) for column in columns]
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"No column '{name}' in {where}.{did_you_mean(name, known)} The "
+                f"columns are {list_names(known)}."
+            )

@@ -13,9 +13,9 @@ from sklearn.utils.multiclass import type_of_target
 
 from leaveout.data._dataset import Dataset
 from leaveout.data._features import N_ROWS_FOR_ID, check_not_missing, make_features
-from leaveout.data._names import did_you_mean, list_names
+from leaveout.data._names import check_names_known, list_names
 from leaveout.data._svmlight import is_svmlight, read_svmlight
-from leaveout.data._table import read_table, sample_names
+from leaveout.data._table import Table, file_named, read_table, sample_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -57,7 +57,7 @@ def read_dataset(
     ------
     OSError
         The file is missing or cannot be read.
-    ValueError
+    DataFileError
         The file is no table, or its content cannot be used; the message says which
         column and what to do.
 
@@ -85,12 +85,28 @@ def read_dataset(
             )
         return _read_svmlight(path)
     table = read_table(path, as_text=() if id_column is None else (id_column,))
-    frame = table.frame
     if target is None:
         raise ValueError(
             f"Name the column of classes: --target COL. The columns of '{path}' are "
-            f"{list_names(frame.columns)}."
+            f"{list_names(table.frame.columns)}."
         )
+    with file_named(path):
+        return _make_dataset(
+            table, target, id_column, group_column, drop, categorical, path
+        )
+
+
+def _make_dataset(
+    table: Table,
+    target: str,
+    id_column: str | None,
+    group_column: str | None,
+    drop: Sequence[str],
+    categorical: Sequence[str],
+    path: Path,
+) -> Dataset:
+    """Give the columns of a table their roles."""
+    frame = table.frame
     special = [name for name in (target, id_column, group_column) if name is not None]
     check_columns([*special, *drop, *categorical], frame, path)
     _check_roles(target, id_column, group_column, drop, categorical)
@@ -141,18 +157,14 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
     ValueError: No column 'ages' in 'people.csv'. Did you mean 'age'? The columns are \
 'age'.
     """
-    columns = [str(name) for name in frame.columns]
-    unknown = [name for name in names if name not in columns]
-    if not unknown:
-        return
-    headless = ""
-    if all(_is_number(name) for name in columns):
-        headless = " The first row holds numbers only: add a row of names above it."
-    raise ValueError(
-        f"No column '{unknown[0]}' in '{path}'."
-        f"{did_you_mean(unknown[0], columns)} The columns are {list_names(columns)}."
-        f"{headless}"
-    )
+    try:
+        check_names_known(names, list(frame.columns), f"'{path}'")
+    except ValueError as error:
+        if not all(_is_number(str(name)) for name in frame.columns):
+            raise
+        raise ValueError(
+            f"{error} The first row holds numbers only: add a row of names above it."
+        ) from None
 
 
 def _is_number(name: str) -> bool:
@@ -250,7 +262,8 @@ def _read_svmlight(path: Path) -> Dataset:
     import pandas as pd
 
     X, y, names = read_svmlight(path)
-    y, notes = _classes(pd.Series(y), "class")
+    with file_named(path):
+        y, notes = _classes(pd.Series(y), "class")
     return Dataset(
         name=path.name,
         X=X,

@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from leaveout.data._table import read_bytes
+from leaveout.data._table import file_named, read_bytes
+
+# Columns have names; a list of more would fill the memory of a small machine.
+MAX_COLUMNS = 10_000_000
 
 _LINE = re.compile(rb"\s*[+-]?[\d.]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
 
@@ -60,7 +63,7 @@ def read_svmlight(
 
     Raises
     ------
-    ValueError
+    DataFileError
         The file is damaged, or has a column that ``names`` has not.
 
     Examples
@@ -74,16 +77,24 @@ def read_svmlight(
     >>> X.toarray(), y, names
     (array([[0.5, 0. , 2. ]]), array([1]), ['1', '2', '3'])
     """
-    # Here, not above: sklearn.datasets takes as long to import as the rest of leaveout.
-    from sklearn.datasets import load_svmlight_file
+    with file_named(path):
+        return _read(Path(path), names)
 
-    try:
-        # zero_based=True keeps the indices as they stand: column 0 may be empty.
-        X, y = load_svmlight_file(BytesIO(read_bytes(Path(path))), zero_based=True)
-    except ValueError as why:
-        raise ValueError(f"'{path}' is a damaged svmlight file: {why}") from why
+
+def _read(path: Path, names: list[str] | None) -> tuple[Any, NDArray[Any], list[str]]:
+    X, y = _parse(path)
     if not np.isfinite(X.data).all():
         raise ValueError(f"'{path}' has values that are not finite. Correct them.")
+    if not (np.abs(y) <= 2**53).all():
+        raise ValueError(
+            f"'{path}' has a class that is not finite, or larger than 2**53. Use small "
+            "whole numbers."
+        )
+    if X.shape[1] > MAX_COLUMNS:
+        raise ValueError(
+            f"'{path}' has an index {X.shape[1] - 1}; at most {MAX_COLUMNS:,} columns "
+            "are read. Number the columns that occur from 1."
+        )
     if names is None:
         names = [str(k) for k in range(int(X[:, 0].nnz == 0), X.shape[1])]
     first, last = int(names[0]), int(names[-1])
@@ -95,3 +106,20 @@ def read_svmlight(
     X = sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], last + 1))
     whole = bool((y == np.rint(y)).all())
     return X[:, first:], y.astype(np.int64) if whole else y, names
+
+
+def _parse(path: Path) -> tuple[Any, NDArray[Any]]:
+    """Return features, the indices as they stand (column 0 may be empty), and classes.
+
+    Raises
+    ------
+    ValueError
+        Says that the file is damaged.
+    """
+    # Here, not above: sklearn.datasets takes as long to import as the rest of leaveout.
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        return load_svmlight_file(BytesIO(read_bytes(path)), zero_based=True)
+    except (ValueError, OverflowError) as why:
+        raise ValueError(f"'{path}' is a damaged svmlight file: {why}") from why

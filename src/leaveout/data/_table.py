@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from leaveout.data._formulas import unguard
 from leaveout.data._names import list_names, nearest_name
+from leaveout.exceptions import DataFileError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +34,9 @@ BLANKS = r"\s+"
 # Separators are judged by this many rows.
 N_ROWS_SNIFFED = 50
 UNNAMED = "(unnamed {})"
+
+# Numbers of a Parquet file: so many, and so many more per byte; beyond, it is a trap.
+N_VALUES_FREE, VALUES_PER_BYTE = 2**28, 64
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _FOREIGN = {
@@ -80,7 +87,7 @@ def read_table(path: str | Path, *, as_text: Collection[str] = ()) -> Table:
     ------
     OSError
         The file is missing or cannot be read.
-    ValueError
+    DataFileError
         The file holds no table; the message says why.
 
     Examples
@@ -98,15 +105,30 @@ def read_table(path: str | Path, *, as_text: Collection[str] = ()) -> Table:
     ('Columns are separated by semicolons.', "Decimal commas read as such: 'dose'.")
     """
     path = Path(path)
-    raw = read_bytes(path)
-    if raw.startswith(b"PAR1"):
-        return _read_parquet(raw, path)
-    for start, what in _FOREIGN.items():
-        if raw.startswith(start):
-            raise ValueError(f"'{path}' is {what}.")
-    text, notes = _decode(raw, path)
-    table = _read_text(text, path, as_text)
-    return Table(table.frame, (*notes, *table.notes))
+    with file_named(path):
+        raw = read_bytes(path)
+        if raw.startswith(b"PAR1"):
+            return _read_parquet(raw, path)
+        for start, what in _FOREIGN.items():
+            if raw.startswith(start):
+                raise ValueError(f"'{path}' is {what}.")
+        text, notes = _decode(raw, path)
+        table = _read_text(text, path, as_text)
+        return Table(table.frame, (*notes, *table.notes))
+
+
+@contextmanager
+def file_named(path: str | Path) -> Iterator[None]:
+    """Turn a ValueError about the content of a file into one that names the file."""
+    try:
+        yield
+    except DataFileError:
+        raise
+    except ValueError as why:
+        message = str(why)
+        if str(path) not in message:
+            message = f"'{path}': {message}"
+        raise DataFileError(message) from why
 
 
 def read_bytes(path: Path) -> bytes:
@@ -114,17 +136,17 @@ def read_bytes(path: Path) -> bytes:
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder. Give the path of a file.")
     if not path.exists():
-        raise FileNotFoundError(f"No file '{path}'.{_other_files(path)}")
+        raise FileNotFoundError(f"No file '{path}'.{other_files(path)}")
     try:
         raw = path.read_bytes()
     except OSError as why:
         raise OSError(f"'{path}' cannot be read: {why.strerror}.") from why
     if not raw.strip():
-        raise ValueError(f"'{path}' is empty.")
+        raise DataFileError(f"'{path}' is empty.")
     return raw
 
 
-def _other_files(path: Path) -> str:
+def other_files(path: Path) -> str:
     """Say which files of the folder have a name like the one not found."""
     if not path.parent.is_dir():
         return f" There is no folder '{path.parent}' either."
@@ -137,25 +159,49 @@ def _read_parquet(raw: bytes, path: Path) -> Table:
     import pandas as pd
 
     try:
-        frame = pd.read_parquet(BytesIO(raw))
+        from pyarrow import parquet
     except ImportError as why:
         raise ValueError(
             f"'{path}' is a Parquet file, which needs pyarrow: pip install pyarrow."
         ) from why
+    try:
+        file = parquet.ParquetFile(BytesIO(raw))
+        _check_n_values(file.metadata, len(raw))
+        table = file.read()
+        table.validate(full=True)  # else broken text shows only when it is used
+        frame = table.to_pandas()
+    except MemoryError:
+        raise
     except Exception as why:  # pyarrow has many kinds; each means a broken file
-        raise ValueError(f"'{path}' is a damaged Parquet file: {why}") from why
+        reason = " ".join(str(why).split())
+        raise ValueError(f"'{path}' is a damaged Parquet file: {reason}") from why
     frame.columns = [str(name) for name in frame.columns]
-    _check_names(list(frame.columns), path)
+    index = [str(name) for name in frame.index.names if name is not None]
+    _check_names([*index, *frame.columns], path)
     if isinstance(frame.index, pd.MultiIndex) or frame.index.name is not None:
         frame = frame.reset_index()
     return Table(frame)
 
 
+def _check_n_values(metadata: Any, n_bytes: int) -> None:
+    """Refuse a small file that unpacks to a huge table."""
+    n_values = sum(
+        metadata.row_group(group).column(column).num_values
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    )
+    if n_values > N_VALUES_FREE + VALUES_PER_BYTE * n_bytes:
+        raise ValueError(f"its {n_bytes:,} bytes unpack to {n_values:,} values.")
+
+
 def _decode(raw: bytes, path: Path) -> tuple[str, list[str]]:
     """Return the text, and a note if it is not UTF-8."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16", errors="replace"), []
-    if b"\x00" in raw[:100_000]:
+        try:
+            return raw.decode("utf-16"), []
+        except UnicodeDecodeError as why:
+            raise ValueError(f"'{path}' is damaged UTF-16 text: {why.reason}.") from why
+    if b"\x00" in raw:
         raise ValueError(f"'{path}' is not a table: it has bytes that are no text.")
     try:
         return raw.decode("utf-8-sig"), []
@@ -173,31 +219,39 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     """Return the table in a text with a row of names."""
     import pandas as pd
 
-    declared = re.match(r"sep=(.)\r?\n", text)  # Excel's own first line
+    declared = re.match(r"sep=([,;\t|:^~])\r?\n", text)  # Excel's own first line
     if declared:
         text = text[declared.end() :]
     separator = declared[1] if declared else _find_separator(text)
     names = _column_names(text, separator, path)
     try:
-        frame = pd.read_csv(
-            StringIO(text),
-            sep=separator,
-            header=0,
-            names=names,
-            index_col=False,
-            dtype={name: str for name in as_text if name in names},
-            skipinitialspace=True,
-            na_values=MISSING_MARKS,
-            keep_default_na=False,
-            low_memory=False,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                StringIO(text),
+                sep=separator,
+                header=0,
+                names=names,
+                index_col=False,
+                dtype={name: str for name in as_text if name in names},
+                skipinitialspace=True,
+                na_values=MISSING_MARKS,
+                keep_default_na=False,
+                low_memory=False,
+                **_exact_numbers(),
+            )
+    except pd.errors.ParserWarning as why:  # it would cut rows to the header's length
+        raise ValueError(_long_row_message(text, separator, len(names), path)) from why
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as why:
+        if "out of memory" in str(why):
+            raise MemoryError(_memory_message(text, path)) from why
         raise ValueError(_ragged_message(str(why), path)) from why
     if frame.empty:
         raise ValueError(f"'{path}' has a header but no rows.")
     hollow = {UNNAMED.format(k + 1) for k in range(len(names))} & set(names)
     empty = [name for name in hollow if frame[name].isna().all()]
     frame = frame.drop(columns=empty).copy()  # one block of memory, not one a column
+    frame = _unguard(_long_integers_as_floats(frame, as_text))
     frame, commas = _convert_decimal_commas(frame, separator, as_text)
     notes = []
     if separator in (";", "|", BLANKS):
@@ -206,6 +260,37 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     if commas:
         notes.append(f"Decimal commas read as such: {list_names(commas)}.")
     return Table(frame, tuple(notes))
+
+
+def _exact_numbers() -> dict[str, Any]:
+    """Ask pandas before 3.1 for the double nearest to what is written."""
+    import pandas as pd
+
+    is_old = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+    return {"float_precision": "round_trip"} if is_old else {}
+
+
+def _long_integers_as_floats(frame: DataFrame, as_text: Collection[str]) -> DataFrame:
+    """Make floats of integers beyond 64 bits, which pandas leaves as they are."""
+    long = [
+        name
+        for name in text_columns(frame)
+        if name not in as_text
+        and frame[name].dropna().astype(str).str.fullmatch(r"[+-]?\d+").all()
+    ]
+    return frame.astype(dict.fromkeys(long, "float64")) if long else frame
+
+
+def _unguard(frame: DataFrame) -> DataFrame:
+    """Take away the apostrophes that ``format_csv`` put before formulas."""
+    for name in text_columns(frame):
+        column = frame[name]
+        if column.astype(str).str.startswith("'").any():
+            plain = column.map(
+                lambda cell: unguard(cell) if isinstance(cell, str) else cell
+            )
+            frame[name] = plain.astype(column.dtype)
+    return frame
 
 
 def _find_separator(text: str) -> str:
@@ -222,26 +307,36 @@ def _find_separator(text: str) -> str:
             best, best_rank = separator, rank
     if best_rank > (0.0, 1):
         return best
-    widths = [len(line.split()) for line in text[:100_000].splitlines()[:-1]]
+    widths = [len(row) for row in _first_rows(text, BLANKS)]
     return BLANKS if len(set(widths)) == 1 and widths[0] > 1 else ","
 
 
 def _first_rows(text: str, separator: str) -> list[list[str]]:
-    """Return the fields of the first rows; none if a field grows beyond all reason."""
-    rows = csv.reader(StringIO(text), delimiter=separator, skipinitialspace=True)
+    """Return the fields of the first rows that are not blank."""
+    rows = (row for _, row in _rows(text, separator) if row)
+    return list(islice(rows, N_ROWS_SNIFFED))
+
+
+def _rows(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the last line and the fields of each row."""
+    if separator == BLANKS:
+        for number, line in enumerate(StringIO(text, newline=None), start=1):
+            yield number, line.split()
+        return
+    lines = StringIO(text, newline="")  # also \r alone ends a line
+    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    limit = csv.field_size_limit(2**31 - 1)  # a long text is not yet a broken one
     try:
-        return list(islice(rows, N_ROWS_SNIFFED))
-    except csv.Error:
-        return []
+        for row in rows:
+            yield rows.line_num, row
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _column_names(text: str, separator: str, path: Path) -> list[str]:
     """Return one name per column; unnamed columns get one, equal names are refused."""
-    if separator == BLANKS:
-        rows = [line.split() for line in text[:100_000].splitlines() if line.strip()]
-    else:
-        rows = [row for row in _first_rows(text, separator) if row]
-    header = [name.strip() for name in rows[0]] if rows else []
+    rows = _first_rows(text, separator)
+    header = [unguard(name.strip()) for name in rows[0]] if rows else []
     if len(rows) > 1 and all(len(row) == len(header) + 1 for row in rows[1:]):
         at_end = all(not row[-1].strip() for row in rows[1:])
         header = [*header, ""] if at_end else ["", *header]
@@ -273,6 +368,24 @@ def _ragged_message(why: str, path: Path) -> str:
     )
 
 
+def _long_row_message(text: str, separator: str, n_names: int, path: Path) -> str:
+    """Say which line has more fields than there are names."""
+    for line, row in _rows(text, separator):
+        if len(row) > n_names:
+            return (
+                f"'{path}' is not a table: line {line} has {len(row)} fields, the "
+                f"header {n_names}. Quote values that contain the separator."
+            )
+    return f"'{path}' is not a table: a row has more fields than the header has names."
+
+
+def _memory_message(text: str, path: Path) -> str:
+    return (
+        f"Not enough memory to read '{path}': its {len(text):,} characters need more. "
+        "Leave out rows or columns, or use a larger machine."
+    )
+
+
 def _convert_decimal_commas(
     frame: DataFrame, separator: str, as_text: Collection[str]
 ) -> tuple[DataFrame, list[str]]:
@@ -294,7 +407,9 @@ def _convert_decimal_commas(
         if not commas.any() or numbers.notna().sum() < values.notna().sum() / 2:
             continue
         whole = numbers.notna().equals(values.notna())
-        converted[name] = numbers.astype("float64") if whole else values
+        # By Python's float: to_numeric of pandas 2 is wrong in the last bit.
+        texts = values.to_numpy(dtype=object, na_value=float("nan"))
+        converted[name] = texts.astype("float64") if whole else values
     return (frame.assign(**converted) if converted else frame), list(converted)
 
 

@@ -5,6 +5,7 @@ Imports everything but report and cli; nothing but those imports it.
 """
 
 from leaveout.estimators._adapt import adapt_svc
+from leaveout.estimators._feature_svc import FeatureSVC
 from leaveout.estimators._honest import honest_loo
 from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._llw import LLWClassifier
@@ -18,6 +19,7 @@ from leaveout.estimators._lpm import LPMClassifier
 from leaveout.estimators._model_card import ModelCard, installed_versions, make_card
 from leaveout.estimators._model_file import load_model, read_model_card, save_model
 from leaveout.estimators._model_trust import check_schema
+from leaveout.estimators._model_whole import check_whole
 from leaveout.estimators._pair_out import leave_pair_out_auc
 from leaveout.estimators._permutation import loo_permutation_test
 from leaveout.estimators._search import LooSearchCV
@@ -30,6 +32,7 @@ from leaveout.estimators._unwrap import find_svc
 __all__ = [
     "SVC",
     "SVCCV",
+    "FeatureSVC",
     "LLWClassifier",
     "LOOMClassifier",
     "LPMClassifier",
@@ -39,6 +42,7 @@ __all__ = [
     "Task",
     "adapt_svc",
     "check_schema",
+    "check_whole",
     "find_svc",
     "honest_loo",
     "installed_versions",

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from leaveout._typing import FloatArray
+from leaveout.data import count_rows, is_missing
 
 # Products of three kernel values and a box of 1e12 are still numbers.
 SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
@@ -47,11 +48,11 @@ def check_penalty(C: Any) -> float:
     return check_number("C", C, above=0.0)
 
 
-def check_penalties(Cs: Any) -> FloatArray:
+def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:
     """Return the values of C, finite and positive, one or more."""
     values = [check_penalty(C) for C in np.ravel(np.asarray(Cs, dtype=object))]
     if not values:
-        raise ValueError("Cs is empty. Give one value of C or more.")
+        raise ValueError(f"{name} is empty. Give one value of C or more.")
     return np.array(values)
 
 
@@ -66,12 +67,12 @@ def check_max_iter(max_iter: Any) -> int:
     return int(max_iter)
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return a whole number >= 1."""
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Return a whole number, ``least`` or more."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number; got {value!r}.")
-    if value < 1:
-        raise ValueError(f"{name} must be 1 or more; got {value}.")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more; got {value}.")
     return int(value)
 
 
@@ -164,11 +165,6 @@ def check_preprocessing(preprocessing: Any) -> str:
     return preprocessing
 
 
-def count_rows(X: Any) -> int:
-    """Return the number of rows of an array, a table or a list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
 def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     """Return y as an array of class labels, one per row of X."""
     if y is None:
@@ -182,10 +178,7 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"X has {n_samples} rows but y has {y.shape[0]} labels. "
             "Pass one label per row of X."
         )
-    if y.dtype.kind in "biuf":
-        missing = np.flatnonzero(~np.isfinite(y))
-    else:
-        missing = np.flatnonzero([_is_missing(label) for label in y.tolist()])
+    missing = np.flatnonzero(is_missing(y))
     if missing.size:
         raise ValueError(
             f"y has {missing.size} missing label(s) (NaN, inf or None), the first in "
@@ -273,13 +266,6 @@ def _to_numbers(sample_weight: Any) -> FloatArray:
         raise ValueError(
             f"sample_weight must hold numbers: {error}. Pass one weight per row."
         ) from error
-
-
-def _is_missing(label: Any) -> bool:
-    """NaN, an infinity, None, or a missing value of pandas."""
-    if isinstance(label, float):
-        return not np.isfinite(label)
-    return label is None or type(label).__name__ in ("NAType", "NaTType")
 
 
 def _text_columns(X: Any) -> str:

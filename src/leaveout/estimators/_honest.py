@@ -30,7 +30,7 @@ from leaveout.estimators._folds import take_rows
 from leaveout.run import (
     Checkpoint,
     blas_threads,
-    count_threads,
+    count_workers,
     fingerprint,
     interruption_told,
     map_parallel,
@@ -106,7 +106,7 @@ def honest_loo(
     case = _prepare(search, X, y, sample_weight, groups)
     full, warned = case.fit(np.arange(case.labels.size))
     naive_error = _left_out_error(full)
-    outcomes = _run_folds(case, count_threads(n_jobs), verbose, checkpoint)
+    outcomes = _run_folds(case, count_workers(n_jobs), verbose, checkpoint)
     _repeat_warnings(warned, outcomes)
     predictions = np.empty_like(case.labels)
     for number, outcome in outcomes.items():
@@ -212,7 +212,7 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _C
                 "about, one to choose parameters by, one to fit on; got 2."
             )
     known = search.get_params(deep=False)
-    quiet = {"n_jobs": None, "verbose": 0, "checkpoint": None, "probability": False}
+    quiet = {"n_jobs": 1, "verbose": 0, "checkpoint": None, "probability": False}
     if known.get("refit") is False:
         quiet["refit"] = True  # it has to predict
     quiet = {name: value for name, value in quiet.items() if name in known}

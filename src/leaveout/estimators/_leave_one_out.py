@@ -38,6 +38,7 @@ from leaveout.estimators._machines import (
     total_counts,
 )
 from leaveout.estimators._one_vs_rest import decide_one_vs_rest
+from leaveout.estimators._room import check_room
 from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Target, Task, make_target
 from leaveout.estimators._unwrap import MACHINES, Model, unwrap
@@ -51,7 +52,7 @@ from leaveout.loo import (
     MachineLoo,
     find_method,
 )
-from leaveout.run import blas_threads, count_threads
+from leaveout.run import blas_threads, count_threads, count_workers
 
 
 def leave_one_out(
@@ -82,8 +83,8 @@ def leave_one_out(
         scikit-learn's SVC or ours. It need not be fitted and is not changed. An
         LPMClassifier has the methods "walk" and "refit", a LOOMClassifier "refit" and
         "bound": each sample by the machine of all, without its own term, whose error is
-        ``loo_bound_``, and which certifies nothing; an LLWClassifier has "refit" and
-        "cold", without warm starts. To these three, groups,
+        ``loo_bound_``, and which certifies nothing; an LLWClassifier has "walk" and
+        "refit". To these three, groups,
         ``balanced="fold"`` and ``preprocessing="refit"`` do not apply, and
         ``labels_only`` changes nothing.
     X : array-like or sparse matrix of shape (n_samples, n_features)
@@ -169,6 +170,7 @@ def leave_one_out(
         )
         name, definite = "refit", True
     else:
+        check_room(model.svc, X, method)
         svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
         plan, definite = make_plan(
             svc,
@@ -331,7 +333,7 @@ def _refit_pipeline(
     codes = None if groups is None else check_groups(groups, target.weights)
     if codes is None:
         _warn_singletons(target, stacklevel=4)
-    n_workers = count_threads(n_jobs)
+    n_workers = count_workers(n_jobs)
     with blas_threads(1):
         machines = refit_folds(
             model, svc, X, target, codes, n_workers=n_workers, stacklevel=4

@@ -119,6 +119,6 @@ def _exact(llw: LLWClassifier, task: Any, present: Any, n_jobs: int | None) -> B
     n_ambiguous = int(result.ambiguous[present].sum())
     return Bound(
         "exact", "exact", float(either.mean()), float(wrong.mean()),
-        "a few systems per SV", f"{n_ambiguous} ambiguous" if n_ambiguous else "",
+        "a walk per SV", f"{n_ambiguous} ambiguous" if n_ambiguous else "",
         float(result.counts["seconds"]),
     )  # fmt: skip

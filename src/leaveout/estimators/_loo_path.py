@@ -13,6 +13,7 @@ import numpy as np
 from leaveout.estimators._adapt import adapt_model
 from leaveout.estimators._check import check_flag, check_penalties
 from leaveout.estimators._leave_one_out import make_plan, summarise, values_decide
+from leaveout.estimators._room import check_room
 from leaveout.estimators._unwrap import unwrap
 from leaveout.loo import LooPath, MachineLoo, follow_path, solve_path
 from leaveout.run import blas_threads
@@ -68,6 +69,7 @@ def loo_path(
     check_flag("labels_only", labels_only)
     penalties = check_penalties(Cs)
     model = unwrap(estimator)
+    check_room(model.svc, X, method)
     svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
     plan, definite = make_plan(
         svc,

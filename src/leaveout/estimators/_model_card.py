@@ -13,6 +13,8 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from leaveout.loo import ProvedError
+
 # Files of a later format are refused, not guessed at.
 FORMAT = 1
 
@@ -78,6 +80,8 @@ def make_card(
         feature_names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if loo_error is None:
         loo_error = getattr(_last_step(model), "loo_error_", None)
+        if isinstance(loo_error, ProvedError):  # a number only if it is one
+            loo_error = loo_error.low if loo_error.proved else None
     return ModelCard(
         model=_describe(model),
         feature_names=feature_names,
@@ -88,6 +92,34 @@ def make_card(
         versions=installed_versions(),
         details=dict(details or {}),
     )
+
+
+def wrong_fields(card: ModelCard) -> list[str]:
+    """Return the names of the fields whose content is of another kind than theirs.
+
+    Examples
+    --------
+    >>> from leaveout.estimators import ModelCard
+    >>> from leaveout.estimators._model_card import wrong_fields
+    >>> wrong_fields(ModelCard("SVC", "abc", 3, [0, 1], None, "2025-01-01", {}))
+    ['feature_names']
+    """
+    kinds: dict[str, Any] = {
+        "model": str,
+        "feature_names": list,
+        "n_features": int | None,
+        "classes": list,
+        "loo_error": float | int | None,
+        "created": str,
+        "versions": dict,
+        "details": dict,
+        "format": int,
+    }
+    fields = vars(card)
+    wrong = [name for name in kinds if not isinstance(fields[name], kinds[name])]
+    if not wrong and not all(isinstance(name, str) for name in card.feature_names):
+        wrong = ["feature_names"]
+    return wrong
 
 
 def _last_step(model: Any) -> Any:

@@ -19,8 +19,9 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.validation import check_is_fitted
 
-from leaveout.estimators._model_card import FORMAT, ModelCard, make_card
+from leaveout.estimators._model_card import FORMAT, ModelCard, make_card, wrong_fields
 from leaveout.estimators._model_trust import TRUSTED, check_schema
+from leaveout.estimators._model_whole import check_whole
 from leaveout.estimators._search import LooSearchCV
 from leaveout.exceptions import ModelFileError
 from leaveout.run import write_atomically
@@ -124,6 +125,7 @@ def load_model(path: str | Path) -> Any:
         model = _import_skops().loads(raw, trusted=TRUSTED)
         if not is_classifier(model):
             raise ModelFileError(f"{what}: it holds no classifier.")
+        check_whole(model, what)
     return model
 
 
@@ -181,6 +183,8 @@ def _import_skops() -> Any:
     try:
         import skops.io
     except ModuleNotFoundError as missing:
+        if missing.name != "skops":
+            raise
         raise ModuleNotFoundError(
             "Model files need skops: pip install 'leaveout[cli]'.", name="skops"
         ) from missing
@@ -224,6 +228,9 @@ def _read_card(archive: ZipFile, what: str) -> ModelCard:
     if CARD not in archive.namelist():
         raise ModelFileError(f"{what}: it has no {CARD} inside.")
     card = ModelCard(**json.loads(archive.read(CARD)))
+    wrong = wrong_fields(card)
+    if wrong:
+        raise ModelFileError(f"{what}: {', '.join(wrong)} in {CARD} cannot be.")
     if card.format > FORMAT:
         raise ModelFileError(
             f"{what}: it was written by leaveout {card.versions.get('leaveout')}, in a "

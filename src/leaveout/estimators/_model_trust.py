@@ -18,6 +18,7 @@ from leaveout.exceptions import ModelFileError
 
 OWN_TYPES = frozenset(
     {
+        "leaveout.estimators._feature_svc.FeatureSVC",
         "leaveout.estimators._llw.LLWClassifier",
         "leaveout.estimators._loom.LOOMClassifier",
         "leaveout.estimators._lpm.LPMClassifier",
@@ -26,6 +27,7 @@ OWN_TYPES = frozenset(
         "leaveout.loo._result.LooResult",
     }
 )
+_PROVED_ERROR = "leaveout.loo._linear_loo.ProvedError"
 SKLEARN_PACKAGES = (
     "calibration", "compose", "decomposition", "feature_extraction",
     "feature_selection", "frozen", "impute", "kernel_approximation", "multiclass",
@@ -50,7 +52,7 @@ _MATRICES = frozenset(
 BY_LOADER = {
     "DictNode": frozenset({"builtins.dict"}),
     "ListNode": frozenset({"builtins.list"}),
-    "TupleNode": frozenset({"builtins.tuple"}),
+    "TupleNode": frozenset({"builtins.tuple", _PROVED_ERROR}),
     "SetNode": frozenset({"builtins.set"}),
     "SliceNode": frozenset({"builtins.slice"}),
     "JsonNode": _PLAIN,
@@ -61,8 +63,14 @@ BY_LOADER = {
     "SparseMatrixNode": _MATRICES,
     "FunctionNode": FUNCTIONS,
 }
+# Nodes may stand for others; so many times the nodes there are may come of it.
+MAX_EXPANSION, N_NODES_FREE = 10, 10_000
+# In fitted ColumnTransformers of scikit-learn 1.6: a list of column names.
+_COLUMN_LIST = "sklearn.compose._column_transformer._RemainderColsList"
 # What of the above skops would not take by itself.
-TRUSTED = sorted(OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype"})
+TRUSTED = sorted(
+    OWN_TYPES | FUNCTIONS | _MATRICES | {"numpy.dtype", _COLUMN_LIST, _PROVED_ERROR}
+)
 
 
 def check_schema(schema: Any, what: str) -> None:
@@ -94,20 +102,62 @@ def check_schema(schema: Any, what: str) -> None:
     )
     if foreign:
         raise ModelFileError(f"{what}: it has {', '.join(foreign[:5])} inside.")
+    n_nodes = sum(1 for _ in _branches(schema))
+    if _expanded_size(schema) > N_NODES_FREE + MAX_EXPANSION * n_nodes:
+        raise ModelFileError(f"{what}: its {n_nodes:,} nodes unfold to far more.")
 
 
-def _nodes(tree: Any) -> Iterator[tuple[Any, str]]:
-    """Yield loader and type of every node, at any depth, without recursion."""
+def _branches(tree: Any) -> Iterator[Any]:
+    """Yield every dict, list and leaf of a tree, without recursion."""
     stack = [tree]
     while stack:
         branch = stack.pop()
-        if isinstance(branch, dict):
-            if "__loader__" in branch or "__class__" in branch:
-                name = f"{branch.get('__module__')}.{branch.get('__class__')}"
-                yield branch.get("__loader__"), name
-            stack.extend(branch.values())
-        elif isinstance(branch, list):
-            stack.extend(branch)
+        yield branch
+        stack.extend(_below(branch))
+
+
+def _below(branch: Any) -> list[Any]:
+    if isinstance(branch, dict):
+        return list(branch.values())
+    return branch if isinstance(branch, list) else []
+
+
+def _nodes(tree: Any) -> Iterator[tuple[Any, str]]:
+    """Yield loader and type of every node, at any depth."""
+    for branch in _branches(tree):
+        if isinstance(branch, dict) and branch.keys() & {"__loader__", "__class__"}:
+            name = f"{branch.get('__module__')}.{branch.get('__class__')}"
+            yield branch.get("__loader__"), name
+
+
+def _expanded_size(tree: Any) -> int:
+    """Count the nodes that skops visits: one that stands for another counts as it.
+
+    Each of a chain of lists may hold the one before twice; sixty of them would keep
+    skops busy for ever.
+
+    Raises
+    ------
+    RecursionError
+        If the tree is deep, or a node stands for one it is part of.
+    """
+    original = {
+        branch["__id__"]: branch
+        for branch in _branches(tree)
+        if isinstance(branch, dict)
+        and "__id__" in branch
+        and branch.get("__loader__") != "CachedNode"
+    }
+    sizes: dict[int, int] = {}
+
+    def size(branch: Any) -> int:
+        if isinstance(branch, dict) and branch.get("__loader__") == "CachedNode":
+            branch = original.get(branch.get("__id__"))
+        if id(branch) not in sizes:
+            sizes[id(branch)] = 1 + sum(size(part) for part in _below(branch))
+        return sizes[id(branch)]
+
+    return size(tree)
 
 
 def _is_allowed(loader: Any, name: str) -> bool:

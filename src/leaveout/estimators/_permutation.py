@@ -21,7 +21,7 @@ from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Target, Task, build_task, make_target
 from leaveout.estimators._unwrap import Model, unwrap
 from leaveout.loo import PermutationTest, permute_groups, permute_within
-from leaveout.run import blas_threads, count_threads, map_parallel, show_progress
+from leaveout.run import blas_threads, count_workers, map_parallel, show_progress
 
 # Permutations a worker takes over at a time.
 AT_A_TIME = 10
@@ -110,7 +110,7 @@ def loo_permutation_test(
     found = map_parallel(
         _permuted_errors,
         ((case, batch) for batch in batches),
-        n_jobs=count_threads(n_jobs),
+        n_jobs=count_workers(n_jobs),
     )
     errors = show_progress(
         (error for batch in found for error in batch),

@@ -32,6 +32,7 @@ from leaveout.estimators._check import (
     check_sample_weight,
     count_rows,
 )
+from leaveout.estimators._room import check_search_room
 from leaveout.estimators._scoring import Scoring, make_scoring
 from leaveout.estimators._search_cell import CellRun, Failure, set_candidate
 from leaveout.estimators._search_metadata import (
@@ -89,7 +90,9 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``cv_results_`` and returns ``best_index_``.
     n_jobs : int, default=None
         Number of cells at a time, over processes; if there is one cell only, threads
-        inside it. None means 1, -1 all cores. The linear algebra below has one thread.
+        inside it. None means 1, or what :func:`joblib.parallel_config` says, which
+        can also send the cells to a cluster; -1 means all cores. The linear algebra
+        below has one thread.
     verbose : int, default=0
         1 shows on stderr how far the search is, 2 each cell.
     checkpoint : str or path-like, default=None
@@ -400,6 +403,15 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             [f"{model.prefix}C" for model in models],
             [getattr(model.svc, "C", None) for model in models],
         )
+        if not (models[0].in_pipeline and self.preprocessing == "refit"):
+            check_search_room(
+                [model.svc for model in models],
+                len(labels),
+                self.method,
+                n_cells=len(cells),
+                n_jobs=self.n_jobs,
+                refit=self.refit is not False,
+            )
         run = CellRun(
             self.estimator,
             X,

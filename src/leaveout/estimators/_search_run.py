@@ -27,10 +27,11 @@ from leaveout.exceptions import AntiLearningWarning
 from leaveout.loo import LooResult
 from leaveout.run import (
     Checkpoint,
-    count_threads,
+    count_workers,
     fingerprint,
     interruption_told,
     map_parallel,
+    runs_here,
     show_progress,
 )
 from leaveout.select import Cell
@@ -51,8 +52,9 @@ def run_cells(
     Only one loop is parallel: the one over cells, or that over samples if there is a
     single cell. That does not depend on how many cells a checkpoint has already.
     """
-    n_workers = count_threads(n_jobs)
-    if len(cells) == 1:
+    n_workers = count_workers(n_jobs)
+    here = runs_here()
+    if len(cells) == 1 and here:
         run, n_workers = replace(run, n_threads=n_workers), 1
     found: dict[int, CellOutcome] = {}
     with _open(checkpoint, cells, run) as kept:
@@ -65,7 +67,8 @@ def run_cells(
                 f"Resumed: {len(found)} of {len(cells)} cells are there.\n"
             )
         tasks = [(k, cell, run) for k, cell in enumerate(cells) if k not in found]
-        n_workers = min(n_workers, max(1, len(tasks)))
+        if here:  # else a single cell belongs to the cluster, too
+            n_workers = min(n_workers, max(1, len(tasks)))
         with (
             closing(
                 map_parallel(leave_cell_out, tasks, n_jobs=n_workers, ordered=False)

@@ -80,7 +80,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     coef0 : float, default=0.0
         Constant of "poly" and "sigmoid".
     n_jobs : int, default=None
-        Cells at a time; None means 1, -1 all cores.
+        Cells at a time, as in :class:`LooSearchCV`; None means 1, -1 all cores.
     verbose : int, default=0
         1 shows on stderr how far the search is, 2 each cell.
     checkpoint : str or path-like, default=None

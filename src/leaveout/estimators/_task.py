@@ -23,6 +23,7 @@ from leaveout.estimators._check import (
     check_sample_weight,
 )
 from leaveout.estimators._pairs import class_pairs, positive_class
+from leaveout.estimators._room import check_room
 from leaveout.kernel import Problem, check_gram, gram_matrix, resolve_gamma
 
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ def _encode(labels: NDArray[Any], weights: FloatArray) -> tuple[NDArray[Any], In
 
 def _gram(svc: SVC | ExpansionClassifier, X: Any) -> tuple[FloatArray, float | None]:
     """Return the Gram matrix of all rows and the gamma it was made with."""
+    check_room(svc, X)
     if svc.kernel == "precomputed":
         return check_gram(X), None
     with np.errstate(over="ignore"):  # gram_matrix says it better

@@ -33,6 +33,8 @@ ADVICE = {
     "LooSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
     "OneVsRestClassifier": "one inside another adds nothing. "
     "Use OneVsRestClassifier(SVC()).",
+    "FeatureSVC": "it leaves every row out while it is fitted. Fit it, and take its "
+    "loo_error_, loo_labels_ and path_; it chooses among several C itself.",
     "LPMClassifier": "leave_one_out and LooSearchCV take it, and loo_bounds, as it is "
     "or at the end of a Pipeline. Here use an SVC.",
     "LOOMClassifier": "leave_one_out and LooSearchCV take it, as it is or at the "

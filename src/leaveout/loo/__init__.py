@@ -13,7 +13,13 @@ from leaveout.loo._bounds import (
 from leaveout.loo._consolidated import loo_consolidated, loo_magic
 from leaveout.loo._curve import LooCurve, trace_loo_curve
 from leaveout.loo._leave_groups import loo_groups
-from leaveout.loo._llw import LLW_METHODS, loo_llw_cold, loo_llw_refit
+from leaveout.loo._linear_loo import (
+    LinearLoo,
+    ProvedError,
+    label_rows,
+    leave_one_out_linear,
+)
+from leaveout.loo._llw import LLW_METHODS, loo_llw_refit, loo_llw_walk
 from leaveout.loo._llw_bounds import bound_llw, llw_key_numbers
 from leaveout.loo._loom import (
     LOOM_METHODS,
@@ -68,6 +74,7 @@ __all__ = [
     "VARIANTS",
     "Bound",
     "FittedExpansion",
+    "LinearLoo",
     "LooBounds",
     "LooCurve",
     "LooMethod",
@@ -76,6 +83,7 @@ __all__ = [
     "MachineLoo",
     "PairAUC",
     "PermutationTest",
+    "ProvedError",
     "Suspects",
     "Without",
     "bound_llw",
@@ -84,12 +92,14 @@ __all__ = [
     "find_method",
     "follow_path",
     "is_anti_learning",
+    "label_rows",
     "leave_one_out_features",
+    "leave_one_out_linear",
     "llw_key_numbers",
     "loo_consolidated",
     "loo_groups",
-    "loo_llw_cold",
     "loo_llw_refit",
+    "loo_llw_walk",
     "loo_loom_bound",
     "loo_loom_refit",
     "loo_lpm_refit",

@@ -2,9 +2,9 @@
 """Leave samples out of the machine of Lee, Lin & Wahba.
 
 A sample whose multipliers are all 0 leaves W as it is, and only the box of b has to be
-read anew without it. The others are solved from the sets of the full optimum, which
-few pivots turn into those of the left-out one; each is verified, and what the pivots do
-not settle the interior point does.
+read anew without it. For the others the optimum is followed while their multipliers go
+to 0 (:class:`~leaveout.solve.LlwWalker`); each end is verified, and where a walk gets
+lost the sample is solved for anew.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ from time import perf_counter
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.loo._result import REFIT, SINGLETON, UNTOUCHED, ZERO_ALPHA, MachineLoo
+from leaveout.loo._result import (
+    REFIT,
+    SINGLETON,
+    UNTOUCHED,
+    WALK,
+    ZERO_ALPHA,
+    MachineLoo,
+)
 from leaveout.run import map_chunks, show_progress
 from leaveout.solve import (
     BOUNDED,
     MARGIN,
     LlwProblem,
     LlwSolution,
+    LlwWalker,
     choose_intercept,
     intercept_box,
     solve_llw,
@@ -33,14 +41,14 @@ CHUNK = 4
 LINE = 16
 
 
-def loo_llw_refit(
+def loo_llw_walk(
     problem: LlwProblem,
     *,
     solution: LlwSolution | None = None,
     n_threads: int = 1,
     verbose: bool = False,
 ) -> list[MachineLoo]:
-    """Leave every sample out, each problem started from the full optimum.
+    """Leave every sample out, by walks from the full optimum.
 
     Parameters
     ----------
@@ -61,10 +69,12 @@ def loo_llw_refit(
         classes, some corners of it have no sum 0.
     """
     solution = solve_llw(problem) if solution is None else solution
-    return _Leaver(problem, solution, warm=True).run(n_threads, verbose)
+    walker = LlwWalker(problem, solution)
+    leaver = _Leaver(problem, solution, walker if walker.ready else None)
+    return leaver.run(n_threads, verbose)
 
 
-def loo_llw_cold(
+def loo_llw_refit(
     problem: LlwProblem,
     *,
     solution: LlwSolution | None = None,
@@ -73,23 +83,30 @@ def loo_llw_cold(
 ) -> list[MachineLoo]:
     """Leave every sample out, each problem solved from nothing: slow, to compare with.
 
-    Parameters and result are those of :func:`loo_llw_refit`.
+    Parameters and result are those of :func:`loo_llw_walk`.
     """
     solution = solve_llw(problem) if solution is None else solution
-    return _Leaver(problem, solution, warm=False).run(n_threads, verbose)
+    return _Leaver(problem, solution, None, refit_all=True).run(n_threads, verbose)
 
 
 LLW_METHODS: Mapping[str, Callable[..., list[MachineLoo]]] = {
+    "walk": loo_llw_walk,
     "refit": loo_llw_refit,
-    "cold": loo_llw_cold,
 }
 
 
 class _Leaver:
     """What all samples share, and where their answers go."""
 
-    def __init__(self, problem: LlwProblem, solution: LlwSolution, warm: bool) -> None:
-        self.problem, self.solution, self.warm = problem, solution, warm
+    def __init__(
+        self,
+        problem: LlwProblem,
+        solution: LlwSolution,
+        walker: LlwWalker | None,
+        refit_all: bool = False,
+    ) -> None:
+        self.problem, self.solution = problem, solution
+        self.walker, self.refit_all = walker, refit_all
         n, Q = problem.open.shape
         self.values, self.lower, self.upper = np.empty((3, n, Q))
         self.certified = np.zeros(n, dtype=bool)
@@ -112,6 +129,7 @@ class _Leaver:
             work = partial(self._leave, rows)
             map_chunks(work, rows.size, n_threads, CHUNK)
         counts = {
+            "walks": float(np.count_nonzero(self.settled_by == WALK)),
             "refits": float(np.count_nonzero(self.settled_by == REFIT)),
             "systems": float(self.steps.sum()),
             "seconds": perf_counter() - started,
@@ -132,13 +150,20 @@ class _Leaver:
                 self._keep(r, UNTOUCHED)
             elif self.members[self.problem.codes[r]] == 1:
                 self._without_its_class(r)
-            elif self.warm and not self.solution.alpha[r].any():
+            elif not (self.refit_all or self.solution.alpha[r].any()):
                 self._keep(r, ZERO_ALPHA)
             else:
-                start = self.solution if self.warm else None
-                left = solve_llw(self.problem.without(r), start=start)
-                ends = left.intercept_lower, left.intercept_upper
-                self._store(r, left, left.coef, left.intercept, ends, REFIT)
+                self._solve_without(r)
+
+    def _solve_without(self, r: int) -> None:
+        """Walk, or solve anew."""
+        left = None if self.walker is None else self.walker.without(r)
+        settled_by = REFIT if left is None else WALK
+        if left is None:
+            left = solve_llw(self.problem.without(r))
+        ends = left.intercept_lower, left.intercept_upper
+        self._store(r, left, left.coef, left.intercept, ends, settled_by)
+        self.steps[r] = left.n_iter
 
     def _keep(self, r: int, settled_by: int) -> None:
         """W stays; b has to do without the constraints of r."""
@@ -194,4 +219,3 @@ class _Leaver:
         )
         self.certified[r] = left.converged
         self.settled_by[r] = settled_by
-        self.steps[r] = left.n_iter if settled_by == REFIT else 0

@@ -45,9 +45,12 @@ def write_atomically(path: str | Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
+    except BaseException as why:
         with suppress(OSError):
             part.unlink()
+        if isinstance(why, OSError) and why.errno is not None:
+            # The user knows the file, not its second name.
+            raise OSError(why.errno, why.strerror, str(path)) from why
         raise
     _sync_folder(path.parent)
 

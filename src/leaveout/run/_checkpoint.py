@@ -3,32 +3,50 @@
 
 Each cell is one transaction that SQLite has written through to the disk before ``put``
 returns: whenever the process dies, the file holds all cells put before and nothing
-else. Arrays are stored as npz without pickle.
+else. Arrays are stored as npz without pickle. SQLite does not notice a flipped bit
+inside a cell, so each has a checksum, over its number too; a cell that fails it counts
+as not there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from leaveout.exceptions import CheckpointError
+from leaveout.exceptions import (
+    CheckpointError,
+    CheckpointWarning,
+    ClusterLostError,
+    WorkerKilledError,
+)
 
 # "lvot" in the header tells our files from other SQLite databases.
 APPLICATION_ID = 0x6C766F74
+# Of the tables below; a file with others is refused.
+FORMAT = 2
 SCHEMA = (
     f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {FORMAT}",
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE cells (number INTEGER PRIMARY KEY, arrays BLOB NOT NULL, "
-    "facts TEXT NOT NULL)",
+    "facts TEXT NOT NULL, digest BLOB NOT NULL)",
 )
+# Name of the checksum among the meta.
+DIGEST = "digest"
+# What ends a run that may go on later.
+INTERRUPTIONS = (
+    KeyboardInterrupt, MemoryError, ClusterLostError, WorkerKilledError,
+)  # fmt: skip
 
 
 class Checkpoint:
@@ -45,7 +63,8 @@ class Checkpoint:
     Raises
     ------
     CheckpointError
-        If the file belongs to another run, or is none of ours.
+        If the file belongs to another run, is damaged, cannot be written, or is none of
+        ours.
 
     Examples
     --------
@@ -66,17 +85,15 @@ class Checkpoint:
 
         self.path = Path(path)
         _check_place(self.path)
-        self._database = sqlite3.connect(self.path, isolation_level=None, timeout=60.0)
+        with self._errors_told():
+            self._database = sqlite3.connect(
+                self.path, isolation_level=None, timeout=60.0
+            )
         try:
-            self._database.execute("PRAGMA synchronous = EXTRA")
-            with self._transaction():
-                self._create_or_compare(dict(meta))
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise CheckpointError(
-                f"checkpoint={str(path)!r} cannot be used: {error}. Give the name of a "
-                "file that leaveout made, or of none."
-            ) from error
+            with self._errors_told():
+                self._database.execute("PRAGMA synchronous = EXTRA")
+                with self._transaction():
+                    self._create_or_compare(dict(meta))
         except BaseException:
             self.close()
             raise
@@ -87,26 +104,34 @@ class Checkpoint:
         """Keep a cell; on return it is on the disk."""
         import sqlite3
 
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        row = (number, buffer.getvalue(), json.dumps(facts))
+        row = (number, _pack(arrays), json.dumps(facts))
         try:
             with self._transaction():
                 self._database.execute(
-                    "INSERT OR REPLACE INTO cells VALUES (?, ?, ?)", row
+                    "INSERT OR REPLACE INTO cells VALUES (?, ?, ?, ?)",
+                    (*row, _digest(row)),
                 )
         except sqlite3.Error as error:  # no space left, a file system gone …
             raise CheckpointError(
                 f"checkpoint={str(self.path)!r}: a finished cell cannot be kept: "
-                f"{error}. {len(self)} cells are in the file."
+                f"{error}. {self._count()} cells are in the file."
             ) from error
 
     def get(self, number: int) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """Return the arrays and facts of a cell, None if it is not there."""
-        found = self._database.execute(
-            "SELECT arrays, facts FROM cells WHERE number = ?", (number,)
-        ).fetchone()
+        """Return the arrays and facts of a cell, None if it is not there or damaged."""
+        with self._errors_told():
+            found = self._database.execute(
+                "SELECT arrays, facts, digest FROM cells WHERE number = ?", (number,)
+            ).fetchone()
         if found is None:
+            return None
+        if found[2] != _digest((number, *found[:2])):
+            warnings.warn(
+                f"checkpoint={str(self.path)!r}: cell {number} is damaged; it is "
+                "computed anew. Is the disk?",
+                CheckpointWarning,
+                stacklevel=2,
+            )
             return None
         with np.load(io.BytesIO(found[0]), allow_pickle=False) as arrays:
             return dict(arrays), json.loads(found[1])
@@ -125,6 +150,25 @@ class Checkpoint:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def _count(self) -> str:
+        """Return the number of cells as text, also if the file is past reading."""
+        try:
+            return str(len(self))
+        except Exception:
+            return "An unknown number of"
+
+    @contextmanager
+    def _errors_told(self) -> Iterator[None]:
+        """Turn what SQLite says of a file into an error that names it."""
+        import sqlite3
+
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise CheckpointError(
+                f"checkpoint={str(self.path)!r} cannot be used: {error}. {_hint(error)}"
+            ) from error
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, whatever interrupts it."""
@@ -134,7 +178,8 @@ class Checkpoint:
             self._database.execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
+                with suppress(Exception):  # the first error is the one to tell
+                    self._database.execute("ROLLBACK")
             raise
 
     def _create_or_compare(self, meta: dict[str, str]) -> None:
@@ -143,7 +188,8 @@ class Checkpoint:
         if self._database.execute(query).fetchone()[0] == 0:
             for statement in SCHEMA:
                 self._database.execute(statement)
-            self._database.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+            whole = {**meta, DIGEST: _digest(sorted(meta.items())).hex()}
+            self._database.executemany("INSERT INTO meta VALUES (?, ?)", whole.items())
             return
         identity = self._database.execute("PRAGMA application_id").fetchone()[0]
         if identity != APPLICATION_ID:
@@ -151,7 +197,10 @@ class Checkpoint:
                 f"checkpoint={str(self.path)!r} is another program's SQLite database. "
                 "Give another name."
             )
+        self._check_health()
         found = dict(self._database.execute("SELECT name, value FROM meta"))
+        if found.pop(DIGEST, None) != _digest(sorted(found.items())).hex():
+            raise CheckpointError(_damaged(self.path, "its description has changed"))
         differing = [
             name for name in {**found, **meta} if found.get(name) != meta.get(name)
         ]
@@ -163,13 +212,56 @@ class Checkpoint:
                 "file."
             )
 
+    def _check_health(self) -> None:
+        """Refuse a file of another format, and one that SQLite finds damaged."""
+        file_format = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if file_format != FORMAT:
+            raise CheckpointError(
+                f"checkpoint={str(self.path)!r} has format {file_format}, this version "
+                f"of leaveout {FORMAT}. Give another name, or delete the file."
+            )
+        health = self._database.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if health != "ok":
+            raise CheckpointError(_damaged(self.path, health))
+
+
+def _digest(parts: Sequence[Any]) -> bytes:
+    """SHA-256 of a row, whatever kinds of things a damaged file may hold in it."""
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part if isinstance(part, bytes) else repr(part).encode()
+        digest.update(len(raw).to_bytes(8, "little"))
+        digest.update(raw)
+    return digest.digest()
+
+
+def _damaged(path: Path, why: str) -> str:
+    return (
+        f"checkpoint={str(path)!r} is damaged: {why}. Restore it from a copy, delete "
+        "it, or give another name."
+    )
+
+
+def _hint(error: Exception) -> str:
+    """Say what to do about an error of SQLite."""
+    text = str(error)
+    if "not a database" in text:
+        return "Give the name of a file that leaveout made, or of none."
+    if "malformed" in text or "decode" in text:
+        return "It is damaged: restore it from a copy, delete it, or give another name."
+    if "readonly" in text or "unable to open" in text:
+        return "Give the name of a file in a folder you may write to."
+    if "locked" in text:
+        return "Another process keeps it locked; wait for it, or give another name."
+    return "Is the disk full, or gone?"
+
 
 @contextmanager
 def interruption_told(checkpoint: Checkpoint | None, total: int) -> Iterator[None]:
-    """On Ctrl-C, say on stderr what is kept; the KeyboardInterrupt goes on."""
+    """On Ctrl-C and the like, say on stderr what is kept; the exception goes on."""
     try:
         yield
-    except KeyboardInterrupt:
+    except INTERRUPTIONS:
         if checkpoint is not None:
             sys.stderr.write(
                 f"Interrupted: {len(checkpoint)} of {total} cells are kept in "
@@ -177,6 +269,20 @@ def interruption_told(checkpoint: Checkpoint | None, total: int) -> Iterator[Non
             )
             sys.stderr.flush()
         raise
+
+
+def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Write arrays as npz; refuse those that only pickle could write.
+
+    ``np.savez(allow_pickle=False)`` would do, but before NumPy 2.2 takes the word for
+    the name of an array, and pickles.
+    """
+    objects = [name for name, array in arrays.items() if array.dtype.hasobject]
+    if objects:
+        raise ValueError(f"{objects[0]!r} holds objects, which no checkpoint keeps.")
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def _check_place(path: Path) -> None:

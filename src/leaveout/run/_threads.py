@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 
-from joblib import effective_n_jobs
+from joblib import effective_n_jobs, parallel_config
 from threadpoolctl import ThreadpoolController
+
+from leaveout.run._parallel import runs_here
 
 # A pool only starts the threads it needs.
 MOST_THREADS = 1024
@@ -31,8 +33,15 @@ def blas_threads(n_threads: int) -> Iterator[None]:
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Turn scikit-learn's n_jobs into a number of threads."""
-    return int(effective_n_jobs(1 if n_jobs is None else n_jobs))
+    """Turn scikit-learn's n_jobs into a number of threads, which are those here.
+
+    Backends of joblib for clusters would count the cores of all machines.
+    """
+    n_jobs = 1 if n_jobs is None else n_jobs
+    if runs_here():
+        return int(effective_n_jobs(n_jobs))
+    with parallel_config("threading"):
+        return int(effective_n_jobs(n_jobs))
 
 
 def map_chunks(

@@ -9,6 +9,13 @@ from leaveout.solve._certificate import (
 )
 from leaveout.solve._dense import invert
 from leaveout.solve._family import Certificate, Family, certify
+from leaveout.solve._linear_machines import LinearMachines
+from leaveout.solve._linear_svc import (
+    LinearProgress,
+    is_small,
+    sample_sizes,
+    solve_linear,
+)
 from leaveout.solve._llw import (
     LlwProblem,
     LlwSolution,
@@ -16,6 +23,7 @@ from leaveout.solve._llw import (
     intercept_box,
     solve_llw,
 )
+from leaveout.solve._llw_walk import LlwWalker
 from leaveout.solve._loom import LoomSolution, LoomSolver, solve_loom
 from leaveout.solve._lpm import (
     LpmBasis,
@@ -39,6 +47,13 @@ from leaveout.solve._smoothing import Smoothed, solve_family
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
 from leaveout.solve._sparse_linear import SparseLinear, solve_sparse_linear
 from leaveout.solve._svc import make_solution, solve_svc
+from leaveout.solve._window import (
+    LinearOptimum,
+    Nearest,
+    Sides,
+    WindowProblem,
+    look,
+)
 
 __all__ = [
     "BOUNDED",
@@ -47,17 +62,24 @@ __all__ = [
     "Certificate",
     "Family",
     "Iterate",
+    "LinearMachines",
+    "LinearOptimum",
+    "LinearProgress",
     "LlwProblem",
     "LlwSolution",
+    "LlwWalker",
     "LoomSolution",
     "LoomSolver",
     "LpmBasis",
     "LpmSolution",
     "LpmSolver",
+    "Nearest",
     "Rescaled",
+    "Sides",
     "Smoothed",
     "Solution",
     "SparseLinear",
+    "WindowProblem",
     "box_share",
     "certify",
     "choose_intercept",
@@ -66,15 +88,19 @@ __all__ = [
     "intercept_box",
     "intercept_range_without",
     "invert",
+    "is_small",
     "left_out_radii",
     "loo_interval_from_point",
     "loo_interval_from_solution",
     "loo_interval_in_ball",
+    "look",
     "lpm_certificate",
     "make_solution",
     "rescale",
+    "sample_sizes",
     "smoothed_hinge",
     "solve_family",
+    "solve_linear",
     "solve_llw",
     "solve_loom",
     "solve_lpm",

@@ -404,8 +404,9 @@ def run_active_set(
             if intercept and s.m == 0:
                 # No free point: any b of an interval will do, if there is one.
                 worst = bracket(&s, &up, &down)
+                # No such pair: F has overflowed.
                 if worst <= tol or steps >= max_steps or up < 0 or down < 0:
-                    break  # nobody has the largest F if it has overflowed
+                    break
                 take(&s, up)
                 take(&s, down)
                 steps += 1

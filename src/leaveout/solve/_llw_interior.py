@@ -1,48 +1,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Interior point for the machine of Lee, Lin & Wahba, one n x n factor per class.
 
-A Newton step solves ``(P x K + D) u = r`` with P = I - 11'/Q and D > 0 diagonal, a
-matrix of order n (Q - 1). Row k of it reads ``K (u_k - v) + D_k u_k = r_k`` with
-v = (1/Q) sum_k u_k, so with A_k = (K + D_k)^-1 on the rows that class k has::
+A Newton step solves ``(P x K + D) u - E b = r`` with P = I - 11'/Q, D > 0 diagonal and
+given column sums ``E'u = s + sums``, an order of n (Q - 1) + Q + 1. Column k of it is
+``K (u_k - v) + D_k u_k - b_k = r_k`` with v = (1/Q) sum_k u_k, so with the inverses
+A_k = (K + D_k)^-1 on the rows that class k has, and their row sums a_k = A_k 1::
 
-    u_k = A_k (r_k + K v),      (Q I - sum_k A_k K) v = sum_k A_k r_k
+    u_k = A_k (r_k + K v + b_k)
+    (Q I - sum_k A_k K) v - sum_k a_k b_k = sum_k A_k r_k
+    a_k' K v + (1'a_k) b_k - s            = sums_k - a_k' r_k,     sum_k b_k given
 
-which takes Q Cholesky factors of order n and one LU, Q n^3 + 3 n^3 operations instead
-of (Q n)^3 / 3. Every row lacks one class, so the matrix of v is far from singular
-whatever K is.
+which takes Q Cholesky factors of order n and one LU of order n + Q + 1, Q n^3 + 3 n^3
+operations instead of (Q n)^3 / 3. Every row lacks one class, so the matrix of v is far
+from singular whatever K is.
+
+Samples are ordered by class and variables by column, so that the rows of column k are
+all but one run, and its variables one run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import linalg
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.solve._dense import factor_lu, solve_lu
-from leaveout.solve._llw_pivot import zero_sum_basis
 
 MAX_ITER = 100
 # A step goes this share of the way to the nearest bound.
 DAMPING = 0.995
+# With less than this in D, K + D_k is ill-conditioned, and solves are refined.
+ROUGH = 1e-7
 # Added to D, times n: a low-rank kernel with a D of 1e-12 has no digits left.
 STEADYING = 1e-11
 
 
-Residuals = tuple[FloatArray, FloatArray, float]
-
-
 @dataclass
 class Iterate:
-    """A point with its multipliers; all arrays (n, Q) unless said.
+    """A point with its multipliers; one entry per variable unless said.
 
     Parameters
     ----------
     alpha, z, v : ndarray
-        Variables, multipliers of alpha >= 0 and of alpha <= C; 0 where closed.
+        Variables, multipliers of alpha >= 0 and of alpha <= C.
     room : ndarray
         C - alpha, kept apart since it loses its digits otherwise; 1 without a bound.
     b : ndarray of shape (Q,)
@@ -64,24 +66,8 @@ class Iterate:
     gap: float = np.inf
     n_iter: int = 0
 
-    def take(self, rows: IntArray) -> Iterate:
-        """Return the point with its samples in another order."""
-        return replace(
-            self,
-            alpha=self.alpha[rows],
-            z=self.z[rows],
-            v=self.v[rows],
-            room=self.room[rows],
-        )
 
-
-def run_interior_point(
-    K: FloatArray,
-    open_: BoolArray,
-    C: FloatArray,
-    tol: float = 1e-10,
-    start: Iterate | None = None,
-) -> tuple[Iterate, bool]:
+class InteriorPoint:
     """Minimise ``1/2 a'(P x K) a - sum(a) / (Q - 1)`` by Mehrotra's steps.
 
     Parameters
@@ -89,275 +75,293 @@ def run_interior_point(
     K : ndarray of shape (n, n)
         Kernel matrix of unit scale.
     open_ : ndarray of bool, shape (n, Q)
-        Where there is a variable.
+        Where there is a variable: in all columns of a row but one, or in none.
     C : ndarray of shape (n, Q)
         Upper bounds, possibly infinite.
-    tol : float, default=1e-10
-        Wanted complementarity, relative to the objective.
-    start : Iterate, optional
-        Where an earlier run has ended.
 
-    Returns
-    -------
-    tuple of Iterate and bool
-        The best point, and whether the objective has no lower bound (a hard margin
-        on samples that are not separable).
+    Attributes
+    ----------
+    best : Iterate
+        The best point so far.
+    unbounded : bool
+        Whether the objective has no lower bound (a hard margin on samples that are not
+        separable).
     """
-    # Samples that lack the same class stand together: see _runs.
-    order = np.argsort(open_.argmin(axis=1), kind="stable")
-    newton = _Newton(K[np.ix_(order, order)], open_[order], C[order])
-    point = newton.start() if start is None else start.take(order)
-    best = point
-    for n_iter in range(point.n_iter + 1, MAX_ITER + 1):
-        residuals = newton.residuals(point)
-        point.gap = newton.gap(point, residuals)
-        if point.gap < best.gap:
-            best = point
-        stalled = n_iter > best.n_iter + 15 and best.gap < 1e-4
-        if point.gap <= tol or stalled or not np.isfinite(point.gap):
-            break
-        if newton.is_unbounded(point):
-            return point.take(np.argsort(order)), True
-        following = newton.step(point, residuals)
-        if following is None:
-            break
-        point = following
-        point.n_iter = n_iter
-    # No hard margin within reach of the numbers is none either.
-    return best.take(np.argsort(order)), newton.is_hard and best.gap > 1e-2
-
-
-class _Newton:
-    """The linear algebra of one problem."""
 
     def __init__(self, K: FloatArray, open_: BoolArray, C: FloatArray) -> None:
-        self.K, self.open, self.C = K, open_, C
-        self.boxed = open_ & np.isfinite(C)
+        codes = open_.argmin(axis=1)
+        present = np.flatnonzero(open_.any(axis=1))
+        order = present[np.argsort(codes[present], kind="stable")]
+        self.layout = _Layout(order, np.bincount(codes[order], minlength=C.shape[1]))
+        self.shape = open_.shape
+        self.K = K[np.ix_(order, order)]
+        self.system = _NewtonSystem(self.K, self.layout)
+        box = C.ravel()[self.layout.cells]
+        self.boxed = np.isfinite(box)
         self.is_hard = not self.boxed.any()
-        self.n, self.Q = open_.shape
-        self.rows = [np.flatnonzero(open_[:, k]) for k in range(self.Q)]
-        self.cost = np.where(open_, 1.0 / (self.Q - 1), 0.0)
-        self.count = int(open_.sum() + self.boxed.sum())
+        self.cost = 1.0 / (C.shape[1] - 1)
+        self.count = box.size + np.count_nonzero(self.boxed)
+        self.point = self.best = self._start(box)
+        self.unbounded = False
 
-    def start(self) -> Iterate:
-        """Return a point well inside the box."""
-        alpha = np.where(self.open, np.minimum(0.5 * self.C, 1.0), 0.0)
-        z, v = self.open.astype(float), self.boxed.astype(float)
-        room = np.where(self.boxed, self.C - alpha, 1.0)
-        s = float(alpha.sum(axis=0).mean())
-        return Iterate(alpha, z, v, room, np.zeros(self.Q), s)
+    def run(self, tol: float = 1e-10) -> None:
+        """Go on until the gap is below ``tol``, or no step helps any more."""
+        while self.point.n_iter < MAX_ITER:
+            p, n_iter = self.point, self.point.n_iter
+            curve = self._curve(p.alpha)
+            residuals = self._residuals(p, curve)
+            p.gap = self._gap(p, curve, *residuals)
+            if p.gap < self.best.gap:
+                self.best = p
+            stalled = n_iter > self.best.n_iter + 14 and self.best.gap < 1e-4
+            if p.gap <= tol or stalled or not np.isfinite(p.gap):
+                break
+            if self.is_hard and self._is_unbounded(p, curve):
+                self.unbounded = True
+                return
+            following = self._step(p, *residuals)
+            if following is None:
+                break
+            self.point = following
+            self.point.n_iter = n_iter + 1
+        # No hard margin within reach of the numbers is none either.
+        self.unbounded = self.is_hard and self.best.gap > 1e-2
 
-    def curve(self, alpha: FloatArray) -> FloatArray:
-        """H alpha, on the open entries."""
-        out = self.K @ (alpha - alpha.mean(axis=1, keepdims=True))
-        out[~self.open] = 0.0
+    def spread(self, values: FloatArray) -> FloatArray:
+        """Return the entries of the variables as an (n, Q) matrix, 0 elsewhere."""
+        out = np.zeros(self.shape)
+        out.flat[self.layout.cells] = values
         return out
 
-    def residuals(self, p: Iterate) -> Residuals:
-        """Stationarity (n, Q), column sums (Q,), sum of intercepts."""
-        stationary = self.curve(p.alpha) - self.cost - p.b - p.z + p.v
-        stationary[~self.open] = 0.0
-        return stationary, p.alpha.sum(axis=0) - p.s, float(p.b.sum())
+    def _start(self, box: FloatArray) -> Iterate:
+        """Return a point well inside the box."""
+        alpha = np.minimum(0.5 * box, 1.0)
+        room = np.where(self.boxed, box - alpha, 1.0)
+        s = float(self.layout.sums(alpha).mean())
+        ones, zero = np.ones(alpha.size), np.zeros(self.shape[1])
+        return Iterate(alpha, ones, self.boxed * 1.0, room, zero, s)
 
-    def gap(self, p: Iterate, residuals: Residuals) -> float:
+    def _curve(self, alpha: FloatArray) -> FloatArray:
+        """H alpha."""
+        columns = self.layout.pad(alpha)
+        return self.layout.pick((columns - columns.mean(axis=0)) @ self.K)
+
+    def _residuals(
+        self, p: Iterate, curve: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Stationarity (one per variable), column sums (Q,), sum of intercepts."""
+        stationary = curve - self.cost - self.layout.share(p.b) - p.z + p.v
+        return stationary, self.layout.sums(p.alpha) - p.s, float(p.b.sum())
+
+    def _gap(
+        self,
+        p: Iterate,
+        curve: FloatArray,
+        stationary: FloatArray,
+        sums: FloatArray,
+        _: float,
+    ) -> float:
         """Complementarity and infeasibilities, relative to the objective."""
-        linear = float((self.cost * p.alpha).sum())
-        quadratic = 0.5 * float((p.alpha * self.curve(p.alpha)).sum())
-        scale = max(abs(linear - quadratic), 1e-300)
-        loss = float((p.alpha * p.z).sum() + (p.room * p.v).sum())
-        loss += float((np.abs(residuals[0]) * p.alpha).sum())
-        loss += float(np.abs(residuals[1]) @ (1.0 + np.abs(p.b)))
-        return loss / scale
+        value = self.cost * float(p.alpha.sum()) - 0.5 * float(p.alpha @ curve)
+        loss = float(p.alpha @ p.z + p.room @ p.v + np.abs(stationary) @ p.alpha)
+        loss += float(np.abs(sums) @ (1.0 + np.abs(p.b)))
+        return loss / max(abs(value), 1e-300)
 
-    def is_unbounded(self, p: Iterate) -> bool:
+    def _is_unbounded(self, p: Iterate, curve: FloatArray) -> bool:
         """Whether a multiple of alpha brings the objective below any sensible value.
 
         The best multiple t gives -(c'a)^2 / (2 a'Ha), half of ||w||^2: margins below
         1e-5 of the spread of the samples count as none.
         """
-        if not self.is_hard:
-            return False
-        linear = float((self.cost * p.alpha).sum())
-        quadratic = float((p.alpha * self.curve(p.alpha)).sum())
-        uneven = np.ptp(p.alpha.sum(axis=0)) / max(p.s, 1e-300)
-        return linear**2 > 2e10 * max(quadratic, 0.0) and uneven < 1e-6
+        linear = self.cost * float(p.alpha.sum())
+        uneven = float(np.ptp(self.layout.sums(p.alpha))) / max(p.s, 1e-300)
+        return linear**2 > 2e10 * max(float(p.alpha @ curve), 0.0) and uneven < 1e-6
 
-    def step(self, p: Iterate, residuals: Residuals) -> Iterate | None:
+    def _step(
+        self, p: Iterate, stationary: FloatArray, sums: FloatArray, total_b: float
+    ) -> Iterate | None:
         """Predictor, corrector and a damped step; None if the factors break down."""
-        open_, boxed = self.open, self.boxed
-        a = np.where(open_, p.alpha, 1.0)
-        t = p.room
-        try:
-            factored = _Factored(self.K, self.rows, open_, p.z / a + p.v / t)
-        except linalg.LinAlgError:
+        if not self.system.factor(p.z / p.alpha + p.v / p.room):
             return None
-        mu = float((p.alpha * p.z).sum() + (t * p.v).sum()) / self.count
-        zero = np.zeros_like(a)
-        da, db, ds, dz, dv = self.direction(
-            p, a, t, residuals, factored, 0.0, zero, zero
+
+        def direction(
+            to_z: FloatArray, to_v: FloatArray
+        ) -> tuple[FloatArray, FloatArray, float, FloatArray, FloatArray]:
+            """Solve for products alpha z and room v that change by these."""
+            to_z, to_v = to_z / p.alpha, to_v / p.room
+            da, db, ds = self.system.solve(to_z - to_v - stationary, -sums, -total_b)
+            return da, db, ds, to_z - p.z / p.alpha * da, to_v + p.v / p.room * da
+
+        az, rv = p.alpha * p.z, p.room * p.v
+        mu = float(az.sum() + rv.sum()) / self.count
+        da, _, _, dz, dv = direction(-az, -rv)
+        reach = self._longest(p, da, dz, dv)
+        ahead = float((p.alpha + reach * da) @ (p.z + reach * dz))
+        ahead += float((p.room - reach * self.boxed * da) @ (p.v + reach * dv))
+        target = (ahead / self.count / mu) ** 3 * mu
+        da, db, ds, dz, dv = direction(
+            target - da * dz - az, self.boxed * (target + da * dv) - rv
         )
-        reach = self.longest(p, t, da, dz, dv)
-        ahead = ((p.alpha + reach * da) * (p.z + reach * dz)).sum()
-        ahead += ((t - reach * da) * (p.v + reach * dv))[boxed].sum()
-        sigma = (float(ahead) / self.count / mu) ** 3
-        da, db, ds, dz, dv = self.direction(
-            p, a, t, residuals, factored, sigma * mu, da * dz, -da * dv
-        )
-        reach = min(1.0, DAMPING * self.longest(p, t, da, dz, dv))
-        room = np.where(boxed, t - reach * da, 1.0)
+        reach = min(1.0, DAMPING * self._longest(p, da, dz, dv))
         return Iterate(
-            p.alpha + reach * da, p.z + reach * dz, p.v + reach * dv, room,
-            p.b + reach * db, p.s + reach * ds,
+            p.alpha + reach * da, p.z + reach * dz, p.v + reach * dv,
+            p.room - reach * self.boxed * da, p.b + reach * db, p.s + reach * ds,
         )  # fmt: skip
 
-    def direction(
-        self,
-        p: Iterate,
-        a: FloatArray,
-        t: FloatArray,
-        residuals: Residuals,
-        factored: _Factored,
-        target: float,
-        second_z: FloatArray,
-        second_v: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, float, FloatArray, FloatArray]:
-        """Solve the linearised conditions for one target of the complementarity."""
-        to_z = np.where(self.open, (target - second_z) / a - p.z, 0.0)
-        to_v = np.where(self.boxed, (target - second_v) / t - p.v, 0.0)
-        da, db, ds = factored.solve(
-            to_z - to_v - residuals[0], -residuals[1], -residuals[2]
-        )
-        dz = np.where(self.open, to_z - p.z / a * da, 0.0)
-        dv = np.where(self.boxed, to_v + p.v / t * da, 0.0)
-        return da, db, ds, dz, dv
-
-    def longest(
-        self,
-        p: Iterate,
-        t: FloatArray,
-        da: FloatArray,
-        dz: FloatArray,
-        dv: FloatArray,
+    def _longest(
+        self, p: Iterate, da: FloatArray, dz: FloatArray, dv: FloatArray
     ) -> float:
         """Largest step, at most 1 / DAMPING, that keeps everything positive."""
-        reach = 1.0 / DAMPING
-        for value, slope, where in (
-            (p.alpha, da, self.open), (p.z, dz, self.open),
-            (t, -da, self.boxed), (p.v, dv, self.boxed),
-        ):  # fmt: skip
-            falls = where & (slope < 0.0)
-            if falls.any():
-                reach = min(reach, float((-value[falls] / slope[falls]).min()))
-        return reach
+        fastest = max(DAMPING, float((-da / p.alpha).max()), float((-dz / p.z).max()))
+        if not self.is_hard:
+            v = np.where(self.boxed, p.v, 1.0)
+            rises = float((self.boxed * da / p.room).max())
+            fastest = max(fastest, rises, float((-dv / v).max()))
+        return 1.0 / fastest
 
 
-class _Factored:
-    """P x K + D, factored, with the column sums and intercepts as its border.
-
-    K + 1 takes the place of K: the same on equal column sums, and regular beside them.
-    Arrays are (Q, n, m) in here, for m right-hand sides.
+class _Layout:
+    """Where the variables are: column by column, samples in the order of their classes.
 
     Parameters
     ----------
-    K : ndarray of shape (n, n)
-        Kernel matrix.
-    rows : list of ndarray
-        Rows that have a variable, class by class.
-    open_ : ndarray of bool, shape (n, Q)
-        The same as a mask.
-    D : ndarray of shape (n, Q)
-        Diagonal.
-
-    Raises
-    ------
-    LinAlgError
-        If K + D_k is not positive definite.
+    order : ndarray of int, shape (m,)
+        The samples that are present.
+    counts : ndarray of int, shape (Q,)
+        How many each class has of them.
     """
 
-    def __init__(
-        self, K: FloatArray, rows: list[IntArray], open_: BoolArray, D: FloatArray
-    ) -> None:
-        n, Q = open_.shape
-        self.K, self.open, self.Q = K + 1.0, open_, Q
-        self.D = D.T[:, :, None] + STEADYING * n
-        self.inverses = self._invert(rows)
-        inner = Q * np.eye(n) - self.inverses.sum(axis=0) @ self.K
-        self.inner = factor_lu(inner)
-        self.basis = zero_sum_basis(Q)
-        columns = np.where(open_.T[:, :, None], self.basis[:, None, :], 0.0)
-        self.swing = self._solve_refined(columns)  # M^-1 E, for the b with sum 0
-        self.border = self.basis.T @ self.swing.sum(axis=1)
+    def __init__(self, order: IntArray, counts: IntArray) -> None:
+        self.m, self.Q = order.size, counts.size
+        ends = np.cumsum(counts)
+        # Rows from, to: the ones that column k lacks.
+        self.lacks = list(zip((ends - counts).tolist(), ends.tolist(), strict=True))
+        column, row = np.nonzero(
+            np.repeat(np.arange(self.Q), counts) != np.arange(self.Q)[:, None]
+        )
+        self.places = column * self.m + row
+        self.cells = order[row] * self.Q + column
+        self.sizes = self.m - counts
+        self.starts = np.append(0, np.cumsum(self.sizes))
+        self.parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
+
+    def pad(self, values: FloatArray) -> FloatArray:
+        """(Q, m), 0 where there is no variable."""
+        out = np.zeros(self.Q * self.m)
+        out[self.places] = values
+        return out.reshape(self.Q, self.m)
+
+    def pick(self, columns: FloatArray) -> FloatArray:
+        """Entries of a (Q, m) matrix that belong to variables."""
+        return columns.ravel()[self.places]
+
+    def share(self, b: FloatArray) -> FloatArray:
+        """b_k for every variable of column k."""
+        return np.repeat(b, self.sizes)
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Column sums, (Q,)."""
+        return np.add.reduceat(values, self.starts[:-1])
+
+
+class _NewtonSystem:
+    """The matrix of a Newton step and its factors; memory is taken once.
+
+    K + 1 takes the place of K: the same on equal column sums, and regular beside them.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+        Kernel matrix of the samples in the order of the layout.
+    layout : _Layout
+        Of the variables.
+    """
+
+    def __init__(self, K: FloatArray, layout: _Layout) -> None:
+        m, Q = layout.m, layout.Q
+        self.K, self.layout = np.asfortranarray(K + 1.0), layout
+        self.inverses = [np.zeros((size, size), order="F") for size in layout.sizes]
+        self.total, self.product = np.zeros((2, m, m)).transpose(0, 2, 1)
+        self.lu = np.zeros((m + Q + 1, m + Q + 1), order="F")
+        self.D = self.pivots = np.empty(0)
+
+    def factor(self, D: FloatArray) -> bool:
+        """Factor for one diagonal; return whether that is possible."""
+        layout, M, m, Q = self.layout, self.lu, self.layout.m, self.layout.Q
+        self.D = D + STEADYING * m
+        self.total[...] = 0.0
+        if not all(self._invert(k) for k in range(Q)):
+            return False
+        row_sums = layout.pad(self._apply(np.ones(D.size)))
+        M[:m, :m] = blas.dsymm(
+            -1.0, self.total, self.K, c=self.product, lower=1, overwrite_c=1
+        )
+        M[:m, m:-1], M[:m, -1] = -row_sums.T, 0.0
+        M[m:-1, :m], M[m:-1, m:-1] = row_sums @ self.K, 0.0
+        M[m:-1, -1], M[-1, m:-1] = -1.0, 1.0
+        M[-1, :m] = M[-1, -1] = 0.0
+        diagonal = M.T.reshape(-1)[:: m + Q + 2]
+        diagonal[:m] += Q
+        diagonal[m:-1] = row_sums.sum(axis=1)
+        _, self.pivots, failed = lapack.dgetrf(M, overwrite_a=1)
+        return failed == 0
 
     def solve(
         self, r: FloatArray, sums: FloatArray, total_b: float
     ) -> tuple[FloatArray, FloatArray, float]:
-        """(H + D) u - E db = r,  E'u - ds = sums,  1'db = total_b."""
-        shift = total_b / self.Q
-        more = np.where(self.open, r + (sums - sums.mean() + shift), 0.0)
-        u = self._solve_refined(more.T[:, :, None])[:, :, 0]
-        change = np.linalg.solve(self.border, self.basis.T @ (sums - u.sum(axis=1)))
-        u = (u + self.swing @ change).T
-        ds = float((u.sum(axis=0) - sums).mean())
-        return u, self.basis @ change + shift, ds
+        """Return u, b and s, in need once more for what is missing."""
+        layout = self.layout
+        r = r + layout.share(sums - sums.mean())  # what K + 1 adds to K
+        u, b, s = self._solve_once(r, sums, total_b)
+        if self.D.min() >= ROUGH:
+            return u, b, s
+        columns = layout.pad(u)
+        bent = layout.pick((columns - columns.mean(axis=0)) @ self.K)
+        du, db, ds = self._solve_once(
+            r - bent - self.D * u + layout.share(b),
+            sums - columns.sum(axis=1) + s,
+            total_b - float(b.sum()),
+        )
+        return u + du, b + db, s + ds
 
-    def _invert(self, rows: list[IntArray]) -> FloatArray:
-        """Return A_k for each class, 0 where the class has no row, (Q, n, n)."""
-        n = self.K.shape[0]
-        out = np.zeros((self.Q, n, n))
-        for k, own in enumerate(rows):
-            block = _gather(self.K, own).T
-            block[np.diag_indices(own.size)] += self.D[k, own, 0]
-            factor, failed = lapack.dpotrf(block, lower=1, clean=1, overwrite_a=1)
-            if failed:
-                raise linalg.LinAlgError
-            inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-            _scatter(inverse.T, own, out[k])
-        diagonal = out.diagonal(axis1=1, axis2=2).copy()
-        out += out.transpose(0, 2, 1)  # dpotri fills one triangle
-        out[:, np.arange(n), np.arange(n)] = diagonal
-        return out
+    def _solve_once(
+        self, r: FloatArray, sums: FloatArray, total_b: float
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Solve by the formulas at the top."""
+        layout, m = self.layout, self.layout.m
+        first = self._apply(r)
+        columns = layout.pad(first)
+        right = np.empty(m + layout.Q + 1)
+        right[:m] = columns.sum(axis=0)
+        right[m:-1] = sums - columns.sum(axis=1)
+        right[-1] = total_b
+        x, _ = lapack.dgetrs(self.lu, self.pivots, right, overwrite_b=1)
+        v, b, s = x[:m], x[m:-1], float(x[-1])
+        pull = np.tile(self.K @ v, layout.Q)[layout.places] + layout.share(b)
+        return first + self._apply(pull), b, s
 
-    def _solve_refined(self, R: FloatArray) -> FloatArray:
-        """Solve, and once more for what is missing: K + D_k is ill-conditioned."""
-        U = self._solve_once(R)
-        missing = R - self.K @ (U - U.mean(axis=0)) - self.D * U
-        missing[~self.open.T] = 0.0
-        return U + self._solve_once(missing)
+    def _apply(self, values: FloatArray) -> FloatArray:
+        """A_k times column k, for all k."""
+        return np.concatenate(
+            [
+                blas.dsymv(1.0, inverse, values[part], lower=1)
+                for inverse, part in zip(self.inverses, self.layout.parts, strict=True)
+            ]
+        )
 
-    def _solve_once(self, R: FloatArray) -> FloatArray:
-        """Solve by the two formulas at the top."""
-        first = self.inverses @ R
-        v = solve_lu(self.inner, first.sum(axis=0))
-        return first + self.inverses @ (self.K @ v)
-
-
-def _runs(rows: IntArray) -> list[tuple[slice, slice]]:
-    """Consecutive rows: where they are, and where they stand among the chosen ones.
-
-    Slices are copied several times as fast as rows one by one; with samples in the
-    order of their classes there are two.
-    """
-    breaks = np.flatnonzero(np.diff(rows) > 1) + 1
-    ends = [0, *breaks.tolist(), rows.size]
-    return [
-        (slice(int(rows[a]), int(rows[b - 1]) + 1), slice(a, b))
-        for a, b in pairwise(ends)
-    ]
-
-
-def _gather(A: FloatArray, rows: IntArray) -> FloatArray:
-    """Return A[rows][:, rows]."""
-    out = np.empty((rows.size, rows.size))
-    runs = _runs(rows)
-    for there, here in runs:
-        for across, along in runs:
-            out[here, along] = A[there, across]
-    return out
-
-
-def _scatter(block: FloatArray, rows: IntArray, out: FloatArray) -> None:
-    """Write ``out[rows][:, rows] = block``."""
-    runs = _runs(rows)
-    for there, here in runs:
-        for across, along in runs:
-            out[there, across] = block[here, along]
+    def _invert(self, k: int) -> bool:
+        """Make the lower triangle of A_k, and add it to those of the others."""
+        K, (a, b) = self.K, self.layout.lacks[k]
+        A, total = self.inverses[k], self.total
+        A[:a, :a] = K[:a, :a]
+        A[a:, :a] = K[b:, :a]
+        A[a:, a:] = K[b:, b:]
+        A.T.reshape(-1)[:: A.shape[0] + 1] += self.D[self.layout.parts[k]]
+        _, failed = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            return False
+        lapack.dpotri(A, lower=1, overwrite_c=1)
+        total[:a, :a] += A[:a, :a]
+        total[b:, :a] += A[a:, :a]
+        total[b:, b:] += A[a:, a:]
+        return True

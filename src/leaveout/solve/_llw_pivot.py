@@ -11,11 +11,14 @@ rows repeat each other, and does not move the point it ends at.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
-from leaveout._typing import BoolArray, FloatArray, StateArray
+from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 
 # Weight of the proximal term: near an optimum, and further away.
@@ -87,15 +90,16 @@ def pivot(
     Pivoted
     """
     state = np.where(open_, state, OUTSIDE).astype(np.int8)
+    raised = K + 1.0
     fewest, patience = np.inf, PATIENCE
     settled, n_iter = False, 0
     while not settled and n_iter < max_rounds:
         n_iter += 1
         try:
-            alpha, b = _solve_face(K, C, state, alpha, b, proximity)
+            alpha, b = _solve_face(raised, C, state, alpha, b, proximity)
         except linalg.LinAlgError:  # an indefinite kernel
             break
-        violated, strain = _violations(K, open_, C, state, alpha, b, tol)
+        violated, strain = violations(K, open_, C, state, alpha, b, tol)
         count = int(violated.sum())
         if count == 0 and strain <= tol:
             settled = True
@@ -108,7 +112,7 @@ def pivot(
                 last = np.flatnonzero(violated)[-1]
                 violated = np.zeros_like(violated)
                 violated.flat[last] = True
-        _exchange(state, violated, alpha, C)
+        exchange(state, violated, alpha, C)
     outside, bounded = state == OUTSIDE, state == BOUNDED
     alpha = np.clip(np.where(outside, 0.0, np.where(bounded, C, alpha)), 0.0, C)
     return Pivoted(alpha, b, state, settled, n_iter)
@@ -126,32 +130,59 @@ def _solve_face(
 
     ``H_FF a + eps (a - a0) - b_k = 1/(Q-1) - H_FR a_R``, column sums equal to s,
     sum(b) = 0. A column without a free entry keeps its b, or moves it a little if its
-    sum does not fit.
+    sum does not fit. K + 1 takes the place of K: the same on equal column sums, and
+    regular beside them.
     """
     Q = state.shape[1]
-    fixed = np.where(state == BOUNDED, C, 0.0)
-    sums = fixed.sum(axis=0)
-    i, k = np.nonzero(state == MARGIN)
-    right = 1.0 / (Q - 1) - (K @ (fixed - fixed.mean(axis=1, keepdims=True)))[i, k]
-    right -= (sums - sums.mean())[k]
-    # K + 1 instead of K: the same on equal column sums, and regular beside them.
-    H = (K[np.ix_(i, i)] + 1.0) * ((k[:, None] == k) - 1.0 / Q)
-    factor = _cholesky(H, proximity)
+    free, fixed = state == MARGIN, np.where(state == BOUNDED, C, 0.0)
+    k, i = np.nonzero(free.T)
+    factor = _factor_face(K, i, k, Q, proximity)
     basis = zero_sum_basis(Q)
-    stiff = np.where(np.bincount(k, minlength=Q) > 0, 0.0, _softness(fixed, alpha))
-    swing = linalg.cho_solve(factor, basis[k], check_finite=False)
-    border = basis[k].T @ swing + basis.T @ (stiff[:, None] * basis)
-    a, new_b = np.clip(alpha[i, k], 0.0, C[i, k]), b.copy()
+    columns = basis[k]
+    stiff = np.where(free.any(axis=0), 0.0, _softness(fixed, alpha))
+    swing = _solve_factored(factor, columns)
+    border = columns.T @ swing + basis.T @ (stiff[:, None] * basis)
+    point, new_b = np.where(free, np.clip(alpha, 0.0, C), fixed), b
     for _ in range(3):  # the first solves, the others refine
-        u = linalg.cho_solve(factor, right - H @ a + new_b[k], check_finite=False)
-        miss = stiff * (b - new_b) - sums - np.bincount(k, a + u, minlength=Q)
-        change = np.linalg.solve(border, basis.T @ miss)
-        a = a + u + swing @ change
+        pull = K @ (point.mean(axis=1, keepdims=True) - point)
+        u = _solve_factored(factor, 1.0 / (Q - 1) + (pull + new_b)[i, k])
+        sums = point.sum(axis=0) + np.bincount(k, u, minlength=Q)
+        change = np.linalg.solve(border, (stiff * (b - new_b) - sums) @ basis)
+        point[i, k] += u + swing @ change
         new_b = new_b + basis @ change
-    fixed[i, k] = a
-    return fixed, new_b
+    return point, new_b
 
 
+def _factor_face(
+    K: FloatArray, i: IntArray, k: IntArray, Q: int, eps: float
+) -> FloatArray:
+    """Cholesky factor of H_FF + eps I, with a larger eps if rounding asks for it.
+
+    The entries stand column by column; H is -K/Q, on the blocks of a column K (Q-1)/Q.
+    """
+    H = K[np.ix_(i, i)]
+    H /= -Q
+    ends = np.append(0, np.cumsum(np.bincount(k, minlength=Q)))
+    for a, b in pairwise(ends.tolist()):
+        H[a:b, a:b] *= 1 - Q
+    while i.size:
+        shifted = H.T.copy(order="F")
+        shifted[np.diag_indices(i.size)] += eps
+        factor, failed = lapack.dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        if not failed:
+            return factor
+        eps *= 100.0
+        if eps > 1.0:
+            raise linalg.LinAlgError
+    return H
+
+
+def _solve_factored(factor: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve by a Cholesky factor; LAPACK has no systems without unknowns."""
+    return lapack.dpotrs(factor, right, lower=1)[0] if right.size else right
+
+
+@cache
 def zero_sum_basis(Q: int) -> FloatArray:
     """Return orthonormal columns that span the vectors with sum 0, (Q, Q - 1)."""
     return linalg.helmert(Q).T
@@ -162,22 +193,7 @@ def _softness(fixed: FloatArray, alpha: FloatArray) -> float:
     return 0.1 * float(max(fixed.max(initial=0.0), alpha.max(initial=0.0))) + 1e-12
 
 
-def _cholesky(H: FloatArray, eps: float) -> tuple[FloatArray, bool]:
-    """Factor H + eps I, with a larger eps if rounding asks for it."""
-    while True:
-        shifted = H.copy()
-        shifted[np.diag_indices(H.shape[0])] += eps
-        try:
-            return linalg.cho_factor(
-                shifted, lower=True, overwrite_a=True, check_finite=False
-            )
-        except linalg.LinAlgError:
-            eps *= 100.0
-            if eps > 1.0:
-                raise
-
-
-def _violations(
+def violations(
     K: FloatArray,
     open_: BoolArray,
     C: FloatArray,
@@ -185,6 +201,7 @@ def _violations(
     alpha: FloatArray,
     b: FloatArray,
     tol: float,
+    slack: float = 0.0,
 ) -> tuple[BoolArray, float]:
     """Entries on the wrong side, and how far free ones and sums are from equality."""
     Q = state.shape[1]
@@ -192,7 +209,7 @@ def _violations(
     terms = np.maximum(1.0, np.abs(K) @ np.abs(W))
     slope = (1.0 / (Q - 1) + K @ W + b) / terms
     free = state == MARGIN
-    violated = free & ((alpha < 0.0) | (alpha > C))
+    violated = free & ((alpha < -slack) | (alpha > C + slack))
     violated |= open_ & (state == OUTSIDE) & (slope > tol)
     violated |= (state == BOUNDED) & (slope < -tol)
     sums = alpha.sum(axis=0)
@@ -202,7 +219,7 @@ def _violations(
     return violated, float(strain)
 
 
-def _exchange(
+def exchange(
     state: StateArray, violated: BoolArray, alpha: FloatArray, C: FloatArray
 ) -> None:
     """Move the violated entries: free ones to the bound they passed, others free."""

@@ -60,11 +60,12 @@ def smo_with_intercept(
             step_and_bracket(n, move, row_i, row_j, up, down, &F[0], &F_max, &F_min)
             if F_max - F_min <= tol or step >= max_steps:
                 break
+            # Where F has overflowed there may be no such index: stop before the end.
             i = 0
             while i < n and F[i] + up[i] != F_max:
                 i += 1
             if i == n:
-                break  # F has overflowed: no point has the largest value
+                break
             row_i = &K[i, 0]
             best = pair_gains(n, F_max, diag[i], row_i, &diag[0], &F[0], down, gain)
             j = 0
@@ -127,6 +128,7 @@ def smo_without_intercept(
                         gain_num = F[k] * F[k]
                         gain_den = q
                         i = k
+            # i < 0: F has overflowed, no gain is larger than another.
             if violation <= tol or step >= max_steps or i < 0:
                 break
             q = diag[i] if diag[i] > 1e-300 else 1e-300

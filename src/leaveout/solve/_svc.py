@@ -106,6 +106,8 @@ def _solve(
         budget = min(cap - n_iter, 20 * y.shape[0] + 1000)
         n_members, steps = _finish(problem, lower, upper, beta, F, members, tol, budget)
         n_iter += steps
+        if problem.fit_intercept:
+            _balance(lower, upper, beta, members[:n_members])
         F = y - problem.K @ beta
         solution = make_solution(problem, beta, F, members[:n_members], n_iter, tol)
         if solution.converged or n_iter >= cap:
@@ -131,7 +133,7 @@ def _run_smo(
         budget = min(SMO_STEPS_PER_CALL, cap - total)
         steps, violation = smo(problem.K, diag, lower, upper, beta, F, tol, budget)
         total += steps
-        if violation <= tol or steps < budget:
+        if violation <= tol or steps < budget:  # the latter where F has overflowed
             break
     return total
 
@@ -152,8 +154,8 @@ def _finish(
     shift = float(diag.mean()) or 1.0
     factor, work = np.empty((n, n)), np.empty((6, n))
     place, pivots = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intc)
-    total, m, worst = 0, 0, np.inf
-    while worst > 0.1 * tol and (total < cap or total == 0):
+    total = 0
+    while True:
         free = np.flatnonzero((beta > lower) & (beta < upper))
         members[: free.size] = free
         m, _, steps, worst = run_active_set(
@@ -162,9 +164,24 @@ def _finish(
             0.1 * tol, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
         )  # fmt: skip
         total += steps
-        if steps == 0:
-            break
-    return m, total
+        # No step although one was allowed: F has overflowed, nothing can be moved.
+        if worst <= 0.1 * tol or total >= cap or steps == 0:
+            return m, total
+
+
+def _balance(
+    lower: FloatArray, upper: FloatArray, beta: FloatArray, members: IntArray
+) -> None:
+    """Give what sum(beta) is off by to the free point with most room, in place.
+
+    Where C K is tiny, f hardly tells of it: the active set ends before the sum is zero.
+    """
+    if members.size == 0:
+        return
+    room = np.minimum(beta - lower, upper - beta)[members]
+    most, off = members[np.argmax(room)], float(beta.sum())
+    if abs(off) < room.max():
+        beta[most] -= off
 
 
 def make_solution(
@@ -195,6 +212,8 @@ def make_solution(
     Solution
         Optimal if ``converged``.
     """
+    if problem.fit_intercept:
+        members = _snap(problem, beta, members)
     state = np.where(beta == 0.0, OUTSIDE, BOUNDED).astype(np.int8)
     state[members] = MARGIN
     interval = (0.0, 0.0)
@@ -214,8 +233,23 @@ def make_solution(
         duality_gap=gap,
         objective=objective,
         n_iter=n_iter,
-        converged=residual <= tol and bool(np.isfinite(objective)),
+        # Where f has overflowed, its residuals may hide in a difference of infinities.
+        converged=bool(residual <= tol and np.isfinite(f).all()),
     )
+
+
+def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
+    """Put members on their bounds, in place, if all are there up to rounding.
+
+    Boxes that balance up to rounding leave a member next to its bound to make up for
+    the rest. It is not on the margin: nobody is, and b is an interval.
+    """
+    alpha, C = np.abs(beta[members]), problem.C[members]
+    rounding = 1e-15 * float(problem.C.sum())
+    if np.any(np.minimum(alpha, C - alpha) > rounding):
+        return members
+    beta[members] = np.where(alpha < 0.5 * C, 0.0, problem.y[members] * C)
+    return members[:0]
 
 
 def _middle(interval: tuple[float, float]) -> float:

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Left-out labels of very many rows, by what the full solution proves.
+
+Leave row r with box c out of a machine with optimum (w, b). With R the largest distance
+of a row from the centre, the left-out optimum is within rho of w, and for y_r = +1
+(docs/method/large, from docs/method/walk)::
+
+    f_r - (b - b') - 2 rho R  <=  left-out value  <=  f_r - (b - b_lo)
+    rho = c R + sqrt(c^2 R^2 + c (b_lo - b'))
+
+b_lo is the lower end of all optimal intercepts, b' where the order statistic of the
+breakpoints goes if the positive class loses the weight c. For y_r = -1 turn all signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.kernel import FeatureBlock
+from leaveout.solve import LinearMachines, LinearOptimum, Sides, has_room, look
+
+# Left-out signs closer to zero than this are left to a walk.
+SLACK = 1e-10
+# Rows with h above 1 by this much are not on the margin.
+BEYOND = 1e-8
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Where h = y f settles the left-out label, for each class of each machine.
+
+    Parameters
+    ----------
+    wrong_below, right_above : ndarray of shape (L, 2)
+        Of the positive and the negative class.
+    """
+
+    wrong_below: FloatArray
+    right_above: FloatArray
+
+    @classmethod
+    def prove(
+        cls, optima: Sequence[LinearOptimum], boxes: FloatArray, alone: BoolArray
+    ) -> Thresholds:
+        """Take what the optima prove.
+
+        Parameters
+        ----------
+        optima : sequence of LinearOptimum
+            The machines.
+        boxes : ndarray of shape (L,)
+            Largest box of a row in each of them.
+        alone : ndarray of bool, shape (L, 2)
+            Whether the positive, and the negative, class has one row only. Without it
+            the other class is all there is: its label is wrong.
+        """
+        wrong = np.full((len(optima), 2), -np.inf)
+        right = np.full((len(optima), 2), np.inf)
+        for k, (optimum, box) in enumerate(zip(optima, boxes, strict=True)):
+            for side, sign in enumerate((1.0, -1.0)):
+                if optimum.proved:
+                    ends = _settled(optimum, sign, float(box))
+                    wrong[k, side], right[k, side] = ends
+        wrong[alone], right[alone] = np.inf, np.inf
+        return cls(wrong, right)
+
+    def take(self, which: IntArray) -> Thresholds:
+        """Return those of some machines."""
+        return Thresholds(self.wrong_below[which], self.right_above[which])
+
+
+def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
+    """Return the two thresholds of one class."""
+    low, far = optimum.window.intercept_without(
+        optimum.solution, sign, box, optimum.radius
+    )
+    b, R = sign * optimum.solution.intercept, optimum.radius
+    noise = optimum.window.noise(optimum.solution)
+    wrong_below = b - low - SLACK - noise
+    right_above = np.inf
+    if np.isfinite(far):
+        rho = box * R + np.sqrt((box * R) ** 2 + box * (low - far))
+        right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
+    found = optimum.solution
+    if has_room(optimum.window.problem.C, found.alpha, found.free):
+        # Beyond the margin alpha = 0, and beside a free support vector nothing changes.
+        right_above = min(right_above, 1.0 + BEYOND + noise)
+    return wrong_below, right_above
+
+
+class OpenRows:
+    """Rows whose label at one C is not settled yet; the closest calls are kept.
+
+    Parameters
+    ----------
+    index : ndarray of int, shape (m,)
+        Their numbers.
+    closeness : ndarray of shape (m,)
+        Smallest h of an open machine: the smaller, the more in doubt.
+    votes : ndarray of int8, shape (m, n_pairs)
+        +1, -1, or 0 for an open machine.
+    codes : ndarray of int32, shape (m,)
+        Their classes.
+    weight : ndarray of shape (m,)
+        Their weights.
+    missed : ndarray of bool, shape (m,)
+        Whether the full machines have them wrong.
+    most : int
+        How many to keep.
+    """
+
+    FIELDS = ("index", "closeness", "votes", "codes", "weight", "missed")
+
+    def __init__(
+        self,
+        index: IntArray,
+        closeness: FloatArray,
+        votes: np.ndarray,
+        codes: np.ndarray,
+        weight: FloatArray,
+        missed: BoolArray,
+        most: int,
+    ) -> None:
+        self.index, self.closeness, self.votes = index, closeness, votes
+        self.codes, self.weight, self.missed = codes, weight, missed
+        self.most = most
+        self.dropped_weight = 0.0
+        self.n_dropped = 0
+        self._cut()
+
+    def add(self, other: OpenRows) -> None:
+        """Take over those of another block."""
+        for name in self.FIELDS:
+            both = [getattr(self, name), getattr(other, name)]
+            setattr(self, name, np.concatenate(both))
+        self.dropped_weight += other.dropped_weight
+        self.n_dropped += other.n_dropped
+        self._cut()
+
+    def _cut(self) -> None:
+        if self.index.size <= self.most:
+            return
+        keep = np.sort(np.argsort(self.closeness, kind="stable")[: self.most])
+        total = float(self.weight.sum())
+        self.n_dropped += self.index.size - keep.size
+        for name in self.FIELDS:
+            setattr(self, name, getattr(self, name)[keep])
+        self.dropped_weight += total - float(self.weight.sum())
+
+
+@dataclass
+class Tally:
+    """Left-out labels counted over rows, at each C.
+
+    Parameters
+    ----------
+    wrong : ndarray of shape (n_C,)
+        Weight of the rows proved wrong.
+    missed : ndarray of shape (n_C,)
+        Weight of the open rows that the full machines have wrong.
+    total : float
+        Weight of all rows.
+    n_rows : int
+        Number of rows.
+    open_rows : list of OpenRows
+        Those not settled at each C.
+    sides : Sides
+        What else was seen on the way.
+    """
+
+    wrong: FloatArray
+    missed: FloatArray
+    total: float
+    n_rows: int
+    open_rows: list[OpenRows]
+    sides: Sides
+
+    def add(self, other: Tally) -> None:
+        """Take over the counts of another block."""
+        self.wrong += other.wrong
+        self.missed += other.missed
+        self.total += other.total
+        self.n_rows += other.n_rows
+        self.sides.add(other.sides)
+        for mine, its in zip(self.open_rows, other.open_rows, strict=True):
+            mine.add(its)
+
+
+@dataclass(frozen=True)
+class VoteJob:
+    """Settle what can be settled of a block, at every C.
+
+    Parameters
+    ----------
+    machines : LinearMachines
+        The optima, those of the first C first: one machine for each pair of classes.
+    thresholds : Thresholds
+        What they prove.
+    class_weight : ndarray of shape (n_classes,)
+        Factor of the boxes of each class, which is none of the error.
+    most_open : int
+        Rows to keep at each C for walks.
+    most_near : tuple of int
+        Rows to keep next to each margin.
+    """
+
+    machines: LinearMachines
+    thresholds: Thresholds
+    class_weight: FloatArray
+    most_open: int
+    most_near: tuple[int, ...]
+
+    def __call__(self, block: FeatureBlock) -> Tally:
+        """Return the counts of the block."""
+        f = self.machines.decide(block.Z)
+        n_classes = len(self.class_weight)
+        n_pairs = n_classes * (n_classes - 1) // 2
+        signs = trained_signs(self.machines, block)
+        full = full_votes(f, n_pairs)
+        votes = left_out_votes(f, signs, self.thresholds, full)
+        weight = block.weight / self.class_weight[block.codes]
+        open_rows, wrong, missed = [], [], []
+        for first in range(0, len(self.machines), n_pairs):
+            group = slice(first, first + n_pairs)
+            open_ = np.any((votes[group] == 0), axis=0)
+            guess = np.where(votes[group] == 0, full[group], votes[group])
+            off = elect(guess.T, n_classes) != block.codes
+            wrong.append(float(weight[~open_ & off].sum()))
+            missed.append(float(weight[open_ & off].sum()))
+            rows = np.flatnonzero(open_)
+            doubt = np.where(
+                votes[group][:, rows] == 0, (signs[group] * f[group])[:, rows], np.inf
+            )
+            open_rows.append(
+                OpenRows(
+                    block.start + rows, doubt.min(axis=0, initial=np.inf),
+                    votes[group][:, rows].T, block.codes[rows], weight[rows],
+                    off[rows], self.most_open,
+                )
+            )  # fmt: skip
+        return Tally(
+            np.array(wrong), np.array(missed), float(weight.sum()), block.Z.shape[0],
+            open_rows, look(self.machines, block, f, self.most_near),
+        )  # fmt: skip
+
+
+def trained_signs(machines: LinearMachines, block: FeatureBlock) -> FloatArray:
+    """Return +1, -1, or 0 for a row the machine does not know, or without weight."""
+    return machines.signs(block.codes) * (block.weight > 0.0)
+
+
+def full_votes(f: FloatArray, n_pairs: int) -> np.ndarray:
+    """Return the sign of each machine; f = 0 is class 1 of two, else -1, as predict."""
+    return np.where(f >= 0.0 if n_pairs == 1 else f > 0.0, 1, -1).astype(np.int8)
+
+
+def left_out_votes(
+    f: FloatArray, signs: FloatArray, thresholds: Thresholds, full: np.ndarray
+) -> np.ndarray:
+    """Return the sign each machine without the row gives it, 0 if open; (L, m).
+
+    A machine that was not trained on the row keeps its sign, as in ``full``.
+    """
+    h = signs * f
+    side = (signs < 0.0).astype(np.intp)
+    k = np.arange(f.shape[0])[:, None]
+    right = h > thresholds.right_above[k, side]
+    wrong = h < thresholds.wrong_below[k, side]
+    own = np.where(right, signs, np.where(wrong, -signs, 0.0))
+    return np.where(signs == 0.0, full, own).astype(np.int8)
+
+
+def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the class with most votes of the pairs (0, 1), (0, 2) ...; first in a tie.
+
+    The sign +1 is a vote for the second class of a pair if there are two classes, and
+    for the first if there are more, as in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> elect(np.array([[1], [-1]]), 2)
+    array([1, 0])
+    >>> elect(np.array([[1, 1, -1]]), 3)
+    array([0])
+    """
+    if n_classes == 2:
+        return (votes[:, 0] > 0).astype(np.intp)
+    counts = np.zeros((votes.shape[0], n_classes), dtype=np.intp)
+    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        counts[:, i] += votes[:, k] > 0
+        counts[:, j] += votes[:, k] < 0
+    return np.asarray(counts.argmax(axis=1))

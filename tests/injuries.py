@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Damage the checkpoint of a finished search, run it again, and compare every bit.
+
+``python tests/injuries.py --trials 100 --seed 0`` prints one JSON line per trial: how
+the file was damaged, and whether the search refused it or gave the same numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+from faults import digest
+
+from leaveout import SVC, CheckpointError, CheckpointWarning, LooSearchCV
+from leaveout.data import make_mixture
+
+GRID = {"C": [0.5, 5.0], "gamma": np.logspace(-2, 1, 5)}
+
+
+def search(checkpoint=None):
+    """Fit the search all trials share."""
+    X, y = make_mixture(40, 3, random_state=0)
+    return LooSearchCV(SVC(), GRID, checkpoint=checkpoint).fit(X, y)
+
+
+def flip_bits(raw, chance):
+    """One to eight bits anywhere."""
+    for _ in range(chance.choice([1, 1, 2, 8])):
+        raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
+
+
+def truncate(raw, chance):
+    """The end is missing."""
+    del raw[chance.randrange(len(raw)) :]
+
+
+def zero_block(raw, chance):
+    """A sector that never reached the disk."""
+    start = 512 * chance.randrange(len(raw) // 512)
+    raw[start : start + 512] = bytes(512)
+
+
+def append(raw, chance):
+    """Rubbish at the end."""
+    raw += chance.randbytes(chance.choice([1, 100, 4096]))
+
+
+def swap_blocks(raw, chance):
+    """Two sectors in each other's place."""
+    one, two = (512 * chance.randrange(len(raw) // 512) for _ in range(2))
+    first, second = raw[one : one + 512], raw[two : two + 512]
+    raw[one : one + 512], raw[two : two + 512] = second, first
+
+
+INJURIES = (flip_bits, flip_bits, truncate, zero_block, append, swap_blocks)
+
+
+def run_trial(whole, wanted, chance, path):
+    """Damage a copy of the file, search with it; return what came of it."""
+    injure = chance.choice(INJURIES)
+    raw = bytearray(whole)
+    injure(raw, chance)
+    path.write_bytes(raw)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            outcome = "same" if digest(search(path)) == wanted else "DIFFERENT"
+        except CheckpointError as error:
+            outcome = "refused" if path.name in str(error) else "UNNAMED"
+    damaged = sum(issubclass(w.category, CheckpointWarning) for w in caught)
+    return {"injury": injure.__name__, "outcome": outcome, "damaged_cells": damaged}
+
+
+def run_trials(n_trials, seed, folder):
+    """Yield a record for each injury."""
+    chance = random.Random(seed)
+    wanted = digest(search(folder / "whole.db"))
+    whole = (folder / "whole.db").read_bytes()
+    for trial in range(n_trials):
+        path = folder / f"trial{trial}.db"
+        yield run_trial(whole, wanted, chance, path)
+        path.unlink()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for record in run_trials(arguments.trials, arguments.seed, Path(folder)):
+            os.write(1, (json.dumps(record) + "\n").encode())
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    main()

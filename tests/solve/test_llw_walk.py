@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Walks of Lee, Lin & Wahba's machine: every end certified by its own arithmetic."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llw_oracles import certify_llw, random_llw
+
+from leaveout.solve import BOUNDED, MARGIN, OUTSIDE, LlwProblem, LlwWalker, solve_llw
+from leaveout.solve import _llw_walk as module
+from leaveout.solve._llw_fast import first_event
+
+
+def distort(rng, K, codes, C, how):
+    """Return K and C of a degenerate problem with the same classes."""
+    n, Q = codes.size, codes.max() + 1
+    if how == "repeated":  # with the same or another class
+        rows = np.where(rng.random(n) < 0.3, rng.integers(0, n, n), np.arange(n))
+        return K[np.ix_(rows, rows)], np.where(np.isinf(C), 5.0, C)
+    if how == "linear":
+        X = rng.normal(size=(n, 2)) + rng.normal(size=(Q, 2))[codes]
+        return X @ X.T, np.where(np.isinf(C), 5.0, C)
+    if how == "grid":
+        X = rng.integers(0, 4, size=(n, 2))
+        K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 2)
+        return K, np.where(np.isinf(C), 5.0, C)
+    if how == "small C":
+        return K, np.full(n, 10 ** rng.uniform(-4, -1))
+    return K, C
+
+
+@pytest.mark.parametrize("how", ["as is", "repeated", "linear", "grid", "small C"])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_end_is_optimal(how, seed):
+    rng = np.random.default_rng(seed)
+    K, codes, C, Q, kind = random_llw(rng, n=int(rng.integers(14, 30)))
+    K, C = distort(rng, K, codes, C, how)
+    problem = LlwProblem(K, codes, C, Q)
+    problem = problem.as_hard_margin() if kind == "quadratic" else problem
+    solution = solve_llw(problem)
+    walker = LlwWalker(problem, solution)
+    assert walker.ready
+    many = np.bincount(codes)[codes] > 1
+    lost = 0
+    for r in np.flatnonzero(solution.alpha.any(axis=1) & many):
+        left = walker.without(r)
+        if left is None:
+            lost += 1
+            continue
+        assert (left.alpha[r] == 0).all()
+        assert (left.alpha >= 0).all()
+        assert (left.alpha <= problem.without(r).box).all()
+        assert np.ptp(left.alpha.sum(axis=0)) <= 1e-9 * left.alpha.sum()
+        keep = np.delete(np.arange(codes.size), r)
+        own = certify_llw(
+            problem.K[np.ix_(keep, keep)], codes[keep], problem.C[keep],
+            left.alpha[keep], left.intercept,
+        )  # fmt: skip
+        assert abs(own.gap) < 1e-8
+    assert lost <= (2 if how in {"linear", "repeated", "grid"} else 0)
+
+
+def test_the_start_must_be_an_optimum():
+    rng = np.random.default_rng(0)
+    K, codes, _, Q, _ = random_llw(rng, Q=3, n=20)
+    problem = LlwProblem(K, codes, np.full(20, 2.0), Q)
+    solution = solve_llw(problem)
+    outside = np.argwhere(problem.open & (solution.state == OUTSIDE))[0]
+    state = solution.state.copy()
+    state[tuple(outside)] = BOUNDED
+    assert LlwWalker(problem, solution).ready
+    assert not LlwWalker(problem, replace(solution, state=state)).ready
+
+
+@pytest.mark.parametrize("name", ["MAX_EVENTS", "CAPACITY"])
+def test_a_long_walk_is_given_up(monkeypatch, name):
+    K, codes, _, Q, _ = random_llw(np.random.default_rng(3), Q=4, n=30)
+    problem = LlwProblem(K, codes, np.full(30, 0.5), Q)
+    solution = solve_llw(problem)
+    rows = np.flatnonzero(solution.alpha.any(axis=1))
+    events = [LlwWalker(problem, solution).without(r).n_iter for r in rows]
+    monkeypatch.setattr(module, name, 2)
+    walker = LlwWalker(problem, solution)
+    found = [walker.without(r) for r in rows]
+    assert max(events) > 4
+    assert found[int(np.argmax(events))] is None
+
+
+def slow_first_event(alpha, rate, slope, slope_rate, box, state):
+    steps = np.full(alpha.size, np.inf)
+    for e in range(alpha.size):
+        if box[e] == 0:
+            continue
+        if state[e] == MARGIN and rate[e]:
+            end = box[e] if rate[e] > 0 else 0.0
+            steps[e] = (end - alpha[e]) / rate[e]
+        towards = {OUTSIDE: 1, BOUNDED: -1}.get(state[e], 0)
+        if towards * slope_rate[e] > 0:
+            steps[e] = -slope[e] / slope_rate[e]
+    return steps.min(), int(steps.argmin()) if np.isfinite(steps.min()) else -1
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
+def test_first_event(seed, n):
+    rng = np.random.default_rng(seed)
+    box = rng.choice([0.0, 1.0, np.inf], n)
+    state = rng.choice([OUTSIDE, MARGIN, BOUNDED], n).astype(np.int8)
+    state[np.isinf(box) & (state == BOUNDED)] = OUTSIDE
+    alpha = np.where(state == MARGIN, 0.5, np.where(state == BOUNDED, box, 0.0))
+    slope = np.where(state == OUTSIDE, -1.0, 1.0) * rng.random(n) * (state != MARGIN)
+    arrays = alpha, rng.normal(size=n), slope, rng.normal(size=n), box, state
+    step, entry = first_event(*arrays)
+    expected, which = slow_first_event(*arrays)
+    assert step == pytest.approx(expected)
+    assert entry == which

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels stay inside their arrays whatever the numbers in them; nothing hangs."""
+
+import numpy as np
+import pytest
+from problems import random_case
+
+import leaveout as lo
+from leaveout.kernel import Problem
+from leaveout.solve import solve_svc
+from leaveout.solve._smo_fast import smo_with_intercept, smo_without_intercept
+
+SPOILT = [np.nan, np.inf, -np.inf, 1e308, -1e308]
+
+
+def spoil(array, rng):
+    """Put up to three values that overflow, or have, at random places."""
+    for _ in range(rng.integers(1, 4)):
+        array[tuple(rng.integers(array.shape))] = rng.choice(SPOILT)
+
+
+@pytest.mark.parametrize("smo", [smo_with_intercept, smo_without_intercept])
+@pytest.mark.parametrize("seed", range(300))
+def test_smo_stops_where_its_gradient_overflows(smo, seed):
+    rng = np.random.default_rng(seed)
+    K, y, C, _ = random_case(rng, max_n=20)
+    C = C * 10.0 ** rng.integers(0, 300)
+    beta, F = np.zeros_like(y), y.copy()
+    spoil(K, rng)
+    if rng.random() < 0.3:
+        spoil(F, rng)
+    diag = K.diagonal().copy()
+    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+    steps, _ = smo(K, diag, lower, upper, beta, F, 1e-3, 500)
+    assert steps <= 500
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_solver_ends_without_a_certificate(seed):
+    rng = np.random.default_rng(seed)
+    K, y, C, fit_intercept = random_case(rng, max_n=20)
+    for _ in range(3):
+        i, j = rng.integers(y.size, size=2)
+        K[i, j] = K[j, i] = rng.choice(SPOILT)
+    with np.errstate(all="ignore"):
+        solution = solve_svc(Problem(K, y, C, fit_intercept), max_iter=2000)
+    assert not solution.converged or np.isfinite(solution.decision_values).all()
+
+
+@pytest.mark.parametrize(("size", "C"), [(1e200, 1e10), (1e300, 1.0), (1e300, 1e10)])
+def test_huge_indefinite_kernel_is_not_certified(size, C, rng):
+    K = size * rng.normal(size=(12, 12))
+    K = K + K.T
+    np.fill_diagonal(K, 1.0)
+    svc = lo.SVC(kernel="precomputed", C=C)
+    with np.errstate(all="ignore"), pytest.warns(lo.LeaveoutWarning):
+        result = lo.leave_one_out(svc, K, np.arange(12) % 2)
+    assert not result.certified.any()
