@@ -17,6 +17,10 @@ from sklearn.utils.validation import validate_data
 from leaveout._typing import FloatArray
 from leaveout.data import count_rows, is_missing
 
+# Products of three kernel values and a box of 1e12 are still numbers.
+SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
+INDEFINITE = "A kernel that is not positive semi-definite"
+
 
 def check_number(name: str, value: Any, *, above: float) -> float:
     """Return a finite number larger than ``above``."""
@@ -103,6 +107,17 @@ def check_class_weight(class_weight: Any) -> None:
         )
     for label, weight in class_weight.items():
         check_number(f"class_weight[{label!r}]", weight, above=0.0)
+
+
+def check_kernel_size(K: FloatArray, who: str) -> None:
+    """Raise if products of kernel values would be too large or too small."""
+    top = float(max(K.max(initial=0.0), -K.min(initial=0.0)))
+    if top and not SMALLEST_KERNEL <= top <= LARGEST_KERNEL:
+        raise ValueError(
+            f"{who} needs kernel values of which the largest is between "
+            f"{SMALLEST_KERNEL:g} and {LARGEST_KERNEL:g}; it is {top:.3g}. Standardise "
+            "the features, or multiply the Gram matrix by s and divide C by s."
+        )
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -221,8 +236,8 @@ def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
     whole = np.flatnonzero(weight == weight.sum())
     if whole.size:
         raise ValueError(
-            f"groups: leaving out group {names[whole[0]]!r} leaves no sample to train "
-            "on. There must be two groups or more."
+            f"groups: leaving out group {names[whole].tolist()[0]!r} leaves no sample "
+            "to train on. There must be two groups or more."
         )
     return codes.astype(np.intp)
 

@@ -14,8 +14,10 @@ import numpy as np
 from leaveout._typing import FloatArray, IntArray
 from leaveout.estimators._adapt import adapt_model, as_leaveout_svc
 from leaveout.estimators._check import (
+    INDEFINITE,
     check_flag,
     check_groups,
+    check_kernel_size,
     check_preprocessing,
     check_sample_weight,
     count_rows,
@@ -234,6 +236,7 @@ def choose_method(
     name, function = find_method(method, params)
     if not may_be_indefinite(svc.kernel, svc.coef0) or is_psd(task.K):
         return name, function, True
+    check_kernel_size(task.K, INDEFINITE)
     if method not in ("auto", "refit") or params:
         given = f" with method_params={dict(params)}" if params else ""
         raise ValueError(

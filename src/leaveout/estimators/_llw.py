@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from leaveout.estimators._check import check_penalty
+from leaveout.estimators._check import check_kernel_size, check_penalty
 from leaveout.estimators._expansion import ExpansionClassifier, make_expansion_task
 from leaveout.estimators._task import Task
 from leaveout.exceptions import CertificateWarning, NotSeparableError
@@ -253,6 +253,7 @@ def llw_problem(classifier: LLWClassifier, task: Task) -> LlwProblem:
 
     Rows without weight are absent, whatever their code.
     """
+    check_kernel_size(task.K, "LLWClassifier")
     codes = np.maximum(task.codes, 0)
     problem = LlwProblem(task.K, codes, task.C, len(task.classes))
     soft = classifier.loss == "quadratic" and np.isfinite(classifier.C)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from leaveout.estimators._adapt import adapt_model
-from leaveout.estimators._check import check_flag
+from leaveout.estimators._check import check_flag, check_kernel_size
 from leaveout.estimators._leave_expansion_out import adapt_expansion
 from leaveout.estimators._lpm import LPMClassifier
 from leaveout.estimators._task import Task
@@ -14,7 +14,7 @@ from leaveout.estimators._unwrap import SVMS, unwrap
 from leaveout.kernel import is_psd, may_be_indefinite
 from leaveout.loo import LooBounds, tabulate_bounds, tabulate_lpm_bounds
 from leaveout.run import blas_threads, count_threads
-from leaveout.solve import solve_lpm, solve_svc
+from leaveout.solve import rescale, solve_lpm, solve_svc
 
 
 def loo_bounds(
@@ -83,7 +83,8 @@ def loo_bounds(
             f"loo_bounds needs a positive semi-definite kernel; {svc.kernel!r} is not "
             "on these data. Use leave_one_out(..., method='refit'), or another kernel."
         )
-    problem = _only_machine(task)
+    check_kernel_size(task.K, "loo_bounds")
+    problem = rescale(_only_machine(task), magnify=False).problem
     with blas_threads(1):
         solution = solve_svc(problem)
         return tabulate_bounds(problem, solution, exact=exact, n_threads=n_threads)

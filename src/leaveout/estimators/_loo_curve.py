@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leaveout.estimators._adapt import adapt_model
-from leaveout.estimators._check import check_number
+from leaveout.estimators._check import check_kernel_size, check_number
 from leaveout.estimators._leave_one_out import _warn_singletons
 from leaveout.estimators._unwrap import unwrap
 from leaveout.exceptions import CertificateWarning
@@ -89,6 +89,7 @@ def loo_curve(
             "on these data. Use leave_one_out(..., method='refit') at each C, "
             "or another kernel."
         )
+    check_kernel_size(task.K, "loo_curve")
     _warn_singletons(task)
     [(part, i, j)] = task.machines
     machine = part.whole_problem(i, j)

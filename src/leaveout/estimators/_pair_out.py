@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from leaveout.estimators._adapt import adapt_svc
 from leaveout.estimators._check import check_flag
 from leaveout.loo import PairAUC, loo_pairs
@@ -67,6 +69,11 @@ def leave_pair_out_auc(
         raise ValueError(
             f"y has {len(task.classes)} classes; the AUC is about two. Take two of "
             "them, or one against the rest, y == label."
+        )
+    if np.count_nonzero(task.C) == 2:
+        raise ValueError(
+            "Leaving out a pair of 2 samples leaves none to train on. The AUC of "
+            "left-out pairs needs 3 samples or more."
         )
     n_threads = count_threads(n_jobs)
     with blas_threads(1):

@@ -15,7 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
-from leaveout.estimators._check import check_features
+from leaveout.estimators._check import (
+    INDEFINITE,
+    check_features,
+    check_kernel_size,
+)
 from leaveout.estimators._pairs import (
     machine_coefficients,
     one_value_per_class,
@@ -190,6 +194,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         task = make_task(self, X, y, sample_weight)
         definite = not may_be_indefinite(self.kernel, self.coef0) or is_psd(task.K)
         if not definite:
+            check_kernel_size(task.K, INDEFINITE)
             self._warn_indefinite(task.K)
         tol, max_iter = float(self.tol), int(self.max_iter)
         solutions = [
@@ -256,7 +261,11 @@ class SVC(ClassifierMixin, BaseEstimator):
         columns = self._machine_coefficients()
         if sparse.issparse(self.support_vectors_):
             columns = sparse.csr_array(columns)
-        return columns.T @ self.support_vectors_
+        weights = columns.T @ self.support_vectors_
+        # They follow from dual_coef_: changing them would change no prediction.
+        values = weights.data if sparse.issparse(weights) else weights
+        values.flags.writeable = False
+        return weights
 
     def _store(self, task: Task, solutions: Sequence[Solution]) -> None:
         """Set the fitted attributes."""

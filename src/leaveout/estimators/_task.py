@@ -164,7 +164,10 @@ def build_task(
     # A leave-one-out machine has no C: its boxes are the weights alone.
     factors = class_weight[target.codes] * target.weights
     C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
-    C[factors > 0.0] = float(getattr(svc, "C", 1.0)) * factors[factors > 0.0]
+    penalty = float(getattr(svc, "C", 1.0))
+    with np.errstate(over="ignore"):
+        C[factors > 0.0] = penalty * factors[factors > 0.0]
+    _check_boxes(C, penalty, factors)
     K, gamma = gram or _gram(svc, X)
     return Task(
         labels=target.labels,
@@ -211,6 +214,18 @@ def check_parameters(svc: SVC) -> None:
     check_flag("fit_intercept", svc.fit_intercept)
     check_decision_function_shape(svc.decision_function_shape, svc.break_ties)
     check_class_weight(svc.class_weight)
+
+
+def _check_boxes(C: FloatArray, penalty: float, factors: FloatArray) -> None:
+    """Raise if C times the weights is no longer a number, or 0 where it is not."""
+    lost = (np.isinf(C) & np.isfinite(penalty)) | ((C == 0.0) & (factors > 0.0))
+    if lost.any():
+        row = int(np.argmax(lost))
+        raise ValueError(
+            f"C times the weights of row {row}, {penalty:g} * {factors[row]:g}, is "
+            f"{'too large' if C[row] else 'too small'} for a double. Take another C, "
+            "or divide all weights by a common factor."
+        )
 
 
 def _encode(labels: NDArray[Any], weights: FloatArray) -> tuple[NDArray[Any], IntArray]:

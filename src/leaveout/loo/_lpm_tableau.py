@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
@@ -16,6 +15,7 @@ from leaveout.solve import (
     OUTSIDE,
     LpmBasis,
     design_matrix,
+    invert,
     solve_lpm_basis,
 )
 
@@ -75,7 +75,7 @@ def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
         return None
     T = G.copy()
     if margin.size:
-        inverse = _inverse(G[np.ix_(margin, active)])
+        inverse = invert(G[np.ix_(margin, active)])
         if inverse is None:
             return None
         # Exchange f_M and z_A, all at once.
@@ -119,15 +119,6 @@ def read_basis(problem: Problem, basic: IntArray, side: FloatArray) -> LpmBasis:
     rows[at] = np.where(outside, OUTSIDE, BOUNDED)
     columns[basic[~values] - n] = np.sign(side[~values])
     return LpmBasis(rows, columns)
-
-
-def _inverse(matrix: FloatArray) -> FloatArray | None:
-    """Inverse, or None if the matrix is singular to rounding."""
-    try:
-        inverse = linalg.inv(matrix, check_finite=False)
-    except (linalg.LinAlgError, ValueError):
-        return None
-    return inverse if np.isfinite(inverse).all() else None
 
 
 def _slack(terms: FloatArray) -> float:

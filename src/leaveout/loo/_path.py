@@ -37,10 +37,12 @@ def solve_path(
     """
     beta, before = None, 1.0
     for factor in factors:
-        scaled = Problem(
-            problem.K, problem.y, problem.C * factor, problem.fit_intercept
-        )
-        start = None if beta is None else beta * (factor / before)
+        with np.errstate(over="ignore"):  # an infinite box is a hard margin
+            C = problem.C * factor
+            start = None if beta is None else beta * (factor / before)
+        if start is not None and not np.isfinite(start).all():
+            start = None
+        scaled = Problem(problem.K, problem.y, C, problem.fit_intercept)
         solution = solve_svc(scaled, start=start)
         beta, before = solution.beta, factor
         yield scaled, solution

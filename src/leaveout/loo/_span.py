@@ -8,7 +8,7 @@ from scipy import linalg
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
-from leaveout.solve import Solution
+from leaveout.solve import Solution, invert
 
 # Below this reciprocal condition number distances come from least squares.
 SINGULAR = 1e-12
@@ -87,9 +87,8 @@ def _inverse(matrix: FloatArray) -> FloatArray | None:
     """Inverse, or None if the matrix is singular to rounding."""
     if matrix.size == 0 or (matrix.shape == (1, 1) and matrix[0, 0] == 0.0):
         return np.zeros_like(matrix)  # nobody is free: the caller knows
-    try:
-        inverse = linalg.inv(matrix, check_finite=False)
-    except linalg.LinAlgError:
+    inverse = invert(matrix)
+    if inverse is None:
         return None
     size = np.abs(matrix).sum(axis=0).max() * np.abs(inverse).sum(axis=0).max()
     return inverse if size * SINGULAR < 1.0 else None

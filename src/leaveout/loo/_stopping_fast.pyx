@@ -233,8 +233,10 @@ cdef bint climb(Ascent* a) noexcept nogil:
     cdef Py_ssize_t k = 0
     if a.best <= 1e-14 * fabs(a.value):
         return False
-    while a.gain[k] != a.best:
+    while k < a.n and a.gain[k] != a.best:
         k += 1
+    if k == a.n:
+        return False  # overflow
     a.row = a.K + k * a.n
     if a.row_r != NULL:
         # Column k of K' is row - factor * row_r - shift.
@@ -361,11 +363,14 @@ def solve_left_out(
             if intercept:
                 # The pair that violates the two thresholds most.
                 i = 0
-                while F[i] + up[i] != F_max:
+                while i < n and F[i] + up[i] != F_max:
                     i += 1
                 j = 0
-                while F[j] - down[j] != F_min:
+                while j < n and F[j] - down[j] != F_min:
                     j += 1
+                if i == n or j == n:
+                    end = TOO_LONG  # F has overflowed
+                    break
                 row_i = &K[i, 0]
                 row_j = &K[j, 0]
                 move = take_pair_step(

@@ -58,16 +58,22 @@ def median_heuristic(X: Any, kernel: str | Callable[..., Any] = "rbf") -> float:
     0.25
     """
     rows = X[:: max(1, -(-X.shape[0] // N_MEDIAN_ROWS))]
+    with np.errstate(over="ignore"):  # gram_matrix says it better
+        sizes = _sizes(rows, kernel)
+    sizes = sizes[sizes > 0]
+    gamma = float(1.0 / np.median(sizes)) if sizes.size else 1.0
+    return gamma if 0.0 < gamma < np.inf else 1.0
+
+
+def _sizes(rows: Any, kernel: str | Callable[..., Any]) -> FloatArray:
+    """Return what gamma is multiplied by in the kernel, for some samples or pairs."""
     if kernel in ("poly", "sigmoid"):
-        sizes = np.asarray(
+        return np.asarray(
             rows.multiply(rows).sum(axis=1)
             if sparse.issparse(rows)
             else (rows * rows).sum(axis=1)
         ).ravel()
-    else:
-        sizes = _distances(rows, absolute=kernel == "laplacian")
-    sizes = sizes[sizes > 0]
-    return float(1.0 / np.median(sizes)) if sizes.size else 1.0
+    return _distances(rows, absolute=kernel == "laplacian")
 
 
 def _distances(rows: Any, *, absolute: bool) -> FloatArray:
@@ -134,7 +140,8 @@ def kernel_scale(X: Any, kernel: str | Callable[..., Any] = "rbf") -> float:
     elif sparse.issparse(X):
         scale = float(mean_variance_axis(X.tocsr(), axis=0)[1].sum())
     else:
-        scale = float(X.var(axis=0).sum())
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = float(X.var(axis=0).sum())
     return scale if np.isfinite(scale) and scale > 0.0 else 1.0
 
 

@@ -7,6 +7,7 @@ from leaveout.solve._certificate import (
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
+from leaveout.solve._dense import invert
 from leaveout.solve._family import Certificate, Family, certify
 from leaveout.solve._linear_machines import LinearMachines
 from leaveout.solve._linear_svc import (
@@ -86,6 +87,7 @@ __all__ = [
     "has_room",
     "intercept_box",
     "intercept_range_without",
+    "invert",
     "is_small",
     "left_out_radii",
     "loo_interval_from_point",

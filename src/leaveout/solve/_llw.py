@@ -176,12 +176,14 @@ def solve_llw(problem: LlwProblem, *, start: LlwSolution | None = None) -> LlwSo
     (array([0., 0., 1., 0.]), 1.0)
     """
     centred, tried = centre(problem), []
-    for found, n_iter in _attempts(problem, centred, start):
-        if found is None:
-            return _not_separable(problem, n_iter)
-        tried.append(with_certificate(problem, found, centred, n_iter))
-        if tried[-1].converged:
-            return tried[-1]
+    # A step that overflows is no optimum, which the certificate tells.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        for found, n_iter in _attempts(problem, centred, start):
+            if found is None:
+                return _not_separable(problem, n_iter)
+            tried.append(with_certificate(problem, found, centred, n_iter))
+            if tried[-1].converged:
+                return tried[-1]
     return min(tried, key=lambda solution: solution.duality_gap)
 
 

@@ -22,6 +22,7 @@ from scipy import linalg
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.kernel import Problem
+from leaveout.solve._dense import factor_lu, solve_lu
 from leaveout.solve._highs import open_highs, run_simplex
 from leaveout.solve._optimality import weighted_median_interval
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
@@ -319,12 +320,12 @@ def solve_lpm_basis(problem: Problem, basis: LpmBasis) -> tuple[FloatArray, Floa
         return z, lam
     G = design_matrix(problem)
     try:
-        lu = linalg.lu_factor(G[np.ix_(margin, active)], check_finite=False)
-        z[active] = linalg.lu_solve(lu, y[margin])
+        lu = factor_lu(G[np.ix_(margin, active)])
+        z[active] = solve_lu(lu, y[margin])
         # Stationarity of the active columns: sum_i lam_i y_i G_ij = sign of z_j, or 0.
         wanted = np.where(active < n, basis.columns[active], 0.0)
         wanted = wanted - (lam * y) @ G[:, active]
-        lam[margin] = y[margin] * linalg.lu_solve(lu, wanted, trans=1)
-    except (linalg.LinAlgError, linalg.LinAlgWarning):
+        lam[margin] = y[margin] * solve_lu(lu, wanted, transposed=True)
+    except linalg.LinAlgError:
         return np.zeros_like(z), lam
     return np.nan_to_num(z), np.nan_to_num(lam)

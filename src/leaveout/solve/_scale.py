@@ -93,13 +93,15 @@ class Rescaled:
         )
 
 
-def rescale(problem: Problem) -> Rescaled:
+def rescale(problem: Problem, *, magnify: bool = True) -> Rescaled:
     """Bring kernel values near 1 and tiny boxes out of the tolerances' reach.
 
     Parameters
     ----------
     problem : Problem
         The machine.
+    magnify : bool, default=True
+        Whether tiny boxes are made larger, which changes f.
 
     Returns
     -------
@@ -119,14 +121,14 @@ def rescale(problem: Problem) -> Rescaled:
     (-668, True)
     """
     top = float(problem.K.diagonal().max(initial=0.0))
-    most = float(problem.C.max(initial=0.0))
+    most = min(float(problem.C.max(initial=0.0)), np.finfo(float).max)
     if not top > 0.0 or not most > 0.0:
         return Rescaled(problem)
     exponent = _exponent(top)
     kernel = -exponent if abs(exponent) > KERNEL_RANGE else 0
     size = exponent + _exponent(most) + problem.n_samples.bit_length()
-    magnified = PROPORTIONAL - size if size < TINY else 0
-    if not kernel and not magnified:
+    magnified = PROPORTIONAL - size if magnify and size < TINY else 0
+    if not kernel and not magnified and most <= LARGEST_BOX:
         return Rescaled(problem)
     K = np.ldexp(problem.K, kernel) if kernel else problem.K
     with np.errstate(over="ignore"):

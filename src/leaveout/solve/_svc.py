@@ -77,11 +77,12 @@ def solve_svc(
     if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
         return _one_class(problem, float(present[0]))
     rescaled = rescale(problem)
-    if rescaled.changed:
-        begin = None if start is None else rescaled.coefficients(start)
-        solution = _solve(rescaled.problem, tol, max_iter, begin)
-        return rescaled.restore(solution, problem)
-    return _solve(problem, tol, max_iter, start)
+    if rescaled.changed and start is not None:
+        start = rescaled.coefficients(start)
+    # A kernel that is not semi-definite may overflow; that is no optimum, and told.
+    with np.errstate(over="ignore", invalid="ignore"):
+        solution = _solve(rescaled.problem, tol, max_iter, start)
+        return rescaled.restore(solution, problem) if rescaled.changed else solution
 
 
 def _solve(
