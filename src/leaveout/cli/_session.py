@@ -103,7 +103,7 @@ def _message(mistake: BaseException) -> str:
     if isinstance(mistake, OSError) and mistake.strerror:
         place = "" if mistake.filename is None else f"'{mistake.filename}': "
         return f"{place}{mistake.strerror}."
-    if isinstance(mistake, MemoryError):
+    if isinstance(mistake, MemoryError) and not isinstance(mistake, LeaveoutError):
         reason = str(mistake).rstrip(".") or "no more is to be had"
         return f"Not enough memory: {reason}. Use fewer samples or --n-jobs."
     return str(mistake) or type(mistake).__name__
