@@ -263,7 +263,7 @@ class SVC(ClassifierMixin, BaseEstimator):
             columns = sparse.csr_array(columns)
         weights = columns.T @ self.support_vectors_
         # They follow from dual_coef_: changing them would change no prediction.
-        values = weights.data if sparse.issparse(weights) else weights
+        values: Any = weights.data if sparse.issparse(weights) else weights
         values.flags.writeable = False
         return weights
 

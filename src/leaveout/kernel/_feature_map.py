@@ -51,6 +51,8 @@ class FeatureMap:
         """Return the features of some rows, (m, n_components)."""
         if self.transformer is None:
             return X - self.center
+        if X.shape[0] == 0:  # which scikit-learn's transformers refuse
+            return np.empty((0, self.n_components))
         Z = self.transformer.transform(X)
         Z = Z.toarray() if sparse.issparse(Z) else Z
         Z = np.ascontiguousarray(Z, dtype=np.float64)
