@@ -9,6 +9,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.solve._active_set_fast import run_active_set
 from leaveout.solve._optimality import (
+    box_unit,
     duality_gap,
     intercept_interval,
     kkt_residual,
@@ -244,7 +245,7 @@ def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
     the rest. It is not on the margin: nobody is, and b is an interval.
     """
     alpha, C = np.abs(beta[members]), problem.C[members]
-    rounding = 1e-15 * float(problem.C.sum())
+    rounding = 1e-15 * float(box_unit(problem.C, np.abs(beta)).sum())
     if np.any(np.minimum(alpha, C - alpha) > rounding):
         return members
     beta[members] = np.where(alpha < 0.5 * C, 0.0, problem.y[members] * C)
