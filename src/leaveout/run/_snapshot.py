@@ -18,7 +18,7 @@ import numpy as np
 
 from leaveout.exceptions import CheckpointError
 from leaveout.run._atomic import write_atomically
-from leaveout.run._checkpoint import _check_place, _differences
+from leaveout.run._checkpoint import _check_place, _differences, _pack
 
 META = "leaveout"
 # What NumPy and json raise for a file that is something else, or half of one.
@@ -85,11 +85,9 @@ class Snapshot:
 
     def save(self, meta: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
         """Replace the state; on return it is on the disk."""
-        buffer = io.BytesIO()
-        text = np.array(json.dumps(dict(meta)))
-        np.savez(buffer, allow_pickle=False, **{META: text}, **arrays)
+        content = _pack({META: np.array(json.dumps(dict(meta))), **arrays})
         try:
-            write_atomically(self.path, buffer.getvalue())
+            write_atomically(self.path, content)
         except OSError as error:  # no space left, a file system gone …
             raise CheckpointError(
                 f"checkpoint={str(self.path)!r} cannot be written: {error}."
