@@ -283,8 +283,8 @@ def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     objects = [name for name, array in arrays.items() if array.dtype.hasobject]
     if objects:
         raise ValueError(f"{objects[0]!r} holds objects, which no checkpoint keeps.")
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    buffer, named = io.BytesIO(), dict[str, Any](arrays)
+    np.savez(buffer, **named)
     return buffer.getvalue()
 
 
