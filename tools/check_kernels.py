@@ -125,12 +125,16 @@ def plant(sources: Path) -> str:
 
 
 def run_tests(
-    environment: Environment, watch: Watch, tests: list[str], *options: str
+    environment: Environment,
+    watch: Watch,
+    sources: Path,
+    tests: list[str],
+    *options: str,
 ) -> tuple[dict[str, Any], list[str], str]:
     """Return the counts, the findings and the output."""
     for path in CHECKS.glob("findings.*"):
         path.unlink()
-    outcome, output = environment.test(*tests, *options, env=watch.run_env)
+    outcome, output = environment.test(*tests, *options, cwd=sources, env=watch.run_env)
     reports = "".join(path.read_text() for path in sorted(CHECKS.glob("findings.*")))
     findings = [
         line
@@ -150,7 +154,7 @@ def check(name: str, tests: list[str] | None = None) -> tuple[dict[str, Any], st
 
     original = plant(sources)
     install(environment, sources, name, watch)
-    outcome, seen, _ = run_tests(environment, watch, PLANT_TEST, "-x")
+    outcome, seen, _ = run_tests(environment, watch, sources, PLANT_TEST, "-x")
     if not seen or not outcome["exit_code"]:
         raise SystemExit(f"{name}: the planted fault was not seen")
     print(f"{name}: planted fault seen: {seen[0]}", flush=True)
@@ -158,7 +162,7 @@ def check(name: str, tests: list[str] | None = None) -> tuple[dict[str, Any], st
     (sources / PLANT_IN).write_text(original)
     install(environment, sources, name, watch)
     tests = tests or watch.tests
-    outcome, findings, output = run_tests(environment, watch, tests)
+    outcome, findings, output = run_tests(environment, watch, sources, tests)
     print(f"{name}: {outcome}, {len(findings)} findings", flush=True)
     result = {
         "options": list(watch.options),

@@ -48,11 +48,10 @@ OLD = [
 ]  # fmt: skip
 
 
-def build_wheel(python: str) -> Path:
+def build_wheel(python: str, sources: Path) -> Path:
     """Build a wheel in isolation, as pip does from the sdist."""
     folder = CHECKS / f"wheel_{python}"
     shutil.rmtree(folder, ignore_errors=True)
-    sources = copy_sources("sources_wheel")
     uv("build", "--wheel", "--no-cache", "--python", python, "-o", folder, sources)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -81,8 +80,10 @@ def make_set(kind: str, python: str, wheel: Path) -> Environment:
 
 def check(kind: str, python: str, tests: list[str]) -> dict[str, Any]:
     """Run tests in one environment; print what failed."""
-    environment = make_set(kind, python, build_wheel(python))
-    outcome, output = environment.test(*tests, *(OLD if kind == "oldest" else []))
+    sources = copy_sources("sources_versions")
+    environment = make_set(kind, python, build_wheel(python, sources))
+    options = OLD if kind == "oldest" else []
+    outcome, output = environment.test(*tests, *options, cwd=sources)
     print("\n".join(output.splitlines()[-60:]), flush=True)
     versions = environment.versions((*RECORDED, *RECORDED_CLI))
     return {"set": kind, "tests": tests, **outcome, "versions": versions}

@@ -173,6 +173,7 @@ def requirements(*extras: str) -> list[str]:
 def without_paths(text: str) -> str:
     """Take the folders of this machine and the colours out of an output."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    text = re.sub(r"==\d+==|0x[0-9a-f]{6,}", "…", text)
     for folder, name in ((CHECKS, "CHECKS"), (ROOT, "."), (Path.home(), "~")):
         text = text.replace(str(folder), name)
     return text

@@ -139,7 +139,9 @@ def trust() -> list[tuple[str, str, str]]:
         ),
         (
             "Tables and model files, mutated",
-            f"{files['files']:,} files, read or refused with a reason",
+            f"{files['files']:,} files, read or refused with a reason; of these "
+            f"{files['model'].get('read, cannot predict', 0):,} models that load and "
+            "say that they cannot predict",
             "0 crashes, hangs and other errors (one would end the run)",
         ),
         (
