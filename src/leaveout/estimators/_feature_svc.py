@@ -114,7 +114,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         Sorted labels.
     C_ : float
         The value of C that was taken.
-    coef_ : ndarray of shape (n_machines, n_components_)
+    coef_ : ndarray of shape (n_machines, n_components)
         Weights of the features, one row per pair of classes.
     intercept_ : ndarray of shape (n_machines,)
         Intercepts.
