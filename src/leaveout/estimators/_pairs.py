@@ -15,6 +15,7 @@ from math import isqrt
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
+from leaveout.loo import elect
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -71,14 +72,8 @@ def vote(values: FloatArray) -> IntArray:
     values : ndarray of shape (n, n_machines)
         A value of 0 is a vote for j; of two classes, it is one for class 1.
     """
-    if values.shape[1] == 1:
-        return (values[:, 0] >= 0).astype(np.intp)
-    votes = np.zeros((values.shape[0], _n_classes(values.shape[1])), dtype=np.intp)
-    for k, (i, j) in enumerate(class_pairs(votes.shape[1])):
-        for_i = values[:, k] > 0
-        votes[:, i] += for_i
-        votes[:, j] += ~for_i
-    return np.argmax(votes, axis=1)
+    favours = values >= 0 if values.shape[1] == 1 else values > 0
+    return elect(np.where(favours, 1, -1), _n_classes(values.shape[1]))
 
 
 def one_value_per_class(values: FloatArray) -> FloatArray:

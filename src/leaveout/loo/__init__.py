@@ -19,6 +19,7 @@ from leaveout.loo._linear_loo import (
     label_rows,
     leave_one_out_linear,
 )
+from leaveout.loo._linear_votes import elect
 from leaveout.loo._llw import LLW_METHODS, loo_llw_refit, loo_llw_walk
 from leaveout.loo._llw_bounds import bound_llw, llw_key_numbers
 from leaveout.loo._loom import (
@@ -87,6 +88,7 @@ __all__ = [
     "Suspects",
     "Without",
     "bound_llw",
+    "elect",
     "enclosing_radius_squared",
     "feature_squares",
     "find_method",
