@@ -165,8 +165,6 @@ class Tally:
         Weight of the open rows that the full machines have wrong.
     total : float
         Weight of all rows.
-    n_rows : int
-        Number of rows.
     open_rows : list of OpenRows
         Those not settled at each C.
     sides : Sides
@@ -176,7 +174,6 @@ class Tally:
     wrong: FloatArray
     missed: FloatArray
     total: float
-    n_rows: int
     open_rows: list[OpenRows]
     sides: Sides
 
@@ -185,7 +182,6 @@ class Tally:
         self.wrong += other.wrong
         self.missed += other.missed
         self.total += other.total
-        self.n_rows += other.n_rows
         self.sides.add(other.sides)
         for mine, its in zip(self.open_rows, other.open_rows, strict=True):
             mine.add(its)
@@ -244,7 +240,7 @@ class VoteJob:
                 )
             )  # fmt: skip
         return Tally(
-            np.array(wrong), np.array(missed), float(weight.sum()), block.Z.shape[0],
+            np.array(wrong), np.array(missed), float(weight.sum()),
             open_rows, look(self.machines, block, f, self.most_near),
         )  # fmt: skip
 

@@ -60,12 +60,6 @@ class LinearMachines:
         """Return the machines at another point."""
         return LinearMachines(self.C, self.positive, self.negative, W, b)
 
-    def scaled(self, factor: float) -> LinearMachines:
-        """Return the machines with another C; ``C n`` is kept on a part of the rows."""
-        return LinearMachines(
-            self.C * factor, self.positive, self.negative, self.W, self.b
-        )
-
     def decide(self, Z: FloatArray) -> FloatArray:
         """Return f on some rows, (L, m)."""
         f = self.W @ Z.T
