@@ -27,6 +27,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.kernel import Problem
+from leaveout.solve._llw_descent import Descent
 from leaveout.solve._llw_interior import InteriorPoint
 from leaveout.solve._llw_pivot import FAR, NEAR, Pivoted, pivot
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
@@ -206,6 +207,18 @@ def _attempts(
         found = _solve_as_binary(problem, scale)
         n_iter = found.n_iter
         yield found, n_iter
+    descent = Descent(K, box)
+    for tol in (1e-2, 1e-4):
+        near = descent.run(tol)
+        n_iter += descent.n_iter
+        if not near:
+            break
+        guess = descent.sets()
+        found = pivot(K, open_, box, guess, descent.columns.T, np.zeros(problem.n_classes),
+            proximity=NEAR, max_rounds=8)
+        n_iter += found.n_iter
+        if found.settled:
+            yield found, n_iter
     interior = InteriorPoint(K, open_, box)
     # The sets are mostly known long before the end; if not, it goes on from there.
     for tol, proximity, max_rounds in (

@@ -29,6 +29,23 @@ WIDEST static void step_and_bracket(
     *F_min = least;
 }
 
+/* F += shared - own; then the largest F + up and the smallest F - down. */
+WIDEST static void shift_and_bracket(
+    long n, const double *shared, const double *own,
+    const double *up, const double *down, double *F, double *F_max, double *F_min)
+{
+    double most = -1e300, least = 1e300;
+    for (long k = 0; k < n; k++) {
+        double v = F[k] + (shared[k] - own[k]);
+        double a = v + up[k], b = v - down[k];
+        F[k] = v;
+        most = a > most ? a : most;
+        least = b < least ? b : least;
+    }
+    *F_max = most;
+    *F_min = least;
+}
+
 /* gain = (F_i - F)^2 / ||phi_i - phi||^2 where F can fall and F < F_i; its maximum. */
 WIDEST static double pair_gains(
     long n, double F_i, double K_ii, const double *row_i, const double *diag,
