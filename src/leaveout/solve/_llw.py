@@ -213,8 +213,10 @@ def _attempts(
         n_iter += descent.n_iter
         if not near:
             break
-        guess = descent.sets()
-        found = pivot(K, open_, box, guess, descent.columns.T, np.zeros(problem.n_classes),
+        alpha, gradient, guess = descent.point()
+        free, bounded = guess == MARGIN, guess == BOUNDED
+        b = choose_intercept(*intercept_box(gradient, free | bounded, open_ & ~bounded, free))
+        found = pivot(K, open_, box, guess, alpha, b,
             proximity=NEAR, max_rounds=8)
         n_iter += found.n_iter
         if found.settled:

@@ -56,8 +56,12 @@ class Descent:
                 return False
         return False
 
-    def sets(self) -> StateArray:
-        """Return which entries are 0, at their bound or between, (n, Q)."""
+    def point(self) -> tuple[FloatArray, FloatArray, StateArray]:
+        """Return alpha, its gradient G and its sets, (n, Q) each."""
         above, below = self.columns > 0.0, self.columns < self.upper
         sets = np.where(above, np.where(below, MARGIN, BOUNDED), OUTSIDE)
-        return np.ascontiguousarray(sets.T, dtype=np.int8)
+        return (
+            self.columns.T.copy(),
+            self.gradient.T.copy(),
+            np.ascontiguousarray(sets.T, dtype=np.int8),
+        )
