@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -64,13 +65,13 @@ class LlwProblem:
     C: FloatArray
     n_classes: int
 
-    @property
+    @cached_property
     def open(self) -> BoolArray:
         """Where there is a dual variable, (n, Q)."""
         other = self.codes[:, None] != np.arange(self.n_classes)
         return other & (self.C > 0.0)[:, None]
 
-    @property
+    @cached_property
     def box(self) -> FloatArray:
         """Upper bound of each dual variable, (n, Q)."""
         return np.where(self.open, self.C[:, None], 0.0)
@@ -245,13 +246,11 @@ def _attempts(
 
 def _solve_as_binary(problem: LlwProblem, scale: float) -> Pivoted:
     """Two classes are the SVM with C / 2, whose own solver is many times faster."""
-    rows = np.flatnonzero(problem.C > 0.0)
-    codes, K = problem.codes[rows], problem.K[np.ix_(rows, rows)]
-    y = np.where(codes == 1, 1.0, -1.0)
-    svm = solve_svc(Problem(K, y, 0.5 * problem.C[rows]))
-    alpha, state = np.zeros(problem.open.shape), np.zeros(problem.open.shape, np.int8)
-    alpha[rows, 1 - codes] = 2.0 * scale * np.abs(svm.beta)
-    state[rows, 1 - codes] = svm.state
+    y = np.where(problem.codes == 1, 1.0, -1.0)
+    svm = solve_svc(Problem(problem.K, y, 0.5 * problem.C))
+    open_ = problem.open
+    alpha = np.where(open_, 2.0 * scale * np.abs(svm.beta)[:, None], 0.0)
+    state = np.where(open_, svm.state[:, None], OUTSIDE).astype(np.int8)
     return Pivoted(alpha, np.zeros(2), state, True, svm.n_iter)
 
 
@@ -275,10 +274,12 @@ def intercept_box(
     tuple of ndarray
         Lower and upper ends, (Q,) each.
     """
-    low = np.where(can_fall, -gradient, -np.inf).max(axis=0)
-    high = np.where(can_rise, -gradient, np.inf).min(axis=0)
     count = free.sum(axis=0)
     mean = np.where(free, -gradient, 0.0).sum(axis=0) / np.maximum(count, 1)
+    if count.all():
+        return mean, mean
+    low = np.where(can_fall, -gradient, -np.inf).max(axis=0)
+    high = np.where(can_rise, -gradient, np.inf).min(axis=0)
     # Rounding, or a point not quite optimal, may leave low above high.
     crossed = (count > 0) | (low > high)
     middle = np.where(count > 0, mean, 0.5 * (low + high))
@@ -325,12 +326,14 @@ class Centred:
 def centre(problem: LlwProblem) -> Centred:
     """Centre and scale the kernel matrix."""
     present = problem.C > 0.0
-    K = problem.K
-    means = K[:, present].mean(axis=1)
-    K = K - means[:, None] - means[None, :] + means[present].mean()
-    scale = float(K.diagonal()[present].mean())
+    share = present / np.count_nonzero(present)
+    means = problem.K @ share
+    K = problem.K - means[:, None]
+    K -= means - means @ share
+    scale = float(K.diagonal() @ share)
     scale = scale if scale > 1e-14 * float(np.abs(problem.K).max(initial=0.0)) else 1.0
-    return Centred(K / scale, scale, means)
+    K /= scale
+    return Centred(K, scale, means)
 
 
 def _guess_sets(interior: InteriorPoint) -> StateArray:
@@ -358,8 +361,7 @@ def with_certificate(
     state = _snap(alpha, found, box)
     free, bounded = state == MARGIN, state == BOUNDED
     coef = alpha.mean(axis=1, keepdims=True) - alpha
-    K = centred.K * centred.scale
-    gradient = 1.0 / (Q - 1) + K @ coef
+    gradient = 1.0 / (Q - 1) + centred.K @ (centred.scale * coef)
     can_fall, can_rise = free | bounded, open_ & ~bounded
     low, high = intercept_box(gradient, can_fall, can_rise, free)
     b = choose_intercept(low, high)
@@ -367,7 +369,7 @@ def with_certificate(
     norm = float((coef * (gradient - 1.0 / (Q - 1))).sum())
     linear = float(alpha.sum()) / (Q - 1)
     primal = _primal(problem, norm, slope, open_)
-    terms = np.maximum(1.0, np.abs(K) @ np.abs(coef))
+    terms = np.maximum(1.0, np.abs(centred.K) @ np.abs(centred.scale * coef))
     violation = np.maximum(
         np.where(can_rise, slope, 0.0), np.where(can_fall, -slope, 0.0)
     )
