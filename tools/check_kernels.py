@@ -149,7 +149,7 @@ def check(name: str, tests: list[str] | None = None) -> tuple[dict[str, Any], st
     watch = WATCHES[name]()
     environment = make_environment(f"venv_{name}")
     tools = read_project()["build-system"]["requires"]
-    environment.install(*tools, "ninja", *requirements("test", "cli", "plot"))
+    environment.install(*tools, "ninja", *requirements("test"))
     sources = copy_sources(f"sources_{name}")
 
     original = plant(sources)
