@@ -28,7 +28,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.kernel import Problem
-from leaveout.solve._llw_descent import Descent
+from leaveout.solve._llw_descent import descend
 from leaveout.solve._llw_interior import InteriorPoint
 from leaveout.solve._llw_pivot import FAR, NEAR, Pivoted, pivot
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
@@ -208,18 +208,9 @@ def _attempts(
         found = _solve_as_binary(problem, scale)
         n_iter = found.n_iter
         yield found, n_iter
-    descent = Descent(K, box)
-    for tol in (1e-2, 1e-4):
-        near = descent.run(tol)
-        n_iter += descent.n_iter
-        if not near:
-            break
-        alpha, gradient, guess = descent.point()
-        free, bounded = guess == MARGIN, guess == BOUNDED
-        b = choose_intercept(*intercept_box(gradient, free | bounded, open_ & ~bounded, free))
-        found = pivot(K, open_, box, guess, alpha, b,
-            proximity=NEAR, max_rounds=8)
-        n_iter += found.n_iter
+    else:
+        found = descend(K, box)
+        n_iter = found.n_iter
         if found.settled:
             yield found, n_iter
     interior = InteriorPoint(K, open_, box)
