@@ -8,11 +8,11 @@ free entries, E their columns (m, Q). The kernel K + c gives the same problem fo
 c, and for c > 0 the matrix A of M is positive definite iff M leaves no direction without
 curvature. Its Cholesky factor L and U = L^-1 E carry the method. The step d on M solves
 
-    A d = G_M + E b,    E'd = s 1 - q
+    A d = G_M + E (b + db),    E'd = s 1 - q
 
 where q is what rounding has left in the column sums. If every column has a member, s is
-free and sum(b) = 0; else no sum can change, s = 0, and b of the columns without members
-is only bounded. An entry is appended by a triangular solve and deleted by rotations.
+free and sum(b + db) = 0; else no sum can change, s = 0, and b of the columns without
+members is only bounded. An entry is appended by a triangular solve and deleted by rotations.
 L is row-major lower triangular, which LAPACK reads as upper triangular.
 """
 
@@ -45,7 +45,7 @@ cdef struct ActiveSet:
     double* W               # work, (Q, n)
     double* L               # (ld, ld)
     double* U               # (ld, Q)
-    double* v               # L^-1 G_M
+    double* v               # L^-1 (G_M + E b)
     double* d               # work, the step on M
     double* cosine          # work, rotations
     double* sine
@@ -53,6 +53,7 @@ cdef struct ActiveSet:
     Py_ssize_t* place       # place[e] = position of e in M, or -1
     Py_ssize_t* members     # (Q,) how many each column has
     double* b               # (Q,)
+    double* db              # (Q,)
     double* q               # (Q,)
     double* T               # work, (Q, Q + 2)
     double shift            # c
@@ -252,11 +253,11 @@ cdef void balance(ActiveSet* s) noexcept nogil:
         s.q[k] = s.q[k] - mean / fixed if s.members[k] else 0.0
 
 
-cdef void find_b(ActiveSet* s) noexcept nogil:
-    """b of the columns with members: (U'U) b = s 1 - q - U'v, by elimination."""
+cdef void find_db(ActiveSet* s) noexcept nogil:
+    """db of the columns with members: (U'U) db = s 1 - q - U'v, by elimination."""
     cdef Py_ssize_t Q = s.Q, width = s.Q + 2, a, k, l, j
     cdef double* T = s.T
-    cdef double factor, total = 0.0, ones = 0.0, sum_ = 0.0
+    cdef double factor, total = 0.0, ones = 0.0, rise = 0.0
     cdef double* row
     for k in range(Q):
         for l in range(Q):
@@ -270,7 +271,7 @@ cdef void find_b(ActiveSet* s) noexcept nogil:
                 T[k * width + l] += row[k] * row[l]
             T[k * width + Q] -= row[k] * s.v[a]
     for k in range(Q):
-        if s.members[k] == 0:  # b = 0 for now
+        if s.members[k] == 0:  # db = 0
             for j in range(width):
                 T[k * width + j] = 0.0
             T[k * width + k] = 1.0
@@ -281,38 +282,32 @@ cdef void find_b(ActiveSet* s) noexcept nogil:
             for j in range(k, width):
                 T[l * width + j] -= factor * T[k * width + j]
     for k in range(Q):
-        total += T[k * width + Q] / T[k * width + k]
+        total += T[k * width + Q] / T[k * width + k] + s.b[k]
         ones += T[k * width + Q + 1] / T[k * width + k]
     if all_columns(s):
-        sum_ = -total / ones
+        rise = -total / ones
     for k in range(Q):
-        s.b[k] = (T[k * width + Q] + sum_ * T[k * width + Q + 1]) / T[k * width + k]
+        s.db[k] = (T[k * width + Q] + rise * T[k * width + Q + 1]) / T[k * width + k]
 
 
 cdef void climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
     """Go to the optimum on M, dropping the entries that reach a bound; find its b.
 
-    On the way G_M -> -b, so that it is known without a product with K.
+    On the way G_M + E b -> 0, so that it is known without a product with K.
     """
     cdef Py_ssize_t a, k, e, block
     cdef double t, t_min, mean
     for a in range(s.m):
-        s.v[a] = s.G[s.M[a]]
+        s.v[a] = s.G[s.M[a]] + s.b[s.M[a] // s.n]
     solve_lower(s, s.v)
     while s.m > 0 and not s.failed:
         balance(s)
-        find_b(s)
+        find_db(s)
         for a in range(s.m):
             s.d[a] = s.v[a]
             for k in range(s.Q):
-                s.d[a] += s.U[a * s.Q + k] * s.b[k]
+                s.d[a] += s.U[a * s.Q + k] * s.db[k]
         solve_upper(s, s.d)
-        mean = 0.0
-        for k in range(s.Q):
-            mean += s.q[k] / s.Q
-        for k in range(s.Q):
-            if s.members[k]:  # what c adds to K where sums are not equal
-                s.b[k] += s.shift * (s.q[k] - mean)
         t_min = 1.0
         block = -1
         for a in range(s.m):
@@ -325,8 +320,12 @@ cdef void climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
         for a in range(s.m):
             shift_entry(s, s.M[a], t_min * s.d[a])
             s.v[a] *= 1.0 - t_min
-            for k in range(s.Q):
-                s.v[a] -= t_min * s.U[a * s.Q + k] * s.b[k]
+        mean = 0.0
+        for k in range(s.Q):
+            mean += s.q[k] / s.Q
+        for k in range(s.Q):
+            if s.members[k]:  # and what c adds to K where sums are not equal
+                s.b[k] += t_min * (s.db[k] + s.shift * (s.q[k] - mean))
         n_steps[0] += 1
         if block < 0:
             block = member_at_bound(s)
@@ -366,12 +365,15 @@ cdef void add_product(ActiveSet* s, const double* change) noexcept nogil:
 
 
 cdef double refresh(ActiveSet* s) noexcept nogil:
-    """Let G know of moved. Return max |G_M + b|, the error of the last step on M."""
-    cdef Py_ssize_t a, e
+    """Let G know of moved. Return the error of the last step on M: |G_M + b|, c |q|."""
+    cdef Py_ssize_t a, e, k
     cdef double worst = 0.0
     add_product(s, s.moved)
     for e in range(s.n * s.Q):
         s.moved[e] = 0.0
+    balance(s)
+    for k in range(s.Q):
+        worst = max(worst, s.shift * fabs(s.q[k]))
     for a in range(s.m):
         worst = max(worst, fabs(s.G[s.M[a]] + s.b[s.M[a] // s.n]))
     return worst
@@ -516,7 +518,7 @@ def run_llw_active_set(
     cdef int end = LOST
     cdef double[:, ::1] wide = np.zeros((2 * Q, n))
     cdef double[:, ::1] long_ = np.empty((Q + 6, capacity))
-    cdef double[::1] small = np.zeros(Q * (Q + 4))
+    cdef double[::1] small = np.zeros(Q * (Q + 5))
     cdef Py_ssize_t[::1] place = np.full(Q * n, -1, dtype=np.intp)
     cdef Py_ssize_t[::1] counts = np.zeros(3 * Q, dtype=np.intp)
     cdef int[::1] pivots = np.empty(capacity, dtype=np.intc)
@@ -526,7 +528,7 @@ def run_llw_active_set(
     s.L, s.M, s.place, s.members = &L[0, 0], &M[0], &place[0], &counts[0]
     s.v, s.d, s.cosine, s.sine = &long_[0, 0], &long_[1, 0], &long_[2, 0], &long_[3, 0]
     s.U = &long_[6, 0]
-    s.b, s.q, s.T = &small[0], &small[Q], &small[2 * Q]
+    s.b, s.db, s.q, s.T = &small[0], &small[Q], &small[2 * Q], &small[3 * Q]
     s.shift, s.failed = shift, False
     with nogil:
         if n_members > 0:

@@ -20,7 +20,7 @@ SMO_STEPS_PER_VARIABLE = 10
 ACTIVE_SET_STEPS_PER_SAMPLE = 20
 # Steps between two looks at Python's signals, so that Ctrl-C works.
 SMO_STEPS_PER_CALL = 20_000
-ACTIVE_SET_STEPS_PER_CALL = 500
+ACTIVE_SET_STEPS_PER_CALL = 200
 # Free entries at most: the factor is a square of this order.
 MAX_FREE = 4000
 # Violation that counts, relative to the terms of a slope.
@@ -87,10 +87,10 @@ def _finish(
     if free.size > capacity:
         return free, 0, False
     members, factor = np.empty(capacity, dtype=np.intp), np.empty((capacity, capacity))
-    terms = np.abs(alpha.mean(axis=0) - alpha) @ np.abs(K)
-    tol = max(TOL, ROUNDING * float(terms.max()))
     total, cap, end = 0, ACTIVE_SET_STEPS_PER_SAMPLE * K.shape[0], MORE
     while end == MORE and total < cap:
+        terms = np.abs(alpha.mean(axis=0) - alpha) @ np.abs(K)
+        tol = max(TOL, ROUNDING * float(terms.max()))
         members[: free.size] = free
         m, steps, end = run_llw_active_set(
             K, upper, alpha, gradient, members, free.size, factor, 1.0, tol,
