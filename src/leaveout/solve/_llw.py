@@ -29,7 +29,7 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.kernel import Problem
 from leaveout.solve._llw_descent import descend
-from leaveout.solve._llw_interior import InteriorPoint
+from leaveout.solve._llw_interior import LARGEST_SQUARED_NORM, InteriorPoint
 from leaveout.solve._llw_pivot import FAR, NEAR, Pivoted, pivot
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 from leaveout.solve._svc import solve_svc
@@ -122,9 +122,12 @@ class LlwSolution:
     kkt_residual : float
         Largest violation of the optimality conditions, relative to max(1, |K| |W|).
     n_iter : int
-        Newton steps and linear systems.
+        Steps of all kinds: of SMO and the active set, linear systems, Newton steps.
     converged : bool
         Whether the gap is below 1e-8, or what rounding leaves.
+    found_by : str
+        "active set", "binary SVM" (two classes), "pivots" (from a warm start), "walk";
+        "interior point" if those did not end at an optimum.
     separable : bool
         False if a hard margin was asked for and there is none; the rest is then void.
     """
@@ -142,6 +145,7 @@ class LlwSolution:
     kkt_residual: float
     n_iter: int
     converged: bool
+    found_by: str
     separable: bool = True
 
     @property
@@ -204,15 +208,23 @@ def _attempts(
         n_iter = found.n_iter
         if found.settled:
             yield found, n_iter
-    elif problem.n_classes == 2 and not problem.is_hard:
+    if problem.n_classes == 2 and not problem.is_hard:
         found = _solve_as_binary(problem, scale)
-        n_iter = found.n_iter
-        yield found, n_iter
     else:
         found = descend(K, box)
-        n_iter = found.n_iter
-        if found.settled:
-            yield found, n_iter
+    n_iter += found.n_iter
+    if found.settled and problem.is_hard and _is_tiny(found):
+        yield None, n_iter
+        return
+    if found.settled:
+        yield found, n_iter
+    yield from _interior_attempts(K, open_, box, n_iter)
+
+
+def _interior_attempts(
+    K: FloatArray, open_: BoolArray, box: FloatArray, n_iter: int
+) -> Iterator[tuple[Pivoted | None, int]]:
+    """Go on where the faster ways did not end at an optimum."""
     interior = InteriorPoint(K, open_, box)
     # The sets are mostly known long before the end; if not, it goes on from there.
     for tol, proximity, max_rounds in (
@@ -228,11 +240,17 @@ def _attempts(
         found = pivot(
             K, open_, box, guess, alpha, b, proximity=proximity, max_rounds=max_rounds
         )
-        n_iter += found.n_iter
+        n_iter, found.by = n_iter + found.n_iter, "interior point"
         if found.settled:
             yield found, n_iter + n_steps
     inside = _even_columns(np.where(guess == OUTSIDE, 0.0, alpha), box)
-    yield Pivoted(inside, b, guess, False, 0), n_iter + n_steps
+    yield Pivoted(inside, b, guess, False, 0, "interior point"), n_iter + n_steps
+
+
+def _is_tiny(found: Pivoted) -> bool:
+    """Whether a hard margin counts as none; at the optimum ||w||^2 = sum(a) / (Q-1)."""
+    squared_norm = float(found.alpha.sum()) / (found.alpha.shape[1] - 1)
+    return squared_norm > LARGEST_SQUARED_NORM
 
 
 def _solve_as_binary(problem: LlwProblem, scale: float) -> Pivoted:
@@ -242,7 +260,7 @@ def _solve_as_binary(problem: LlwProblem, scale: float) -> Pivoted:
     open_ = problem.open
     alpha = np.where(open_, 2.0 * scale * np.abs(svm.beta)[:, None], 0.0)
     state = np.where(open_, svm.state[:, None], OUTSIDE).astype(np.int8)
-    return Pivoted(alpha, np.zeros(2), state, True, svm.n_iter)
+    return Pivoted(alpha, np.zeros(2), state, True, svm.n_iter, "binary SVM")
 
 
 def intercept_box(
@@ -317,11 +335,10 @@ class Centred:
 def centre(problem: LlwProblem) -> Centred:
     """Centre and scale the kernel matrix."""
     present = problem.C > 0.0
-    share = present / np.count_nonzero(present)
-    means = problem.K @ share
+    means = (problem.K if present.all() else problem.K[:, present]).mean(axis=1)
     K = problem.K - means[:, None]
-    K -= means - means @ share
-    scale = float(K.diagonal() @ share)
+    K -= means - means[present].mean()
+    scale = float(K.diagonal()[present].mean())
     scale = scale if scale > 1e-14 * float(np.abs(problem.K).max(initial=0.0)) else 1.0
     K /= scale
     return Centred(K, scale, means)
@@ -371,7 +388,7 @@ def with_certificate(
         alpha, state, coef, b - shift, low - shift, high - shift,
         gradient + shift, norm, primal, float(gap),
         float((violation / terms).max()), n_iter,
-        bool(abs(gap) <= max(OPTIMAL, rounding)),
+        bool(abs(gap) <= max(OPTIMAL, rounding)), found.by,
     )  # fmt: skip
 
 
@@ -415,5 +432,5 @@ def _not_separable(problem: LlwProblem, n_iter: int) -> LlwSolution:
     nothing, zero = np.zeros(shape), np.zeros(Q)
     return LlwSolution(
         nothing, np.zeros(shape, dtype=np.int8), nothing, zero, zero, zero, nothing,
-        np.inf, np.inf, np.inf, np.inf, n_iter, False, False,
+        np.inf, np.inf, np.inf, np.inf, n_iter, False, "interior point", False,
     )  # fmt: skip

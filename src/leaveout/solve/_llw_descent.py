@@ -16,8 +16,9 @@ from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 SMO_TOL = 0.15
 # On ill-conditioned kernels with large C SMO crawls; the active set does not.
 SMO_STEPS_PER_VARIABLE = 10
-# Steps of the active set before it counts as lost.
-ACTIVE_SET_STEPS_PER_SAMPLE = 20
+# Work of the active set before it counts as lost, in units of (Q + 3) n^3, which is a
+# step of the interior point; that one's operations run a few times faster.
+ACTIVE_SET_WORK = 8
 # Steps between two looks at Python's signals, so that Ctrl-C works.
 SMO_STEPS_PER_CALL = 20_000
 ACTIVE_SET_STEPS_PER_CALL = 200
@@ -56,7 +57,7 @@ def descend(K: FloatArray, C: FloatArray) -> Pivoted:
     state.flat[free] = MARGIN
     return Pivoted(
         np.ascontiguousarray(alpha.T), np.zeros(Q), np.ascontiguousarray(state.T),
-        settled, n_smo + n_active,
+        settled, n_smo + n_active, "active set",
     )  # fmt: skip
 
 
@@ -83,19 +84,20 @@ def _finish(
     free: IntArray,
 ) -> tuple[IntArray, int, bool]:
     """Active set in place; return the free entries, the steps, whether it is optimal."""
-    capacity = min(upper.size, MAX_FREE)
+    (Q, n), capacity = upper.shape, min(upper.size, MAX_FREE)
     if free.size > capacity:
         return free, 0, False
     members, factor = np.empty(capacity, dtype=np.intp), np.empty((capacity, capacity))
-    total, cap, end = 0, ACTIVE_SET_STEPS_PER_SAMPLE * K.shape[0], MORE
-    while end == MORE and total < cap:
+    total, work, end = 0, ACTIVE_SET_WORK * (Q + 3) * n**3, MORE
+    while end == MORE and work > 0:
         terms = np.abs(alpha.mean(axis=0) - alpha) @ np.abs(K)
         tol = max(TOL, ROUNDING * float(terms.max()))
         members[: free.size] = free
         m, steps, end = run_llw_active_set(
             K, upper, alpha, gradient, members, free.size, factor, 1.0, tol,
-            min(ACTIVE_SET_STEPS_PER_CALL, cap - total),
+            ACTIVE_SET_STEPS_PER_CALL,
         )  # fmt: skip
         total += steps
+        work -= steps * (m * m + Q * n * n // 2)
         free = members[:m].copy()
     return free, total, end == DONE

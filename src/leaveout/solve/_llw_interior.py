@@ -35,6 +35,8 @@ DAMPING = 0.995
 ROUGH = 1e-7
 # Added to D, times n: a low-rank kernel with a D of 1e-12 has no digits left.
 STEADYING = 1e-11
+# Margins below 1e-5 of the spread of the samples count as none.
+LARGEST_SQUARED_NORM = 2e10
 
 
 @dataclass
@@ -170,12 +172,14 @@ class InteriorPoint:
     def _is_unbounded(self, p: Iterate, curve: FloatArray) -> bool:
         """Whether a multiple of alpha brings the objective below any sensible value.
 
-        The best multiple t gives -(c'a)^2 / (2 a'Ha), half of ||w||^2: margins below
-        1e-5 of the spread of the samples count as none.
+        The best multiple t gives -(c'a)^2 / (2 a'Ha), half of ||w||^2.
         """
         linear = self.cost * float(p.alpha.sum())
         uneven = float(np.ptp(self.layout.sums(p.alpha))) / max(p.s, 1e-300)
-        return linear**2 > 2e10 * max(float(p.alpha @ curve), 0.0) and uneven < 1e-6
+        return (
+            linear**2 > LARGEST_SQUARED_NORM * max(float(p.alpha @ curve), 0.0)
+            and uneven < 1e-6
+        )
 
     def _step(
         self, p: Iterate, stationary: FloatArray, sums: FloatArray, total_b: float

@@ -44,6 +44,8 @@ class Pivoted:
         Whether no condition is violated.
     n_iter : int
         Linear systems solved.
+    by : str
+        The way to it.
     """
 
     alpha: FloatArray
@@ -51,6 +53,7 @@ class Pivoted:
     state: StateArray
     settled: bool
     n_iter: int
+    by: str = "pivots"
 
 
 def pivot(

@@ -27,12 +27,32 @@ cdef extern from "_smo_step.h":
 cdef double BARRED = -1e290
 
 
-cdef inline void mark(
-    const double* alpha, const double* upper, double* up, double* down, Py_ssize_t e
-) noexcept nogil:
-    """Say where entry e can move."""
-    up[e] = 0.0 if alpha[e] < upper[e] else BARRED
-    down[e] = 0.0 if alpha[e] > 0.0 else BARRED
+
+cdef struct Descent:
+    Py_ssize_t n            # samples
+    Py_ssize_t Q            # columns
+    const double* K
+    const double* diag
+    const double* upper     # (Q, n)
+    double* alpha           # (Q, n)
+    double* G               # (Q, n)
+    double* up              # (Q, n) 0 where alpha can rise, else BARRED
+    double* down            # (Q, n) 0 where alpha can fall, else BARRED
+    double* own             # (Q, n) what the last step takes from the G of its column
+    double* shared          # (n,) what it adds to all columns
+    double* gain            # work, (n,)
+    double* nothing         # zeros, (n,)
+    double* most            # (Q,) u
+    double* least           # (Q,) d
+    Py_ssize_t* chosen      # work, (Q,)
+    Py_ssize_t moved        # the column of the last pair; Q after a tuple, -1 at first
+
+
+cdef inline void put(Descent* s, Py_ssize_t e, double value) noexcept nogil:
+    """Set an entry and say where it can move."""
+    s.alpha[e] = value
+    s.up[e] = 0.0 if value < s.upper[e] else BARRED
+    s.down[e] = 0.0 if value > 0.0 else BARRED
 
 
 cdef inline Py_ssize_t find(
@@ -44,6 +64,81 @@ cdef inline Py_ssize_t find(
         if G[i] + sign * bar[i] == value:
             return i
     return -1
+
+
+cdef void update(Descent* s) noexcept nogil:
+    """Let G know of the last step; find the extremes of all columns."""
+    cdef Py_ssize_t k, n = s.n
+    for k in range(s.Q):
+        shift_and_bracket(
+            n, s.shared, s.own + k * n if s.moved == k or s.moved == s.Q else s.nothing,
+            s.up + k * n, s.down + k * n, s.G + k * n, s.most + k, s.least + k)
+
+
+cdef bint move_pair(Descent* s, Py_ssize_t k) noexcept nogil:
+    """Raise the largest of column k as the partner of largest gain falls."""
+    cdef Py_ssize_t n = s.n, at = k * n, i, j, l
+    cdef const double* row_i
+    cdef const double* row_j
+    cdef double best, bend, slope, move, space
+    i = find(s.G + at, s.up + at, 1.0, s.most[k], n)
+    if i < 0:
+        return False
+    row_i = s.K + i * n
+    best = pair_gains(
+        n, s.most[k], s.diag[i], row_i, s.diag, s.G + at, s.down + at, s.gain)
+    j = find(s.gain, s.nothing, 0.0, best, n)
+    if j < 0:
+        return False
+    row_j = s.K + j * n
+    bend = (s.diag[i] + s.diag[j] - 2.0 * row_i[j]) * (1.0 - 1.0 / s.Q)
+    slope = s.most[k] - s.G[at + j]
+    space = s.upper[at + i] - s.alpha[at + i]
+    move = min(space, s.alpha[at + j])
+    if bend > 0.0 and slope < move * bend:
+        move = slope / bend
+    # Where one reaches its bound, set it exactly.
+    put(s, at + i, s.upper[at + i] if move == space else s.alpha[at + i] + move)
+    put(s, at + j, s.alpha[at + j] - move)
+    for l in range(n):
+        s.own[at + l] = move * (row_i[l] - row_j[l])
+        s.shared[l] = s.own[at + l] / s.Q
+    s.moved = k
+    return True
+
+
+cdef bint move_tuple(Descent* s, double sign, double slope) noexcept nogil:
+    """Raise (sign 1) or lower (-1) the extreme entry of every column alike."""
+    cdef Py_ssize_t n = s.n, i, k, l, e
+    cdef double move = 1e300, bend = 0.0
+    for k in range(s.Q):
+        e = k * n
+        if sign > 0.0:
+            i = find(s.G + e, s.up + e, 1.0, s.most[k], n)
+        else:
+            i = find(s.G + e, s.down + e, -1.0, s.least[k], n)
+        if i < 0:
+            return False
+        s.chosen[k] = i
+        e += i
+        move = min(move, s.upper[e] - s.alpha[e] if sign > 0.0 else s.alpha[e])
+        bend += s.diag[i]
+        for l in range(k):
+            bend -= 2.0 * s.K[i * n + s.chosen[l]] / s.Q
+        bend -= s.diag[i] / s.Q
+    if bend > 0.0 and slope < move * bend:
+        move = slope / bend
+    for l in range(n):
+        s.shared[l] = 0.0
+    for k in range(s.Q):
+        i = s.chosen[k]
+        e = k * n + i
+        put(s, e, min(max(s.alpha[e] + sign * move, 0.0), s.upper[e]))
+        for l in range(n):
+            s.own[k * n + l] = sign * move * s.K[i * n + l]
+            s.shared[l] += s.own[k * n + l] / s.Q
+    s.moved = s.Q
+    return True
 
 
 def llw_smo(
@@ -59,103 +154,38 @@ def llw_smo(
 
     Return (steps, violation).
     """
-    cdef Py_ssize_t Q = alpha.shape[0], n = alpha.shape[1], step = 0
-    cdef Py_ssize_t i, j, k, l, widest
-    cdef double violation, rise, fall, wide, best, move, slope, bend, sign
+    cdef Descent s
+    cdef Py_ssize_t Q = alpha.shape[0], n = alpha.shape[1], step = 0, k, widest
+    cdef double violation, rise, fall, wide
     cdef double[:, ::1] work = np.zeros((3 * Q + 3, n))
-    cdef double[::1] most = np.empty(Q), least = np.empty(Q)
+    cdef double[::1] extremes = np.empty(2 * Q)
     cdef Py_ssize_t[::1] chosen = np.empty(Q, dtype=np.intp)
-    cdef double* up = &work[0, 0]
-    cdef double* down = &work[Q, 0]
-    cdef double* own = &work[2 * Q, 0]
-    cdef double* shared = &work[3 * Q, 0]
-    cdef double* gain = &work[3 * Q + 1, 0]
-    cdef double* nothing = &work[3 * Q + 2, 0]
-    cdef const double* row_i
-    cdef const double* row_j
-    cdef Py_ssize_t moved = -1  # the column of the pair that moved; Q after a tuple
+    s.n, s.Q, s.K, s.diag = n, Q, &K[0, 0], &diag[0]
+    s.upper, s.alpha, s.G = &upper[0, 0], &alpha[0, 0], &G[0, 0]
+    s.up, s.down, s.own = &work[0, 0], &work[Q, 0], &work[2 * Q, 0]
+    s.shared, s.gain, s.nothing = &work[3 * Q, 0], &work[3 * Q + 1, 0], &work[3 * Q + 2, 0]
+    s.most, s.least, s.chosen, s.moved = &extremes[0], &extremes[Q], &chosen[0], -1
     with nogil:
         for k in range(Q * n):
-            mark(&alpha[0, 0], &upper[0, 0], up, down, k)
+            put(&s, k, s.alpha[k])
         while True:
-            for k in range(Q):
-                shift_and_bracket(
-                    n, shared, own + k * n if moved == k or moved == Q else nothing,
-                    up + k * n, down + k * n, &G[k, 0], &most[k], &least[k])
-            rise = fall = 0.0
-            wide = 0.0
+            update(&s)
+            rise = fall = wide = 0.0
             widest = 0
             for k in range(Q):
-                rise += most[k]
-                fall -= least[k]
-                if most[k] - least[k] > wide:
-                    wide = most[k] - least[k]
+                rise += s.most[k]
+                fall -= s.least[k]
+                if s.most[k] - s.least[k] > wide:
+                    wide = s.most[k] - s.least[k]
                     widest = k
             violation = max(wide, rise, fall)
             if violation <= tol or step >= max_steps:
                 break
+            # Slopes per length of the move: two entries, or one of every column.
             if wide * wide * Q >= 2.0 * max(rise, fall) * max(rise, fall):
-                k = widest
-                i = find(&G[k, 0], up + k * n, 1.0, most[k], n)
-                if i < 0:
+                if not move_pair(&s, widest):
                     break
-                row_i = &K[i, 0]
-                best = pair_gains(
-                    n, most[k], diag[i], row_i, &diag[0], &G[k, 0], down + k * n, gain)
-                j = find(gain, nothing, 0.0, best, n)
-                if j < 0:
-                    break
-                row_j = &K[j, 0]
-                bend = (diag[i] + diag[j] - 2.0 * row_i[j]) * (1.0 - 1.0 / Q)
-                slope = most[k] - G[k, j]
-                move = min(upper[k, i] - alpha[k, i], alpha[k, j])
-                if bend > 0.0 and slope < move * bend:
-                    move = slope / bend
-                    alpha[k, i] += move
-                    alpha[k, j] -= move
-                elif upper[k, i] - alpha[k, i] <= alpha[k, j]:
-                    alpha[k, j] -= move
-                    alpha[k, i] = upper[k, i]
-                else:
-                    alpha[k, i] += move
-                    alpha[k, j] = 0.0
-                mark(&alpha[0, 0], &upper[0, 0], up, down, k * n + i)
-                mark(&alpha[0, 0], &upper[0, 0], up, down, k * n + j)
-                for l in range(n):
-                    own[k * n + l] = move * (row_i[l] - row_j[l])
-                    shared[l] = own[k * n + l] / Q
-                moved = k
-            else:
-                sign = 1.0 if rise >= fall else -1.0
-                slope = max(rise, fall)
-                move = 1e300
-                bend = 0.0
-                for k in range(Q):
-                    if sign > 0.0:
-                        i = find(&G[k, 0], up + k * n, 1.0, most[k], n)
-                    else:
-                        i = find(&G[k, 0], down + k * n, -1.0, least[k], n)
-                    chosen[k] = i
-                    if i < 0:
-                        break
-                    move = min(move, upper[k, i] - alpha[k, i] if sign > 0.0 else alpha[k, i])
-                    bend += diag[i]
-                if chosen[k] < 0:
-                    break
-                for k in range(Q):
-                    for l in range(Q):
-                        bend -= K[chosen[k], chosen[l]] / Q
-                if bend > 0.0 and slope < move * bend:
-                    move = slope / bend
-                for l in range(n):
-                    shared[l] = 0.0
-                for k in range(Q):
-                    i = chosen[k]
-                    alpha[k, i] = min(max(alpha[k, i] + sign * move, 0.0), upper[k, i])
-                    mark(&alpha[0, 0], &upper[0, 0], up, down, k * n + i)
-                    for l in range(n):
-                        own[k * n + l] = sign * move * K[i, l]
-                        shared[l] += own[k * n + l] / Q
-                moved = Q
+            elif not move_tuple(&s, 1.0 if rise >= fall else -1.0, max(rise, fall)):
+                break
             step += 1
     return step, violation

@@ -85,7 +85,7 @@ class LlwWalker:
                 return None
         except (linalg.LinAlgError, _BorderFullError):
             return None
-        found = Pivoted(point.alpha, point.b, point.state, True, events)
+        found = Pivoted(point.alpha, point.b, point.state, True, events, "walk")
         left = with_certificate(self.problem.without(r), found, self.centred, events)
         return left if left.converged else None
 
