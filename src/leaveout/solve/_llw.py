@@ -302,9 +302,10 @@ def intercept_box(
 def choose_intercept(low: FloatArray, high: FloatArray) -> FloatArray:
     """Return b in its box with sum 0, the same share of the way in every column."""
     width = high - low
-    finite = np.isfinite(width)
-    total = float(width[finite].sum())
-    if not finite.all() or total <= 0.0:
+    total = float(width.sum())
+    if total <= 0.0:
+        return low - low.mean()
+    if not np.isfinite(width).all():
         b = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
         return b - b.mean()
     share = min(max(-float(low.sum()) / total, 0.0), 1.0)
@@ -335,11 +336,14 @@ class Centred:
 def centre(problem: LlwProblem) -> Centred:
     """Centre and scale the kernel matrix."""
     present = problem.C > 0.0
-    means = (problem.K if present.all() else problem.K[:, present]).mean(axis=1)
+    count = np.count_nonzero(present)
+    rows = problem.K if count == present.size else problem.K[:, present]
+    means = rows.sum(axis=1) / count
     K = problem.K - means[:, None]
-    K -= means - means[present].mean()
-    scale = float(K.diagonal()[present].mean())
-    scale = scale if scale > 1e-14 * float(np.abs(problem.K).max(initial=0.0)) else 1.0
+    K -= means - means[present].sum() / count
+    scale = float(K.diagonal()[present].sum()) / count
+    if not scale > 1e-14 * float(np.abs(problem.K.diagonal()).max(initial=0.0)):
+        scale = 1.0  # of a constant kernel
     K /= scale
     return Centred(K, scale, means)
 
