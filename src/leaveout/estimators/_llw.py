@@ -88,7 +88,7 @@ class LLWClassifier(ExpansionClassifier):
     gamma_ : float or None
         The number used for gamma; None for a precomputed or callable kernel.
     n_iter_ : int
-        Newton steps and linear systems.
+        Steps of SMO and the active set, linear systems and Newton steps.
     shape_fit_ : tuple of int
         Shape of the X passed to fit.
     n_features_in_ : int
@@ -104,9 +104,9 @@ class LLWClassifier(ExpansionClassifier):
 
     Notes
     -----
-    The kernel must be positive semi-definite. An interior point whose steps factor one
-    matrix per class finds the optimum, and a linear system over the free multipliers
-    ends at it: see docs/method/llw.
+    The kernel must be positive semi-definite. Sequential minimal optimisation comes near
+    the optimum, an active set ends at it; where it does not, an interior point whose
+    steps factor one matrix per class: see docs/method/llw.
 
     References
     ----------
