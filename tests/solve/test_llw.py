@@ -217,7 +217,9 @@ def test_active_set_and_interior_point_agree_with_clarabel(Q, kind, monkeypatch)
         return Pivoted(direct.alpha, np.zeros(Q), direct.state, False, 0, "nobody")
 
     monkeypatch.setattr(_llw, "descend", lost)
-    monkeypatch.setattr(_llw, "_solve_as_binary", lost)
+    monkeypatch.setattr(
+        _llw, "_solve_as_binary", lambda _: replace(direct, converged=False)
+    )
     interior = solve_llw(problem)
     assert interior.found_by == "interior point"
     for solution in (direct, interior):
