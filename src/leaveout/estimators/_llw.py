@@ -104,9 +104,9 @@ class LLWClassifier(ExpansionClassifier):
 
     Notes
     -----
-    The kernel must be positive semi-definite. Sequential minimal optimisation comes near
-    the optimum, an active set ends at it; where it does not, an interior point whose
-    steps factor one matrix per class: see docs/method/llw.
+    The kernel must be positive semi-definite. Sequential minimal optimisation comes
+    near the optimum, an active set ends at it; where it does not, an interior point
+    whose steps factor one matrix per class: see docs/method/llw.
 
     References
     ----------

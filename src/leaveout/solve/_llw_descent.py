@@ -83,7 +83,7 @@ def _finish(
     gradient: FloatArray,
     free: IntArray,
 ) -> tuple[IntArray, int, bool]:
-    """Active set in place; return the free entries, the steps, whether it is optimal."""
+    """Active set in place; return the free entries, the steps, whether it ended."""
     (Q, n), capacity = upper.shape, min(upper.size, MAX_FREE)
     if free.size > capacity:
         return free, 0, False
