@@ -168,16 +168,22 @@ def to_fractions(K, y, C):
     return whole, [Fraction(int(s)) for s in y], [Fraction(float(c)) for c in C]
 
 
-def leave_out_exactly(K, y, C, fit_intercept=True, rows=None):
-    """Interval of y_r f(x_r) without r, for each of some rows."""
-    K, y, C = to_fractions(K, y, C)
-    n = len(y)
-    rows = range(n) if rows is None else rows
-    return [_without(K, y, C, fit_intercept, r) for r in rows]
+class ExactMachine(NamedTuple):
+    """f = values + b at all samples, trained on or not; b anywhere between its ends."""
+
+    values: list[Fraction]
+    low: Fraction | None
+    high: Fraction | None
+
+    def margin(self, r, sign) -> ExactInterval:
+        """All values sign * f(x_r)."""
+        ends = [None if b is None else sign * (self.values[r] + b) for b in self[1:]]
+        return ExactInterval(*(ends if sign > 0 else ends[::-1]))
 
 
-def _without(K, y, C, fit_intercept, r):
-    kept = [i for i in range(len(y)) if i != r and C[i] > 0]
+def fit_exactly(K, y, C, fit_intercept=True):
+    """Train on the samples with C > 0; K, y, C are Fractions."""
+    kept = [i for i in range(len(y)) if C[i] > 0]
     signs, boxes = [y[i] for i in kept], [C[i] for i in kept]
     if fit_intercept and len(set(signs)) == 1:
         beta = [Fraction(0)] * len(kept)
@@ -185,10 +191,25 @@ def _without(K, y, C, fit_intercept, r):
         part = [[K[i][j] for j in kept] for i in kept]
         beta = exact_beta(part, signs, boxes, fit_intercept)
     support = [(j, b) for j, b in zip(kept, beta, strict=True) if b]
-    at_r = sum((K[r][j] * b for j, b in support), Fraction(0))
-    ends = (Fraction(0), Fraction(0))
-    if fit_intercept:
-        g = [sum((K[i][j] * b for j, b in support), Fraction(0)) for i in kept]
-        ends = exact_intercepts(g, signs, boxes)
-    values = [None if b is None else y[r] * (at_r + b) for b in ends]
-    return ExactInterval(*(values if y[r] > 0 else values[::-1]))
+    g = [sum((row[j] * b for j, b in support), Fraction(0)) for row in K]
+    if not fit_intercept:
+        return ExactMachine(g, Fraction(0), Fraction(0))
+    return ExactMachine(g, *exact_intercepts([g[i] for i in kept], signs, boxes))
+
+
+def fit_without(K, y, C, rows, fit_intercept=True):
+    """Train without some rows; K, y, C are floats."""
+    K, y, C = to_fractions(K, y, C)
+    boxes = [Fraction(0) if i in rows else c for i, c in enumerate(C)]
+    return fit_exactly(K, y, boxes, fit_intercept)
+
+
+def leave_out_exactly(K, y, C, fit_intercept=True, groups=None):
+    """Interval of y_r f(x_r) without r, or without the group of r, for each r."""
+    groups = range(len(y)) if groups is None else groups
+    found = {}
+    for group in set(groups):
+        rows = {r for r, own in enumerate(groups) if own == group}
+        machine = fit_without(K, y, C, rows, fit_intercept)
+        found |= {r: machine.margin(r, int(y[r])) for r in rows}
+    return [found[r] for r in range(len(y))]

@@ -11,10 +11,13 @@ import numpy as np
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._groups import Groups
+from leaveout.loo._trust import Footing, find_footing
 from leaveout.loo._walk import Walker
 from leaveout.run import show_progress
 from leaveout.solve import Solution, solve_svc
 
+# Values this close, relative to the largest, are equal.
+TIE = 1e-10
 # Pairs between two looks at progress and at Python's signals.
 PAIRS_AT_A_TIME = 20_000
 
@@ -36,7 +39,7 @@ class PairAUC:
     n_ties : int
         Pairs with equal values, to rounding.
     certified : bool
-        Whether every pair passed its check.
+        Whether every pair passed its check and rounding can have turned none.
     counts : dict
         pivots, walks, refits, seconds …
     """
@@ -106,7 +109,8 @@ def loo_pairs(
     if solution is None:
         solution = solve_svc(problem)
     pairs = _all_pairs(problem)
-    walker = Walker(problem, solution, n_threads=n_threads)
+    footing = find_footing(problem, solution)
+    walker = Walker(footing.problem, footing.solution, n_threads=n_threads)
     above = np.empty(pairs.shape[0])
     certified = True
     starts = range(0, pairs.shape[0], PAIRS_AT_A_TIME)
@@ -116,7 +120,8 @@ def loo_pairs(
         above[start : start + part.shape[0]] = difference
         certified &= proved
     walker.counts["seconds"] = perf_counter() - started
-    return _summary(problem, pairs, above, certified, walker.counts)
+    walker.counts["rounding"] = footing.rounding
+    return _summary(footing, pairs, above, certified, walker.counts)
 
 
 def _all_pairs(problem: Problem) -> IntArray:
@@ -136,16 +141,22 @@ def _leave_out(walker: Walker, pairs: IntArray) -> tuple[FloatArray, bool]:
 
 
 def _summary(
-    problem: Problem,
+    footing: Footing,
     pairs: IntArray,
     above: FloatArray,
     certified: bool,
     counts: dict[str, float],
 ) -> PairAUC:
-    """Count who is above whom."""
-    tie = np.abs(above) <= 1e-10 * (1.0 + np.abs(above).max(initial=0.0))
+    """Count who is above whom; certified if rounding can have changed no count."""
+    apart = np.abs(above)
+    smallest = TIE * (apart.max(initial=0.0) + footing.problem.fit_intercept)
+    if footing.rounding <= TIE:
+        smallest = max(smallest, footing.rounding)
+    tie = apart <= smallest
     won = np.where(tie, 0.5, above > 0.0)
-    n = problem.n_samples
+    if footing.rounding > smallest:
+        certified &= bool(np.all((apart > footing.rounding) | (apart == 0.0)))
+    n = footing.problem.n_samples
     played = np.bincount(pairs.ravel(), minlength=n)
     wins = np.bincount(pairs[:, 0], won, n) + np.bincount(pairs[:, 1], 1.0 - won, n)
     return PairAUC(

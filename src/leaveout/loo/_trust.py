@@ -17,13 +17,13 @@ A method works with fixed tolerances. Around each of them stands :func:`trusted`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from leaveout._typing import FloatArray
+from leaveout._typing import BoolArray, FloatArray
 from leaveout.kernel import Problem
 from leaveout.loo._result import MachineLoo, middle
 from leaveout.solve import Rescaled, Solution, rescale, solve_svc
@@ -34,10 +34,66 @@ REACH = 4.0
 # Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), are below 1 for four
 # of five samples that have any, and reach some hundreds where points nearly coincide.
 AMPLIFICATION = 1024.0
+# Units of 2^-52 that f may be off however small it is.
+ONE = 16.0
 # Nothing is certified if values are not even known to two digits.
 ACCURACY = 1e-2
 # Below this a value counts as 0 anyway, and the sample as ambiguous.
 TIE = 1e-10
+
+
+@dataclass(frozen=True)
+class Footing:
+    """A machine at a scale that suits the tolerances, and how far it is known there.
+
+    Parameters
+    ----------
+    problem, solution : Problem, Solution
+        The machine, rescaled, without boxes out of reach, and its optimum.
+    rounding : float
+        How far rounding may move a left-out value.
+    rescaled : Rescaled
+        The way back.
+    """
+
+    problem: Problem
+    solution: Solution
+    rounding: float
+    rescaled: Rescaled
+
+    def shrink(self, ends: FloatArray) -> FloatArray:
+        """Return an end of intervals of f at the scale of the original."""
+        return self.rescaled.shrink(ends)
+
+    def is_clear(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
+        """Whether rounding cannot have changed the sign of either end."""
+        return clear_of_rounding(
+            lower, upper, self.rounding, self.problem.fit_intercept
+        )
+
+
+def find_footing(
+    problem: Problem, solution: Solution, *, growth: float = 1.0
+) -> Footing:
+    """Bring a machine to a scale where its left-out values can be trusted.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    solution : Solution
+        Its optimum.
+    growth : float, default=1.0
+        If not 1, boxes change by factors up to this while a sample is out. The optimal
+        value is concave in the boxes: it grows no more than they do.
+    """
+    rescaled = rescale(problem, magnify=growth == 1.0)
+    solution = _solution_at_scale(rescaled, solution)
+    closed = rescaled.problem
+    if growth == 1.0:
+        closed = close_boxes(closed, solution)
+    rounding = growth * rounding_of_values(closed, solution)
+    return Footing(closed, solution, rounding, rescaled)
 
 
 def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
@@ -45,19 +101,32 @@ def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
 
     @wraps(method)
     def run(
-        problem: Problem, *, solution: Solution | None = None, **options: Any
+        problem: Problem, *which: Any, solution: Solution | None = None, **options: Any
     ) -> MachineLoo:
         if solution is None:
             solution = solve_svc(problem)
-        rescaled = rescale(problem)
-        solution = _solution_at_scale(rescaled, solution)
-        closed = close_boxes(rescaled.problem, solution)
-        found = method(closed, solution=solution, **options)
-        rounding = rounding_of_values(closed, solution)
-        found = withdraw(found, rounding, problem.fit_intercept)
-        return _shrink(found, rescaled)
+        factors = options.get("factors")
+        growth = 1.0 if factors is None else max(1.0, float(np.max(factors)))
+        footing = find_footing(problem, solution, growth=growth)
+        found = method(
+            footing.problem, *which, solution=footing.solution, **options
+        )
+        return _shrink(withdraw(found, footing), footing)
 
     return run
+
+
+def clear_of_rounding(
+    lower: FloatArray, upper: FloatArray, rounding: Any, fit_intercept: bool
+) -> BoolArray:
+    """Whether rounding cannot have changed the sign of either end of intervals of f.
+
+    With an intercept f is of size 1, and what is below ``TIE`` counts as 0 and as
+    ambiguous; without one f may be of any size.
+    """
+    ends = np.minimum(np.abs(lower), np.abs(upper))
+    clear = ((ends > rounding) | (ends == 0.0)) & (rounding <= ACCURACY)
+    return clear | (fit_intercept & (rounding <= TIE))
 
 
 def close_boxes(problem: Problem, solution: Solution) -> Problem:
@@ -71,26 +140,58 @@ def close_boxes(problem: Problem, solution: Solution) -> Problem:
 
 def rounding_of_values(problem: Problem, solution: Solution) -> float:
     """Return how far rounding may move a left-out value; far, without an optimum."""
-    if not solution.converged:
-        return np.inf
     top = float(problem.K.diagonal().max(initial=0.0))
-    unit = 2.0**-52 * top * float(solution.alpha.sum())
-    return AMPLIFICATION * unit
+    return known_to(solution, top) if solution.converged else np.inf
 
 
-def withdraw(found: MachineLoo, rounding: float, fit_intercept: bool) -> MachineLoo:
+def known_to(solution: Solution, largest: float) -> float:
+    """Return how far rounding may move f, a sum of beta_j times values up to largest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.kernel import Problem
+    >>> from leaveout.solve import solve_svc
+    >>> x = np.array([-1.0, 1.0, 3.0])
+    >>> solution = solve_svc(Problem(np.outer(x, x), np.sign(x), np.ones(3)))
+    >>> known_to(solution, 9.0) < 1e-11
+    True
+    """
+    # f is kept as y - (y - f): its last digits are those of 1.
+    return 2.0**-52 * (AMPLIFICATION * largest * float(solution.alpha.sum()) + ONE)
+
+
+def ask_elsewhere(
+    problem: Problem, solution: Solution, K: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return f at samples a machine was not trained on: both ends, and certificates.
+
+    Parameters
+    ----------
+    problem, solution : Problem, Solution
+        The machine and its optimum.
+    K : ndarray of shape (m, n)
+        Kernel values of these samples with those of the machine.
+    """
+    footing = find_footing(problem, solution)
+    found = footing.solution
+    if footing.rescaled.kernel:
+        K = np.ldexp(K, footing.rescaled.kernel)
+    values = K @ found.beta
+    lower, upper = (values + b for b in found.intercept_interval)
+    largest = float(np.abs(K).max(initial=0.0))
+    rounding = max(footing.rounding, known_to(found, largest))
+    clear = clear_of_rounding(lower, upper, rounding, problem.fit_intercept)
+    return footing.shrink(lower), footing.shrink(upper), clear & found.converged
+
+
+def withdraw(found: MachineLoo, footing: Footing) -> MachineLoo:
     """Return the answers without the certificates that rounding may have spoilt.
 
-    With an intercept f is of size 1, and what is below ``TIE`` counts as 0 and as
-    ambiguous; without one f may be of any size. ``counts["rounding"]`` tells how far
-    values are known, relative to max(1, |f|).
+    ``counts["rounding"]`` tells how far values are known, relative to max(1, |f|).
     """
-    certified = found.certified
-    if rounding > TIE or not fit_intercept:
-        ends = np.minimum(np.abs(found.lower), np.abs(found.upper))
-        clear = (ends > rounding) | (ends == 0.0)
-        certified = certified & clear & (rounding <= ACCURACY)
-    counts = {**found.counts, "rounding": rounding}
+    certified = found.certified & footing.is_clear(found.lower, found.upper)
+    counts = {**found.counts, "rounding": footing.rounding}
     return replace(found, certified=certified, counts=counts)
 
 
@@ -104,10 +205,9 @@ def _solution_at_scale(rescaled: Rescaled, solution: Solution) -> Solution:
     return solution
 
 
-def _shrink(found: MachineLoo, rescaled: Rescaled) -> MachineLoo:
+def _shrink(found: MachineLoo, footing: Footing) -> MachineLoo:
     """Return the answers at the scale of the original problem."""
-    if not rescaled.magnified:
+    if not footing.rescaled.magnified:
         return found
-    lower: FloatArray = rescaled.shrink(found.lower)
-    upper: FloatArray = rescaled.shrink(found.upper)
+    lower, upper = footing.shrink(found.lower), footing.shrink(found.upper)
     return replace(found, values=middle(lower, upper), lower=lower, upper=upper)
