@@ -16,6 +16,7 @@ The tableau is kept in whole numbers over one common denominator (Edmonds, Barei
 from __future__ import annotations
 
 from fractions import Fraction
+from math import lcm
 from typing import NamedTuple
 
 
@@ -60,8 +61,8 @@ def solve_lcp(M, q):
     n = len(q)
     if all(v >= 0 for v in q):
         return [Fraction(0)] * n
-    # Denominators are powers of two: the largest serves all.
-    scale = max(v.denominator for row in [q, *M] for v in row)
+    # Of floats, denominators are powers of two, and this is the largest.
+    scale = lcm(*{v.denominator for row in [q, *M] for v in row})
     # Columns: right side | w (identity) | z | z0, in whole numbers over a denominator.
     T = [
         [int(q[i] * scale)]
@@ -128,6 +129,41 @@ def solve_lcp(M, q):
         if n < variable <= 2 * n:
             z[variable - n - 1] = Fraction(T[i][0], denominator)
     return z
+
+
+def solve_lp(cost, A, b):
+    """Return x >= 0 with A x >= b and the smallest cost; ArithmeticError if none has.
+
+    The optimality conditions are a complementarity problem, too: M is skew-symmetric.
+    """
+    n, m = len(cost), len(b)
+    zero = Fraction(0)
+    M = [[zero] * n + [-A[k][j] for k in range(m)] for j in range(n)]
+    M += [list(A[k]) + [zero] * m for k in range(m)]
+    return solve_lcp(M, [*cost, *(-v for v in b)])[:n]
+
+
+def dot(left, right):
+    """Sum of products, as a Fraction."""
+    return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
+
+
+def range_over_optima(value, costs, A, b):
+    """Ends of ``value @ x`` over the x that minimise one cost after the other."""
+    A, b = [*A], [*b]
+    for cost in costs:
+        best = dot(cost, solve_lp(cost, A, b))
+        A.append([-v for v in cost])
+        b.append(-best)
+    ends = []
+    for sign in (1, -1):
+        try:
+            x = solve_lp([sign * v for v in value], A, b)
+        except ArithmeticError:
+            ends.append(None)
+        else:
+            ends.append(dot(value, x))
+    return ExactInterval(*ends)
 
 
 def exact_beta(K, y, C, fit_intercept=True):

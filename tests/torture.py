@@ -120,3 +120,11 @@ def _apart(found, wanted):
     if wanted is None or not np.isfinite(found):
         return 0.0 if wanted is None and not np.isfinite(found) else np.inf
     return float(abs(found - wanted) / max(1, abs(wanted)))
+
+
+def covers(found, r, truth):
+    """Whether the interval found is not shorter than the true one."""
+    return (
+        found.lower[r] <= (-np.inf if truth.low is None else truth.low) + ACCURACY
+        and found.upper[r] >= (np.inf if truth.high is None else truth.high) - ACCURACY
+    )

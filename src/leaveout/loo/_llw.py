@@ -24,6 +24,7 @@ from leaveout.loo._result import (
     ZERO_ALPHA,
     MachineLoo,
 )
+from leaveout.loo._llw_trust import trusted_llw
 from leaveout.run import map_chunks, show_progress
 from leaveout.solve import (
     BOUNDED,
@@ -90,8 +91,8 @@ def loo_llw_refit(
 
 
 LLW_METHODS: Mapping[str, Callable[..., list[MachineLoo]]] = {
-    "walk": loo_llw_walk,
-    "refit": loo_llw_refit,
+    "walk": trusted_llw(loo_llw_walk),
+    "refit": trusted_llw(loo_llw_refit),
 }
 
 

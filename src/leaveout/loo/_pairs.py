@@ -109,7 +109,7 @@ def loo_pairs(
     if solution is None:
         solution = solve_svc(problem)
     pairs = _all_pairs(problem)
-    footing = find_footing(problem, solution)
+    footing = find_footing(problem, solution, several=True)
     walker = Walker(footing.problem, footing.solution, n_threads=n_threads)
     above = np.empty(pairs.shape[0])
     certified = True

@@ -34,6 +34,9 @@ REACH = 4.0
 # Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), are below 1 for four
 # of five samples that have any, and reach some hundreds where points nearly coincide.
 AMPLIFICATION = 1024.0
+# Without several samples at once they are some times as large: what nearly coincides
+# leaves together, and others stay that do.
+SEVERAL = 8.0
 # Units of 2^-52 that f may be off however small it is.
 ONE = 16.0
 # Nothing is certified if values are not even known to two digits.
@@ -73,7 +76,11 @@ class Footing:
 
 
 def find_footing(
-    problem: Problem, solution: Solution, *, growth: float = 1.0
+    problem: Problem,
+    solution: Solution,
+    *,
+    several: bool = False,
+    growth: float = 1.0,
 ) -> Footing:
     """Bring a machine to a scale where its left-out values can be trusted.
 
@@ -83,6 +90,8 @@ def find_footing(
         The machine.
     solution : Solution
         Its optimum.
+    several : bool, default=False
+        Whether more than one sample is left out at a time.
     growth : float, default=1.0
         If not 1, boxes change by factors up to this while a sample is out. The optimal
         value is concave in the boxes: it grows no more than they do.
@@ -93,11 +102,15 @@ def find_footing(
     if growth == 1.0:
         closed = close_boxes(closed, solution)
     rounding = growth * rounding_of_values(closed, solution)
+    rounding *= SEVERAL if several else 1.0
     return Footing(closed, solution, rounding, rescaled)
 
 
 def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
-    """Wrap a method for one binary machine; its signature stays."""
+    """Wrap a method for one binary machine; its signature stays.
+
+    What stands between the machine and the keywords says which groups are left out.
+    """
 
     @wraps(method)
     def run(
@@ -107,10 +120,10 @@ def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
             solution = solve_svc(problem)
         factors = options.get("factors")
         growth = 1.0 if factors is None else max(1.0, float(np.max(factors)))
-        footing = find_footing(problem, solution, growth=growth)
-        found = method(
-            footing.problem, *which, solution=footing.solution, **options
+        footing = find_footing(
+            problem, solution, several=bool(which), growth=growth
         )
+        found = method(footing.problem, *which, solution=footing.solution, **options)
         return _shrink(withdraw(found, footing), footing)
 
     return run
@@ -141,24 +154,18 @@ def close_boxes(problem: Problem, solution: Solution) -> Problem:
 def rounding_of_values(problem: Problem, solution: Solution) -> float:
     """Return how far rounding may move a left-out value; far, without an optimum."""
     top = float(problem.K.diagonal().max(initial=0.0))
-    return known_to(solution, top) if solution.converged else np.inf
+    if not solution.converged:
+        return np.inf
+    return rounding_of_sum(top, float(solution.alpha.sum()))
 
 
-def known_to(solution: Solution, largest: float) -> float:
-    """Return how far rounding may move f, a sum of beta_j times values up to largest.
+def rounding_of_sum(largest: float, size: float) -> float:
+    """Return how far rounding may move f, a sum of alpha_j times kernel values.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.kernel import Problem
-    >>> from leaveout.solve import solve_svc
-    >>> x = np.array([-1.0, 1.0, 3.0])
-    >>> solution = solve_svc(Problem(np.outer(x, x), np.sign(x), np.ones(3)))
-    >>> known_to(solution, 9.0) < 1e-11
-    True
+    ``largest`` is the largest of these, ``size`` the sum of alpha.
     """
     # f is kept as y - (y - f): its last digits are those of 1.
-    return 2.0**-52 * (AMPLIFICATION * largest * float(solution.alpha.sum()) + ONE)
+    return 2.0**-52 * (AMPLIFICATION * largest * size + ONE)
 
 
 def ask_elsewhere(
@@ -180,7 +187,7 @@ def ask_elsewhere(
     values = K @ found.beta
     lower, upper = (values + b for b in found.intercept_interval)
     largest = float(np.abs(K).max(initial=0.0))
-    rounding = max(footing.rounding, known_to(found, largest))
+    rounding = max(footing.rounding, rounding_of_sum(largest, float(found.alpha.sum())))
     clear = clear_of_rounding(lower, upper, rounding, problem.fit_intercept)
     return footing.shrink(lower), footing.shrink(upper), clear & found.converged
 
