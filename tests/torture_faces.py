@@ -198,6 +198,24 @@ def _value(machine, j):
     return machine.values[j] + sum(ends) / len(ends)
 
 
+def _bounds(case, rng):
+    """What is called a bound, and the range of the exact error."""
+    table = lo.loo_bounds(_svc(case), case.K, case.y, sample_weight=case.C)
+    signs = np.array([truth.sign for truth in leave_out_exactly(*case)])
+    wrong, either = np.mean(signs < 0), np.mean(signs <= 0)
+    words = []
+    for row in table.rows:
+        if np.isnan([row.value, row.lower]).any():
+            words.append("nan")
+        elif row.kind == "estimate" or "L2" in row.name:
+            words.append("uncertified")
+        else:
+            least = wrong if row.kind == "weak bound" else either
+            holds = row.value >= least - 1e-9 and row.lower <= either + 1e-9
+            words.append("exact" if holds else f"wrong {row.name}")
+    return words
+
+
 FACES = {
     "groups, walk": lambda case, rng: _groups(case, rng, "walk"),
     "groups, refit": lambda case, rng: _groups(case, rng, "refit"),
@@ -208,6 +226,7 @@ FACES = {
     "loo_path": _path,
     "loo_curve": _curve,
     "suspects": _influence,
+    "loo_bounds": _bounds,
 }
 
 
