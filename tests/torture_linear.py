@@ -110,8 +110,16 @@ def _llw(case):
 MACHINES = {"LPMClassifier": _lpm, "LOOMClassifier": _loom, "LLWClassifier": _llw}
 
 
+def _shrink(case):
+    """The first samples only: the truth takes long where numbers have many digits."""
+    largest = np.abs(case.K).max()
+    n = 5 if 1e-10 < largest < 1e10 else 3
+    return case._replace(K=case.K[:n, :n].copy(), y=case.y[:n], C=case.C[:n])
+
+
 def put_to_machine(name, case):
     """Words of a machine; one word "refused" if it refuses."""
+    case = _shrink(case)
     try:
         return MACHINES[name](case)
     except (ValueError, lo.LeaveoutError):
