@@ -33,19 +33,20 @@ from environments import (
 )
 
 NAME = "kernel_safety"
-# Those that call compiled kernels; the others of these folders are Python and HiGHS.
-KERNEL_TESTS = {
-    "tests/solve": ["certificate", "overflow", "svc_oracle"],
-    "tests/loo": [
-        "curve", "duplicates", "fallback", "invariants", "leave_groups", "lpm",
-        "pairs", "stopping", "tableau", "walk", "without",
-    ],
-}  # fmt: skip
+# Those that call compiled kernels.
+KERNEL_TESTS = [
+    "tests/solve",
+    "tests/loo",
+    "tests/estimators/test_feature_svc.py",
+    "tests/estimators/test_extremes.py",
+    "tests/estimators/test_threads.py",
+]
 # The plant: the gradient of a machine without intercept updated one sample too far.
 PLANT_IN = "src/leaveout/solve/_smo_fast.pyx"
 PLANT = ("for k in range(n):\n                F[k] -=", "range(n)", "range(n + 1)")
 PLANT_TEST = ["tests/solve/test_svc_oracle.py"]
 LINES_OF_LOG = 40
+WORKERS = 2
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,7 @@ def sanitizer() -> Watch:
     findings = CHECKS / "findings"
     return Watch(
         options=("-Db_sanitize=address,undefined", "-Db_lundef=false"),
-        tests=[
-            f"{folder}/test_{name}.py"
-            for folder, names in KERNEL_TESTS.items()
-            for name in names
-        ],
+        tests=KERNEL_TESTS,
         marks=("ERROR: AddressSanitizer", "runtime error"),
         build_env={"CFLAGS": "-g -fno-omit-frame-pointer"},
         run_env={
@@ -134,7 +131,9 @@ def run_tests(
     """Return the counts, the findings and the output."""
     for path in CHECKS.glob("findings.*"):
         path.unlink()
-    outcome, output = environment.test(*tests, *options, cwd=sources, env=watch.run_env)
+    outcome, output = environment.test(
+        *tests, *options, cwd=sources, env=watch.run_env, workers=WORKERS
+    )
     reports = "".join(path.read_text() for path in sorted(CHECKS.glob("findings.*")))
     findings = [
         line
@@ -149,7 +148,7 @@ def check(name: str, tests: list[str] | None = None) -> tuple[dict[str, Any], st
     watch = WATCHES[name]()
     environment = make_environment(f"venv_{name}")
     tools = read_project()["build-system"]["requires"]
-    environment.install(*tools, "ninja", *requirements("test", "cli", "plot"))
+    environment.install(*tools, "ninja", *requirements("test"))
     sources = copy_sources(f"sources_{name}")
 
     original = plant(sources)

@@ -7,8 +7,8 @@ One wheel a Python is built as a user's pip would build it, in isolation, with t
 newest build tools; it is then installed beside
 
 ``oldest``   the lowest versions that pyproject.toml allows and that have wheels for
-             this Python, of dependencies, [cli], [plot] and readers of data; test tools
-             are new. Pages are not run, they print numbers as NumPy 2 does;
+             this Python, of dependencies, extras for users and readers of data; test
+             tools are new. Pages are not run, they print numbers as NumPy 2 does;
 ``newest``   what pip would take today.
 
 A Python that is not on this machine is reported as such, not skipped in silence. Counts
@@ -39,8 +39,8 @@ from environments import (
 NAME = "versions"
 SETS = ("oldest", "newest")
 PYTHONS = ("3.11", "3.12", "3.13")
-FACES = ("cli", "plot")
-READERS = ("pyarrow", "polars")
+FACES = ("cli", "plot", "dask", "parquet")
+READERS = ("polars",)
 # What old packages warn of in the company of new ones is not ours.
 OLD = [
     "-W", "default::DeprecationWarning", "-W", "default::FutureWarning",
@@ -72,18 +72,16 @@ def make_set(kind: str, python: str, wheel: Path) -> Environment:
     """Make an environment with the wheel and the oldest or newest packages."""
     environment = make_environment(f"venv_{kind}_{python}", python)
     pinned = lowest_versions(python) if kind == "oldest" else []
-    environment.install(
-        "--only-binary=:all:", wheel, *pinned, *requirements("test", *FACES)
-    )
+    environment.install("--only-binary=:all:", wheel, *pinned, *requirements("test"))
     return environment
 
 
-def check(kind: str, python: str, tests: list[str]) -> dict[str, Any]:
+def check(kind: str, python: str, tests: list[str], workers: int) -> dict[str, Any]:
     """Run tests in one environment; print what failed."""
     sources = copy_sources("sources_versions")
     environment = make_set(kind, python, build_wheel(python, sources))
     options = OLD if kind == "oldest" else []
-    outcome, output = environment.test(*tests, *options, cwd=sources)
+    outcome, output = environment.test(*tests, *options, cwd=sources, workers=workers)
     print("\n".join(output.splitlines()[-60:]), flush=True)
     versions = environment.versions((*RECORDED, *RECORDED_CLI))
     return {"set": kind, "tests": tests, **outcome, "versions": versions}
@@ -94,6 +92,7 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=SETS)
     parser.add_argument("--python", nargs="+", default=PYTHONS)
     parser.add_argument("--tests", nargs="+", default=["tests"])
+    parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     path = RESULTS / NAME / "results.json"
     runs = json.loads(path.read_text())["runs"] if path.exists() else {}
@@ -101,7 +100,7 @@ def main() -> None:
     for python in args.python:
         for kind in args.sets:
             name = f"{kind} {python}"
-            runs[name] = check(kind, python, args.tests)
+            runs[name] = check(kind, python, args.tests, args.workers)
             print(name, runs[name], flush=True)
             store(NAME, {"runs": dict(sorted(runs.items()))}, {})
             failed += [name] * bool(runs[name]["exit_code"])

@@ -26,7 +26,16 @@ CHECKS = ROOT / "build" / "checks"
 RESULTS = ROOT / "benchmarks" / "results"
 # What decides numbers and files; the rest of an environment is not recorded.
 RECORDED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "highspy")
-RECORDED_CLI = ("pandas", "skops", "typer", "rich", "jinja2", "matplotlib")
+RECORDED_CLI = (
+    "pandas",
+    "pyarrow",
+    "dask",
+    "skops",
+    "typer",
+    "rich",
+    "jinja2",
+    "matplotlib",
+)
 QUIET = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -161,13 +170,17 @@ def read_project() -> dict[str, Any]:
 
 
 def requirements(*extras: str) -> list[str]:
-    """Return what the package needs with some extras, our own name left out."""
+    """Return what the package needs with some extras, and with those they name."""
     project = read_project()["project"]
-    listed = [
-        *project["dependencies"],
-        *(line for extra in extras for line in project["optional-dependencies"][extra]),
-    ]
-    return [line for line in listed if not line.startswith(project["name"])]
+    found, wanted = list(project["dependencies"]), list(extras)
+    for extra in wanted:  # grows on the way
+        for line in project["optional-dependencies"][extra]:
+            own = re.fullmatch(rf"{project['name']}\[(.*)\]", line)
+            if own:
+                wanted += own[1].split(",")
+            else:
+                found.append(line)
+    return list(dict.fromkeys(found))
 
 
 def without_paths(text: str) -> str:

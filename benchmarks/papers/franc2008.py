@@ -60,7 +60,7 @@ def main() -> None:
             notes += PARTS[part].run(args)
     for note in notes:
         print("note:", note)
-    if not args.quick:
+    if not args.quick and set(args.parts) == set(PARTS):
         write_config("franc2008", __file__, args, notes)
 
 
