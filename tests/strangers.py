@@ -331,14 +331,15 @@ def try_rows(path, ending, chance):
 
 
 ODD = [
-    None, "", "x", 0, 1.5, np.nan, 10**400, 1 + 2j, b"x", [], [[]], [[1.0], [2.0, 3.0]],
-    {}, set(), object(), np.datetime64("2020-01-01"), np.zeros((0, 2)), np.zeros((2, 0)),
-    np.zeros((2, 2, 2)), np.array(3.0), np.array([[1, "a"], [None, 2]], dtype=object),
-    np.array([[True, False], [False, True]]), np.full((2, 2), 1e308), np.eye(3),
-    np.full((2, 2), np.inf), np.array([["1", "2"], ["3", "4"]]), FRAME, ROWS[["a", "d"]],
+    None, "", "x", 0, 1.5, np.nan, 10**400, 1 + 2j, b"x", [], [[]], {}, set(), object(),
+    [[1.0], [2.0, 3.0]], np.datetime64("2020-01-01"), np.zeros((0, 2)),
+    np.zeros((2, 0)), np.zeros((2, 2, 2)), np.array(3.0), np.eye(3),
+    np.array([[1, "a"], [None, 2]], dtype=object), np.full((2, 2), 1e308),
+    np.array([[True, False], [False, True]]), np.full((2, 2), np.inf),
+    np.array([["1", "2"], ["3", "4"]]), FRAME, ROWS[["a", "d"]],
     sparse.csr_matrix(np.eye(2)), sparse.csr_matrix((2, 2), dtype=complex),
-    np.array([1, -1]), ["a", None], ["a", float("nan")], [0, "a"], np.array([1.0, -1.0]),
-    np.ma.masked_invalid([[1.0, np.nan], [0.0, 1.0]]), pd.Series(["u", None]),
+    np.array([1, -1]), np.array([1.0, -1.0]), ["a", None], ["a", float("nan")],
+    [0, "a"], np.ma.masked_invalid([[1.0, np.nan], [0.0, 1.0]]), pd.Series(["u", None]),
 ]  # fmt: skip
 
 

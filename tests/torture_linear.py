@@ -48,7 +48,10 @@ def lpm_exactly(case, r):
     n, b = len(y), int(case.fit_intercept)
     eye = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
     A = [
-        [y[i] * v for v in K[i]] + [-y[i] * v for v in K[i]] + [y[i], -y[i]] * b + eye[i]
+        [y[i] * v for v in K[i]]
+        + [-y[i] * v for v in K[i]]
+        + [y[i], -y[i]] * b
+        + eye[i]
         for i in range(n)
     ]
     cost = [Fraction(1)] * (2 * n) + [Fraction(0)] * (2 * b) + C

@@ -16,6 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
+from leaveout.loo._llw_trust import trusted_llw
 from leaveout.loo._result import (
     REFIT,
     SINGLETON,
@@ -24,7 +25,6 @@ from leaveout.loo._result import (
     ZERO_ALPHA,
     MachineLoo,
 )
-from leaveout.loo._llw_trust import trusted_llw
 from leaveout.run import map_chunks, show_progress
 from leaveout.solve import (
     BOUNDED,

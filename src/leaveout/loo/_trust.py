@@ -120,9 +120,7 @@ def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
             solution = solve_svc(problem)
         factors = options.get("factors")
         growth = 1.0 if factors is None else max(1.0, float(np.max(factors)))
-        footing = find_footing(
-            problem, solution, several=bool(which), growth=growth
-        )
+        footing = find_footing(problem, solution, several=bool(which), growth=growth)
         found = method(footing.problem, *which, solution=footing.solution, **options)
         return _shrink(withdraw(found, footing), footing)
 
