@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 from rational import fit_exactly, fit_without, leave_out_exactly, to_fractions
-from torture import NEAR_ACCURACY, covers, judge
+from torture import NEAR_ACCURACY, judge
 
 import leaveout as lo
 
@@ -96,12 +96,7 @@ def _fold(case, rng):
         machine = fit_without(case.K, case.y, C, rows, case.fit_intercept)
         for r in rows:
             truths[r] = machine.margin(r, int(case.y[r]))
-    # Class weights are rounded, and classes of equal weight then differ: an interval
-    # may be longer than that of the rounded weights, not shorter.
-    return [
-        "cautious" if word == "value" and covers(found, r, truths[r]) else word
-        for r, word in enumerate(judge(found, truths, near=True))
-    ]
+    return judge(found, truths, near=True)
 
 
 def _pairs(case, rng):

@@ -18,6 +18,8 @@ from leaveout.solve import Solution, solve_svc
 
 # Values this close, relative to the largest, are equal.
 TIE = 1e-10
+# The end of a walk is verified to 1e-9: what is nearer is not certainly apart.
+CHECKED = 1e-8
 # Pairs between two looks at progress and at Python's signals.
 PAIRS_AT_A_TIME = 20_000
 
@@ -111,9 +113,10 @@ def loo_pairs(
     pairs = _all_pairs(problem)
     footing = find_footing(problem, solution, several=True)
     walker = Walker(footing.problem, footing.solution, n_threads=n_threads)
-    above = np.empty(pairs.shape[0])
+    above = np.zeros(pairs.shape[0])
     certified = True
-    starts = range(0, pairs.shape[0], PAIRS_AT_A_TIME)
+    walked = 0 if _leaves_one_class(problem) else pairs.shape[0]
+    starts = range(0, walked, PAIRS_AT_A_TIME)
     for start in show_progress(starts, len(starts), "pair batches", verbose=verbose):
         part = pairs[start : start + PAIRS_AT_A_TIME]
         difference, proved = _leave_out(walker, part)
@@ -140,6 +143,14 @@ def _leave_out(walker: Walker, pairs: IntArray) -> tuple[FloatArray, bool]:
     return values[:, 0] - values[:, 1], bool(ends.certified.all())
 
 
+def _leaves_one_class(problem: Problem) -> bool:
+    """Whether every pair takes a whole class along: f is b alone then, for all."""
+    signs = problem.y[problem.C > 0.0]
+    return problem.fit_intercept and bool(
+        min((signs > 0).sum(), (signs < 0).sum()) == 1
+    )
+
+
 def _summary(
     footing: Footing,
     pairs: IntArray,
@@ -154,8 +165,9 @@ def _summary(
         smallest = max(smallest, footing.rounding)
     tie = apart <= smallest
     won = np.where(tie, 0.5, above > 0.0)
-    if footing.rounding > smallest:
-        certified &= bool(np.all((apart > footing.rounding) | (apart == 0.0)))
+    clear = apart > max(footing.rounding, CHECKED)
+    equal = tie if footing.rounding <= smallest else apart == 0.0
+    certified &= bool(np.all(clear | equal))
     n = footing.problem.n_samples
     played = np.bincount(pairs.ravel(), minlength=n)
     wins = np.bincount(pairs[:, 0], won, n) + np.bincount(pairs[:, 1], 1.0 - won, n)
