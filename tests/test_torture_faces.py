@@ -31,6 +31,16 @@ def test_never_a_wrong_certificate(face, seed):
     assert set(put_to(face, case, seed)) <= {*ALLOWED, "refused"}, kind
 
 
+@pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
+@pytest.mark.parametrize(
+    ("face", "seed"), [("loo_path", 12), ("pairs", 21), ("pairs", 40)]
+)
+def test_near_copies(face, seed):
+    """Walks take near copies for one; values once were 0.06 off, and certified."""
+    _, case = draw(seed, "nearly_equal")
+    assert set(put_to(face, case, seed)) <= {*ALLOWED, "refused"}
+
+
 def test_an_indefinite_kernel_whose_trace_overflows():
     """The tolerance, a share of the trace, was infinite: everything was definite."""
     K = np.full((3, 3), 1e308)

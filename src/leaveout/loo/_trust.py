@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._result import MachineLoo, middle
 from leaveout.solve import Rescaled, Solution, rescale, solve_svc
@@ -162,22 +162,22 @@ def rounding_of_values(problem: Problem, solution: Solution) -> float:
     if not solution.converged:
         return np.inf
     rounding = rounding_of_sum(top, float(solution.alpha.sum()))
-    if _nearly_coincide(problem, solution):
+    margins = problem.y * solution.decision_values
+    rows = np.flatnonzero((solution.beta != 0.0) | (np.abs(margins - 1.0) < 1e-2))
+    if nearly_coincide(problem.K, rows):
         rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
     return rounding
 
 
-def _nearly_coincide(problem: Problem, solution: Solution) -> bool:
-    """Whether two points that hold the machine are nearly one, but not quite."""
-    margins = problem.y * solution.decision_values
-    rows = np.flatnonzero((solution.beta != 0.0) | (np.abs(margins - 1.0) < 1e-2))
-    diagonal = problem.K.diagonal()[rows]
+def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
+    """Whether two of some points are nearly one, but not quite."""
+    diagonal = K.diagonal()[rows]
     largest = float(diagonal.max(initial=0.0))
     least, most = 4.0 * 2.0**-52 * largest, NEAR * largest
     for start in range(0, rows.size, ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
-        K = problem.K[np.ix_(rows[part], rows)]
-        distances = (diagonal[part, None] - K) + (diagonal - K)
+        own = K[np.ix_(rows[part], rows)]
+        distances = (diagonal[part, None] - own) + (diagonal - own)
         if np.any((distances > least) & (distances < most)):
             return True
     return False
