@@ -297,9 +297,8 @@ def defects_table() -> str:
 
 def tests_of(run: dict[str, Any]) -> str:
     """Say which tests were run."""
-    if len(run["tests"]) > 3:
-        return f"{len(run['tests'])} files or folders"
-    return ", ".join(f"`{test}`" for test in run["tests"])
+    paths = [f"`{test}`" for test in run["tests"] if not test.startswith("-")]
+    return ", ".join(paths) if len(paths) < 6 else f"{len(paths)} files or folders"
 
 
 def outcome(run: dict[str, Any]) -> str:
