@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The torture set: problems made to break floating point, counted by outcome.
 
-    python benchmarks/torture.py [--cases 20]
+    python benchmarks/torture.py [--cases 12]
 
 For each kind of tests/torture.py a fixed list of seeds is drawn: C from 1e-12 to 1e12,
 weights over 12 decades, Gram values from 1e-298 to 1e297, 2 to 8 samples that coincide
@@ -219,7 +219,7 @@ def edge_cases() -> tuple[dict[str, Counter[str]], list[str], Counter[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=20, help="of each kind")
+    parser.add_argument("--cases", type=int, default=12, help="of each kind")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "torture")
     args = parser.parse_args()
     warnings.simplefilter("error")
