@@ -14,7 +14,7 @@ from torture_linear import MACHINES, lpm_exactly, put_to_machine
 SEEDS = {
     "LPMClassifier": [5, 6, 28, 59, 60, 264],
     "LOOMClassifier": [2, 6, 16, 34],
-    "LLWClassifier": [28, 177, 203, 231, 276, 327, 349, 410, 452, 464, 477, 480],
+    "LLWClassifier": [28, 177, 203, 231, 276, 327, 349, 410, 452, 464, 477, 480, 5535],
 }
 
 

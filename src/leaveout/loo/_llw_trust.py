@@ -19,7 +19,15 @@ import numpy as np
 
 from leaveout._typing import BoolArray
 from leaveout.loo._result import MachineLoo
-from leaveout.loo._trust import ACCURACY, REACH, TIE, rounding_of_sum
+from leaveout.loo._trust import (
+    ACCURACY,
+    NEAR_AMPLIFICATION,
+    NEAR_ROUNDING,
+    REACH,
+    TIE,
+    nearly_coincide,
+    rounding_of_sum,
+)
 from leaveout.solve import LlwProblem, LlwSolution, solve_llw
 
 # Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are; boxes
@@ -43,6 +51,8 @@ def trusted_llw(
         if solution.converged:
             top = float(problem.K.diagonal().max())
             rounding = rounding_of_sum(top, float(solution.alpha.sum()))
+            if nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0)):
+                rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
         certified = found[0].certified & _is_clear(found, rounding)
         return [replace(machine, certified=certified) for machine in found]
 
