@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The torture set: problems made to break floating point, counted by outcome.
 
-    python benchmarks/torture.py [--cases 40]
+    python benchmarks/torture.py [--cases 12]
 
 For each kind of tests/torture.py a fixed list of seeds is drawn: C from 1e-12 to 1e12,
 weights over 12 decades, Gram values from 1e-298 to 1e297, 2 to 8 samples that coincide
-nearly or wholly, kernels of rank one, random labels. All samples are left out by every
-method and judged against arithmetic without rounding (tests/rational.py). Then input at
-the edge of doubles goes to every classifier and function of the public API, each in a
-process of its own with a time limit: ``answered`` without NaN, or ``refused`` by a
-message of ours; anything else is a ``defect``. The counts are written to
-results/torture/results.json.
+nearly or wholly, kernels of rank one, random labels. They are put to every method of
+leave_one_out, to all else that leaves samples out of an SVC (tests/torture_faces.py)
+and, with fewer samples, to the other machines (tests/torture_linear.py); every answer
+is judged against arithmetic without rounding (tests/rational.py), which takes most of
+the time. Then input at the edge of doubles goes to every classifier and function of the
+public API, each data set in a process of its own with a time limit: ``answered``
+without NaN, or ``refused`` by a message of ours; anything else is a ``defect``. The
+counts are written to results/torture/results.json; they are the same at every run.
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ from torture import (  # noqa: E402
     judge,
     truth_of,
 )
+from torture_faces import FACES, put_to  # noqa: E402
+from torture_linear import MACHINES, put_to_machine  # noqa: E402
 
 import leaveout as lo  # noqa: E402
 
@@ -49,23 +53,33 @@ SCALES = {"1e-150": 1e-150, "1e-50": 1e-50, "1e50": 1e50, "1e150": 1e150}
 TIME_LIMIT = 120.0
 
 
-def exact_cases(kind: str, n_cases: int) -> tuple[Counter[str], list[str]]:
-    """Judge a kind of problem: counts by "method outcome", and what is not allowed."""
-    outcomes, bad = Counter[str](), []
+def exact_cases(kind: str, n_cases: int) -> tuple[dict[str, Counter[str]], list[str]]:
+    """Judge a kind of problem: outcomes by who answers, and what is not allowed."""
+    outcomes: dict[str, Counter[str]] = {}
+    bad = []
     seeds = (seed for seed in range(10_000) if draw(seed, kind) is not None)
     for _, seed in zip(range(n_cases), seeds, strict=False):
-        _, case = draw(seed, kind)
-        truths = truth_of(case)
-        svc = lo.SVC(kernel="precomputed", fit_intercept=case.fit_intercept)
-        for method in METHODS:
-            found = lo.leave_one_out(
-                svc, case.K, case.y, sample_weight=case.C, method=method
-            )
-            words = judge(found, truths, near=kind == "nearly_equal")
-            outcomes.update(f"{method} {word}" for word in words)
-            if not set(words) <= set(ALLOWED):
-                bad.append(f"{kind} seed={seed} {method}: {words}")
+        for name, words in answers(kind, seed):
+            outcomes.setdefault(name, Counter()).update(words)
+            if not set(words) <= {*ALLOWED, "refused"}:
+                bad.append(f"{kind} seed={seed} {name}: {words}")
     return outcomes, bad
+
+
+def answers(kind: str, seed: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield who answers to one problem, and one word for each answer."""
+    _, case = draw(seed, kind)
+    truths = truth_of(case)
+    svc = lo.SVC(kernel="precomputed", fit_intercept=case.fit_intercept)
+    for method in METHODS:
+        found = lo.leave_one_out(
+            svc, case.K, case.y, sample_weight=case.C, method=method
+        )
+        yield method, judge(found, truths, near=kind == "nearly_equal")
+    for face in FACES:
+        yield face, put_to(face, case, seed)
+    for name in MACHINES:
+        yield name, put_to_machine(name, case)
 
 
 def data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -205,7 +219,7 @@ def edge_cases() -> tuple[dict[str, Counter[str]], list[str], Counter[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=40, help="of each kind")
+    parser.add_argument("--cases", type=int, default=12, help="of each kind")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "torture")
     args = parser.parse_args()
     warnings.simplefilter("error")
@@ -214,20 +228,22 @@ def main() -> None:
     for kind in KINDS:
         exact[kind], bad = exact_cases(kind, args.cases)
         defects += bad
-        print(kind, dict(exact[kind]), flush=True)
+        print(kind, sum(exact[kind].values(), Counter()), flush=True)
     edges, bad, reasons = edge_cases()
     defects += bad
-    totals = Counter[str]()
-    for counts in exact.values():
-        for key, count in counts.items():
-            totals[key.split()[1]] += count
+    by_name = {
+        name: sum((exact[kind][name] for kind in KINDS), Counter[str]())
+        for name in (*METHODS, *FACES, *MACHINES)
+    }
+    totals = sum(by_name.values(), Counter[str]())
     asked = sum(edges.values(), Counter[str]())
     packages = ("leaveout", "numpy", "scipy", "scikit-learn")
     results = {
         "date": date.today().isoformat(),
         "cases_of_each_kind": args.cases,
-        "left_out_samples": {"total": totals.total(), **totals},
-        "by_kind_and_method": exact,
+        "answers": {"total": totals.total(), **totals},
+        "by_name": by_name,
+        "by_kind": {kind: sum(exact[kind].values(), Counter()) for kind in KINDS},
         "questions": {"total": asked.total(), **asked},
         "questions_by_data_set": edges,
         "refused_because": dict(reasons),
@@ -239,7 +255,7 @@ def main() -> None:
     }
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    print(results["left_out_samples"], results["questions"], *defects, sep="\n")
+    print(results["answers"], results["questions"], *defects, sep="\n")
     sys.exit(bool(defects))
 
 

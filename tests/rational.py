@@ -16,6 +16,7 @@ The tableau is kept in whole numbers over one common denominator (Edmonds, Barei
 from __future__ import annotations
 
 from fractions import Fraction
+from math import lcm
 from typing import NamedTuple
 
 
@@ -60,8 +61,8 @@ def solve_lcp(M, q):
     n = len(q)
     if all(v >= 0 for v in q):
         return [Fraction(0)] * n
-    # Denominators are powers of two: the largest serves all.
-    scale = max(v.denominator for row in [q, *M] for v in row)
+    # Of floats, denominators are powers of two, and this is the largest.
+    scale = lcm(*{v.denominator for row in [q, *M] for v in row})
     # Columns: right side | w (identity) | z | z0, in whole numbers over a denominator.
     T = [
         [int(q[i] * scale)]
@@ -130,6 +131,41 @@ def solve_lcp(M, q):
     return z
 
 
+def solve_lp(cost, A, b):
+    """Return x >= 0 with A x >= b and the smallest cost; ArithmeticError if none has.
+
+    The optimality conditions are a complementarity problem, too: M is skew-symmetric.
+    """
+    n, m = len(cost), len(b)
+    zero = Fraction(0)
+    M = [[zero] * n + [-A[k][j] for k in range(m)] for j in range(n)]
+    M += [list(A[k]) + [zero] * m for k in range(m)]
+    return solve_lcp(M, [*cost, *(-v for v in b)])[:n]
+
+
+def dot(left, right):
+    """Sum of products, as a Fraction."""
+    return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
+
+
+def range_over_optima(value, costs, A, b):
+    """Ends of ``value @ x`` over the x that minimise one cost after the other."""
+    A, b = [*A], [*b]
+    for cost in costs:
+        best = dot(cost, solve_lp(cost, A, b))
+        A.append([-v for v in cost])
+        b.append(-best)
+    ends = []
+    for sign in (1, -1):
+        try:
+            x = solve_lp([sign * v for v in value], A, b)
+        except ArithmeticError:
+            ends.append(None)
+        else:
+            ends.append(dot(value, x))
+    return ExactInterval(*ends)
+
+
 def exact_beta(K, y, C, fit_intercept=True):
     """Signed coefficients of an optimum, as Fractions; K, y, C are Fractions."""
     n = len(y)
@@ -168,16 +204,22 @@ def to_fractions(K, y, C):
     return whole, [Fraction(int(s)) for s in y], [Fraction(float(c)) for c in C]
 
 
-def leave_out_exactly(K, y, C, fit_intercept=True, rows=None):
-    """Interval of y_r f(x_r) without r, for each of some rows."""
-    K, y, C = to_fractions(K, y, C)
-    n = len(y)
-    rows = range(n) if rows is None else rows
-    return [_without(K, y, C, fit_intercept, r) for r in rows]
+class ExactMachine(NamedTuple):
+    """f = values + b at all samples, trained on or not; b anywhere between its ends."""
+
+    values: list[Fraction]
+    low: Fraction | None
+    high: Fraction | None
+
+    def margin(self, r, sign) -> ExactInterval:
+        """All values sign * f(x_r)."""
+        ends = [None if b is None else sign * (self.values[r] + b) for b in self[1:]]
+        return ExactInterval(*(ends if sign > 0 else ends[::-1]))
 
 
-def _without(K, y, C, fit_intercept, r):
-    kept = [i for i in range(len(y)) if i != r and C[i] > 0]
+def fit_exactly(K, y, C, fit_intercept=True):
+    """Train on the samples with C > 0; K, y, C are Fractions."""
+    kept = [i for i in range(len(y)) if C[i] > 0]
     signs, boxes = [y[i] for i in kept], [C[i] for i in kept]
     if fit_intercept and len(set(signs)) == 1:
         beta = [Fraction(0)] * len(kept)
@@ -185,10 +227,25 @@ def _without(K, y, C, fit_intercept, r):
         part = [[K[i][j] for j in kept] for i in kept]
         beta = exact_beta(part, signs, boxes, fit_intercept)
     support = [(j, b) for j, b in zip(kept, beta, strict=True) if b]
-    at_r = sum((K[r][j] * b for j, b in support), Fraction(0))
-    ends = (Fraction(0), Fraction(0))
-    if fit_intercept:
-        g = [sum((K[i][j] * b for j, b in support), Fraction(0)) for i in kept]
-        ends = exact_intercepts(g, signs, boxes)
-    values = [None if b is None else y[r] * (at_r + b) for b in ends]
-    return ExactInterval(*(values if y[r] > 0 else values[::-1]))
+    g = [sum((row[j] * b for j, b in support), Fraction(0)) for row in K]
+    if not fit_intercept:
+        return ExactMachine(g, Fraction(0), Fraction(0))
+    return ExactMachine(g, *exact_intercepts([g[i] for i in kept], signs, boxes))
+
+
+def fit_without(K, y, C, rows, fit_intercept=True):
+    """Train without some rows; K, y, C are floats."""
+    K, y, C = to_fractions(K, y, C)
+    boxes = [Fraction(0) if i in rows else c for i, c in enumerate(C)]
+    return fit_exactly(K, y, boxes, fit_intercept)
+
+
+def leave_out_exactly(K, y, C, fit_intercept=True, groups=None):
+    """Interval of y_r f(x_r) without r, or without the group of r, for each r."""
+    groups = range(len(y)) if groups is None else groups
+    found = {}
+    for group in set(groups):
+        rows = {r for r, own in enumerate(groups) if own == group}
+        machine = fit_without(K, y, C, rows, fit_intercept)
+        found |= {r: machine.margin(r, int(y[r])) for r in rows}
+    return [found[r] for r in range(len(y))]

@@ -32,7 +32,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import leaveout as lo
-from leaveout.data import is_svmlight, read_dataset, read_table
+from leaveout.data import is_svmlight, open_rows, read_dataset, read_table
+from leaveout.data._census import CensusJob
 
 # A fork works on so many files; what it may use of memory, and of time for all.
 N_FILES, N_BYTES, N_SECONDS = 25, 4 * 2**30, 60
@@ -45,6 +46,7 @@ FRAME = pd.DataFrame(
         "k": ["u", "v", "u", "v"],
     }
 )
+ROWS = FRAME.assign(d=[1.0, 2.0, -3.0, 0.0], w=[1.0, 2.0, 0.0, 3.0])
 TOKENS = [
     b"\x00", b'"', b"'", b",", b";", b"\t", b"|", b"\n", b"\r", b"\r\n", b" ", b":",
     b"#", b"1e999", b"-1e999", b"9" * 400, b"nan", b"inf", b"NA", b"\xff\xfe",
@@ -79,6 +81,22 @@ def table_seeds():
         ],
         "parquet": [encode_parquet(), encode_parquet(compression="none", index=True)],
     }
+
+
+def rows_seeds():
+    """Valid files of rows, and what each has to end with."""
+    numbers = ROWS[["a", "d", "k", "w"]]
+    arrow, npy = BytesIO(), BytesIO()
+    numbers.to_feather(arrow, compression="uncompressed")
+    np.save(npy, ROWS[["a", "d"]].to_numpy())
+    parquet = [BytesIO(), BytesIO()]
+    numbers.to_parquet(parquet[0])
+    numbers.to_parquet(parquet[1], compression="none", row_group_size=1)
+    return [
+        (".arrow", arrow.getvalue()),
+        (".npy", npy.getvalue()),
+        *((".parquet", buffer.getvalue()) for buffer in parquet),
+    ]
 
 
 def model_seeds(folder):
@@ -271,10 +289,105 @@ def try_model(path, features):
     return "read"
 
 
+def is_ours(error):
+    """Whether an exception was raised by the package, not by what it calls."""
+    place = error.__traceback__
+    while place.tb_next is not None:
+        place = place.tb_next
+    return "leaveout" in Path(place.tb_frame.f_code.co_filename).parts
+
+
+def read_rows(rows):
+    """Pass over rows, and count them: what FeatureSVC does first."""
+    counted = None
+    for block in rows.blocks():
+        assert np.isfinite(block.X).all()
+        assert len(block.y) == len(block.X)
+        assert block.weight is None or (block.weight >= 0).all()
+        census = CensusJob(0, 4)(block)
+        if counted is None:
+            counted = census
+        else:
+            counted.add(census)
+    if counted is not None:
+        counted.labels()
+    return "read"
+
+
+def try_rows(path, ending, chance):
+    """Read rows of a file, block by block."""
+    file = path.with_suffix(ending)
+    file.write_bytes(path.read_bytes())
+    y = np.arange(4) % 2 if ending == ".npy" else chance.choice(["k", "k", "k", "a"])
+    weight = None if ending == ".npy" else chance.choice([None, "w"])
+    try:
+        return read_rows(open_rows(file, y, weight, rows_at_once=chance.choice([1, 3])))
+    except MemoryError:
+        return "too large for the memory"
+    except ValueError as error:
+        if ending == ".npy" and is_ours(error):  # another number of rows than labels
+            return "refused"
+        return refused(error, file)
+
+
+ODD = [
+    None, "", "x", 0, 1.5, np.nan, 10**400, 1 + 2j, b"x", [], [[]], {}, set(), object(),
+    [[1.0], [2.0, 3.0]], np.datetime64("2020-01-01"), np.zeros((0, 2)),
+    np.zeros((2, 0)), np.zeros((2, 2, 2)), np.array(3.0), np.eye(3),
+    np.array([[1, "a"], [None, 2]], dtype=object), np.full((2, 2), 1e308),
+    np.array([[True, False], [False, True]]), np.full((2, 2), np.inf),
+    np.array([["1", "2"], ["3", "4"]]), FRAME, ROWS[["a", "d"]],
+    sparse.csr_matrix(np.eye(2)), sparse.csr_matrix((2, 2), dtype=complex),
+    np.array([1, -1]), np.array([1.0, -1.0]), ["a", None], ["a", float("nan")],
+    [0, "a"], np.ma.masked_invalid([[1.0, np.nan], [0.0, 1.0]]), pd.Series(["u", None]),
+]  # fmt: skip
+
+
+def make_blocks(chance):
+    """An iterable of blocks of which some part is odd."""
+    good = (np.array([[1.0, 2.0], [3.0, -4.0]]), np.array(["u", "v"]), np.ones(2))
+    blocks = [list(good[: chance.choice([2, 2, 3])]) for _ in range(3)]
+    for _ in range(chance.choice([1, 1, 2])):
+        block = chance.choice(blocks)
+        match chance.randrange(4):
+            case 0 if block:
+                del block[-1]
+            case 1:
+                block.append(chance.choice(ODD))
+            case _ if block:
+                block[chance.randrange(len(block))] = chance.choice(ODD)
+    if chance.random() < 0.1:
+        blocks[chance.randrange(3)] = chance.choice(ODD)
+    return [tuple(b) if isinstance(b, list) else b for b in blocks]
+
+
+def try_blocks(blocks, chance):
+    """Read rows of an iterable; a refusal says what is wrong with which block."""
+    source = blocks if chance.random() < 0.7 else lambda: iter(blocks)
+    try:
+        return read_rows(open_rows(source, rows_at_once=chance.choice([1, 3])))
+    except (ValueError, TypeError) as error:
+        if not is_ours(error):
+            raise
+        return "refused"
+
+
 def make_batch(kind, seeds, chance):
     """Yield files and what to do with each."""
     for _ in range(N_FILES):
-        if kind == "model":
+        if kind == "rows":
+            ending, raw = chance.choice(seeds)
+            yield (
+                mutate_bytes(raw, chance),
+                lambda path, ending=ending: try_rows(path, ending, chance),
+            )
+        elif kind == "blocks":
+            blocks = make_blocks(chance)
+            yield (
+                repr(blocks).encode(),
+                lambda path, blocks=blocks: try_blocks(blocks, chance),
+            )
+        elif kind == "model":
             members, features = chance.choice(seeds)
             try:
                 raw = make_model(members, chance)
@@ -317,9 +430,14 @@ def run_batch(kind, seeds, seed, path):
     return outcomes
 
 
-def run(seconds, seed, folder, kinds=("csv", "svmlight", "parquet", "model")):
+KINDS = ("csv", "svmlight", "parquet", "rows", "blocks", "model")
+
+
+def run(seconds, seed, folder, kinds=KINDS):
     """Return the number of files by kind and outcome."""
-    seeds = {**table_seeds(), "model": model_seeds(folder)}
+    seeds = {**table_seeds(), "rows": rows_seeds(), "blocks": None}
+    if "model" in kinds:
+        seeds["model"] = model_seeds(folder)
     counts = {kind: Counter() for kind in kinds}
     path, batch = folder / "stranger.dat", 0
     for kind in kinds:

@@ -7,7 +7,8 @@ sample:
 
 - ``exact``: certified, the right label, the right interval;
 - ``ambiguous``: flagged, and some optimum does give another label;
-- ``cautious``: flagged as ambiguous although all optima agree;
+- ``cautious``: flagged as ambiguous although all optima agree, or with an interval
+  that is longer than it is;
 - ``uncertified``: no certificate, so nothing is promised;
 
 and what may not: ``wrong`` (certified, not flagged, and another label than the truth,
@@ -111,7 +112,7 @@ def _judge(result, r, truth, accuracy, values):
     if truth.sign == 0 or margin * truth.sign <= 0:
         return "wrong"
     if values and max(_apart(low, truth.low), _apart(high, truth.high)) > accuracy:
-        return "value"
+        return "cautious" if covers(result, r, truth) else "value"
     return "exact"
 
 
@@ -120,3 +121,11 @@ def _apart(found, wanted):
     if wanted is None or not np.isfinite(found):
         return 0.0 if wanted is None and not np.isfinite(found) else np.inf
     return float(abs(found - wanted) / max(1, abs(wanted)))
+
+
+def covers(found, r, truth):
+    """Whether the interval found is not shorter than the true one."""
+    return (
+        found.lower[r] <= (-np.inf if truth.low is None else truth.low) + ACCURACY
+        and found.upper[r] >= (np.inf if truth.high is None else truth.high) - ACCURACY
+    )

@@ -154,13 +154,13 @@ def trust() -> list[tuple[str, str, str]]:
 
 def torture() -> list[tuple[str, str, str]]:
     stored = read_json("torture")
-    samples, asked = stored["left_out_samples"], stored["questions"]
-    exact, flagged = samples.get("exact", 0), samples["total"] - samples.get("exact", 0)
+    answers, asked = stored["answers"], stored["questions"]
+    exact, flagged = answers.get("exact", 0), answers["total"] - answers.get("exact", 0)
     return [
         (
             "Problems made to break floating point, against whole-number arithmetic",
-            f"{samples['total']:,} left-out samples: {exact:,} exact, {flagged:,} "
-            "flagged ambiguous or not certified",
+            f"{answers['total']:,} answers: {exact:,} exact, {flagged:,} flagged "
+            "ambiguous, not certified or refused",
             f"{len(stored['defects'])} defects, questions below included",
         ),
         (
@@ -240,6 +240,21 @@ def kernels_table() -> str:
     return table(("compiled in", "tests", "outcome", "planted fault", "findings"), rows)
 
 
+def torture_table() -> str:
+    by_name = read_json("torture").get("by_name", {})
+    words = ("exact", "ambiguous", "cautious", "uncertified", "refused")
+    rows = [
+        (
+            name,
+            *(f"{found.get(word, 0):,}" for word in words),
+            f"{sum(found.values()) - sum(found.get(word, 0) for word in words):,}",
+        )
+        for name, found in by_name.items()
+    ]
+    head = ("who answers", *words, "wrong")
+    return table(head, rows or [(NOT_RUN, *[""] * (len(head) - 1))])
+
+
 def versions_table() -> str:
     runs = read_json("versions").get("runs", {})
     columns = ("numpy", "scipy", "scikit-learn", "pandas")
@@ -282,9 +297,8 @@ def defects_table() -> str:
 
 def tests_of(run: dict[str, Any]) -> str:
     """Say which tests were run."""
-    if len(run["tests"]) > 3:
-        return f"{len(run['tests'])} files or folders"
-    return ", ".join(f"`{test}`" for test in run["tests"])
+    paths = [f"`{test}`" for test in run["tests"] if not test.startswith("-")]
+    return ", ".join(paths) if len(paths) < 6 else f"{len(paths)} files or folders"
 
 
 def outcome(run: dict[str, Any]) -> str:
@@ -305,6 +319,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 TABLES = {
     "counts": counts_table,
+    "torture": torture_table,
     "kernels": kernels_table,
     "versions": versions_table,
     "packages": packages_table,

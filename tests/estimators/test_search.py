@@ -584,12 +584,14 @@ def test_failed_candidates_are_not_kept(data, tmp_path):
 
 
 INTERRUPTED = """
-import sys, time, warnings
+import signal, sys, time
 import numpy as np
 import leaveout.estimators._search_run as run
 from leaveout import SVC, LooSearchCV
 from leaveout.data import make_mixture
 
+# pytest may have been started with it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 X, y = make_mixture(60, 3, random_state=0)
 put = run.Checkpoint.put
 

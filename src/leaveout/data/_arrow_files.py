@@ -52,7 +52,7 @@ class FileReader:
         """Yield the rows in order."""
         with naming(self.name):
             yield from self.columns.pieces(
-                self.batches(),
+                _validated(self.batches()),
                 self.rows_at_once,
                 name=self.name,
                 first_row=self.first_row,
@@ -158,6 +158,13 @@ def _join_row_groups(
         yield starts[joined[0]], tuple(joined), n_rows
 
 
+def _validated(batches: Iterator[Any]) -> Iterator[Any]:
+    """Refuse batches that point outside of themselves: pyarrow would follow."""
+    for batch in batches:
+        batch.validate(full=True)
+        yield batch
+
+
 @contextmanager
 def naming(name: str) -> Iterator[None]:
     """Turn the errors of pyarrow into ours, which name the file."""
@@ -167,5 +174,6 @@ def naming(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise file_not_here(name) from error
-    except (ArrowException, OSError) as error:
-        raise ValueError(f"{name} cannot be read: {error}") from error
+    except (ArrowException, OSError, UnicodeError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{name} cannot be read: {reason}") from error

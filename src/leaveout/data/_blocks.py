@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Protocol
 
 import numpy as np
@@ -134,8 +135,9 @@ def _map_npy(path: Any) -> Any:
         return np.load(path, mmap_mode="r")
     except FileNotFoundError as error:
         raise FileNotFoundError(f"No file '{path}'.") from error
-    except ValueError as error:
-        raise ValueError(f"'{path}' cannot be mapped to memory: {error}") from error
+    except (ValueError, OSError, EOFError, SyntaxError, TokenError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"'{path}' cannot be mapped to memory: {reason}") from error
 
 
 def _split_frame(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

@@ -86,7 +86,9 @@ class Census:
         # Chan, Golub & LeVeque (1983): variance of two samples put together
         total = self.n_values + other.n_values
         apart = other.mean - self.mean
-        self.spread += other.spread + apart**2 * self.n_values * other.n_values / total
+        # Where squares overflow the spread is infinite, which its user refuses.
+        shift = apart * (self.n_values * other.n_values / total)
+        self.spread += other.spread + apart * shift
         self.mean += apart * other.n_values / total
         self.n_values = total
         self.largest_weight = max(self.largest_weight, other.largest_weight)
@@ -155,9 +157,11 @@ class CensusJob:
             )
             sample.cut(self.most)
             classes[label] = sample
-        mean = float(X.mean()) if X.size else 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(X.mean()) if X.size else 0.0
+            spread = float(((X - mean) ** 2).sum())
         return Census(
-            classes, self.most, m, float(X.size), mean, float(((X - mean) ** 2).sum()),
+            classes, self.most, m, float(X.size), mean, spread,
             float(weight.max(initial=0.0)), block.weight is not None,
         )  # fmt: skip
 

@@ -200,9 +200,9 @@ def _column(
 ) -> NDArray[Any]:
     """Return labels or weights as a vector with one entry per row."""
     where = f" in {piece.name}" if piece.name else ""
-    if argument == "sample_weight" and np.ndim(values) == 0:
-        values = np.full(n_rows, values)
     try:
+        if argument == "sample_weight" and np.ndim(values) == 0:
+            values = np.full(n_rows, values)
         column = column_or_1d(values, warn=True)
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -238,7 +238,7 @@ def _to_numbers(piece: Piece, form: Form, start: int) -> FloatArray:
             ensure_min_samples=0,
             input_name="X",
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         found = _first_text(X)
         if found is None:
@@ -260,7 +260,7 @@ def _first_text(X: Any) -> tuple[int, int, Any] | None:
     for (k, j), value in np.ndenumerate(table):
         try:
             float(0.0 if value is None else value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return k, j, value
     return None
 
@@ -292,7 +292,7 @@ def _check_weight(piece: Piece, start: int) -> FloatArray | None:
         return None
     try:
         weight = np.ascontiguousarray(piece.weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"sample_weight must hold numbers: {error} in the rows from "
             f"{_row(piece, 0, start)}. Pass one weight per row."

@@ -132,9 +132,10 @@ class File:
 
     def parts(self, columns: Columns, rows_at_once: int) -> Iterator[Part]:
         """Yield what can be read apart."""
-        return file_parts(
-            self.fragment, columns, self.name, self.constants, rows_at_once
-        )
+        with naming(self.name):
+            yield from file_parts(
+                self.fragment, columns, self.name, self.constants, rows_at_once
+            )
 
 
 def _files(dataset: Any) -> list[File]:

@@ -63,7 +63,11 @@ class IterableRows:
         first = next(self._pieces(), None)
         if first is None:
             raise ValueError(NO_ROWS)
-        self._form = form_of(first.X, min_rows=0)
+        try:
+            self._form = form_of(first.X, min_rows=0)
+        except (TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise type(error)(f"X in {first.name} cannot be used: {reason}") from error
         self._weighted = first.weight is not None
         self._text_labels = _is_text(first.y)
 
@@ -129,8 +133,7 @@ class IterableRows:
                     "tuples, or pass the labels as y."
                 )
             X, y, weight = (*item, None)[:3]
-            X = X if hasattr(X, "shape") else np.asarray(X)
-            yield Piece(X, y, weight, name)
+            yield Piece(_as_table(X, name), y, weight, name)
 
     def _alike(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         """Yield the pieces if columns, weights and labels are as in the first."""
@@ -161,9 +164,27 @@ def _check_names(names: NDArray[Any], form: Form, where: str) -> None:
     )
 
 
+def _as_table(X: Any, where: str) -> Any:
+    """Return X as something with rows and columns."""
+    try:
+        X = X if hasattr(X, "shape") else np.asarray(X)
+    except ValueError as error:
+        raise ValueError(
+            f"X in {where} has rows of different lengths: {error}. Give every row the "
+            "same columns."
+        ) from error
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"X in {where} has {len(X.shape)} dimensions, where it must have 2, rows "
+            "and columns. Reshape it: X.reshape(n_rows, n_columns)."
+        )
+    return X
+
+
 def _is_text(labels: Any) -> bool:
     """Whether the first label is text."""
-    values = np.asarray(labels).ravel()
+    known = hasattr(labels, "dtype")
+    values = np.asarray(labels, dtype=None if known else object).ravel()
     return values.size > 0 and isinstance(values[0], str | bytes)
 
 

@@ -521,6 +521,12 @@ class _Fit:
         gamma = self.svc.gamma
         if gamma == "scale":
             variance = self.census.variance
+            if not np.isfinite(variance):
+                raise ValueError(
+                    "gamma='scale' needs the variance of X, which is too large for a "
+                    "double. Divide the columns by their size "
+                    "(sklearn.preprocessing.StandardScaler), or give gamma a number."
+                )
             return 1.0 / (n_features * variance) if variance > 0.0 else 1.0
         if gamma == "auto":
             return 1.0 / n_features

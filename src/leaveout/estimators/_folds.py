@@ -21,8 +21,8 @@ from leaveout.estimators._svc import SVC
 from leaveout.estimators._task import Target, Task, build_task, check_parameters
 from leaveout.estimators._unwrap import Model
 from leaveout.exceptions import CertificateWarning
-from leaveout.kernel import evaluate_expansion, is_psd, may_be_indefinite
-from leaveout.loo import REFIT, MachineLoo
+from leaveout.kernel import gram_matrix, is_psd, may_be_indefinite
+from leaveout.loo import REFIT, MachineLoo, ask_elsewhere, middle
 from leaveout.run import map_parallel
 from leaveout.solve import solve_svc
 
@@ -36,7 +36,7 @@ class Folds(NamedTuple):
     values: FloatArray  # (n_rows, n_machines), as are the next three
     lower: FloatArray
     upper: FloatArray
-    converged: BoolArray
+    certified: BoolArray
     definite: BoolArray  # (n_rows,)
 
 
@@ -101,7 +101,7 @@ def refit_folds(
             values=folds.values[:, k],
             lower=folds.lower[:, k],
             upper=folds.upper[:, k],
-            certified=folds.converged[:, k] & folds.definite,
+            certified=folds.certified[:, k] & folds.definite,
             settled_by=np.full(n, REFIT, dtype=np.int8),
             counts={"refits": float(n_groups), "seconds": seconds},
         )
@@ -154,10 +154,10 @@ def _refit_without(
         raise
     definite = not may_be_indefinite(svc.kernel, svc.coef0) or is_psd(task.K)
     machines = [_evaluate(svc, *machine, z) for machine in task.machines]
-    values, lower, upper, converged = (
+    values, lower, upper, certified = (
         np.column_stack(column) for column in zip(*machines, strict=True)
     )
-    return Folds(values, lower, upper, converged, np.full(rows.size, definite))
+    return Folds(values, lower, upper, certified, np.full(rows.size, definite))
 
 
 def _transform_fold(
@@ -178,20 +178,18 @@ def _transform_fold(
 def _evaluate(
     svc: SVC, task: Task, i: int, j: int, z: Any
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """Solve one machine; return values at z, intervals, whether it converged."""
-    rows = task.rows(i, j)
-    solution = solve_svc(task.problem(i, j))
-    precomputed = svc.kernel == "precomputed"
-    values = evaluate_expansion(
-        z[:, rows] if precomputed else z,
-        task.X[rows],
-        solution.beta[:, None],
-        np.array([solution.intercept]),
-        kernel=svc.kernel,
-        gamma=task.gamma,
-        degree=svc.degree,
-        coef0=svc.coef0,
-    )[:, 0]
-    low, high = np.subtract(solution.intercept_interval, solution.intercept)
-    converged = np.full(values.shape, solution.converged)
-    return values, values + low, values + high, converged
+    """Solve one machine; return values at z, intervals, certificates."""
+    rows, problem = task.rows(i, j), task.problem(i, j)
+    if svc.kernel == "precomputed":
+        K = z[:, rows]
+    else:
+        K = gram_matrix(
+            z,
+            task.X[rows],
+            kernel=svc.kernel,
+            gamma=task.gamma,
+            degree=svc.degree,
+            coef0=svc.coef0,
+        )
+    lower, upper, certified = ask_elsewhere(problem, solve_svc(problem), K)
+    return middle(lower, upper), lower, upper, certified

@@ -18,7 +18,9 @@ from leaveout.loo import (
     UNTOUCHED,
     LooMethod,
     MachineLoo,
+    ask_elsewhere,
     loo_groups,
+    middle,
 )
 from leaveout.solve import Solution, solve_svc
 
@@ -104,10 +106,8 @@ class Plan:
         n = task.codes.shape[0]
         if rows.size == n:
             return part
-        values = task.K[:, rows] @ solution.beta + solution.intercept
-        low, high = np.subtract(solution.intercept_interval, solution.intercept)
-        lower, upper = values + low, values + high
-        certified = np.full(n, solution.converged)
+        lower, upper, certified = ask_elsewhere(problem, solution, task.K[:, rows])
+        values = middle(lower, upper)
         settled_by = np.full(n, UNTOUCHED, dtype=np.int8)
         for whole, own in (
             (values, part.values),

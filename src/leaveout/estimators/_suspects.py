@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leaveout._typing import FloatArray, IntArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.estimators._adapt import adapt_model
 from leaveout.estimators._check import check_count, check_ids
 from leaveout.estimators._decide import one_vs_one_margins
@@ -72,7 +72,7 @@ def suspects(
     -------
     Suspects
         By ascending margin: ``rows``, ``ids``, ``labels``, ``predictions``, ``margins``
-        with their intervals, ``ambiguous``, ``influence``, ``flagged``.
+        with their intervals, ``ambiguous``, ``certified``, ``influence``, ``flagged``.
 
     Notes
     -----
@@ -110,7 +110,9 @@ def suspects(
         seconds = perf_counter() - started
         result = summarise(model, svc, task, machines, plan.name, definite, seconds)
         rows = np.argsort(result.margins, kind="stable")[:k]
-        influence = measure_influence(model, task, plan, rows, verbose=verbose > 0)
+        influence, known = measure_influence(
+            model, task, plan, rows, verbose=verbose > 0
+        )
     return Suspects(
         rows=rows,
         ids=names[rows],
@@ -120,6 +122,7 @@ def suspects(
         lower=result.lower[rows],
         upper=result.upper[rows],
         ambiguous=result.ambiguous[rows],
+        certified=result.certified[rows] & known,
         influence=influence,
         n_samples=n,
         error=result.error,
@@ -128,9 +131,10 @@ def suspects(
 
 def measure_influence(
     model: Model, task: Task, plan: Plan, rows: IntArray, *, verbose: bool = False
-) -> FloatArray:
+) -> tuple[FloatArray, BoolArray]:
     """Return the mean change of all other margins when each of some rows leaves.
 
+    Also, whether it is certified.
     Rows are taken a few at a time, so that memory stays bounded.
     """
     machines = [
@@ -141,12 +145,15 @@ def measure_influence(
     full = np.column_stack([machine.solution.decision_values for machine in machines])
     before = _margins(model, full, task.codes)
     counted, gone = task.weights > 0, task.vanishing()
-    influence = np.empty(rows.size)
+    influence, certified = np.empty(rows.size), np.empty(rows.size, dtype=bool)
     size = max(1, VALUES_AT_A_TIME // (n * len(machines)))
     starts = range(0, rows.size, size)
     for start in show_progress(starts, len(starts), "influence", verbose=verbose):
         some = rows[start : start + size]
-        values = np.stack([machine.values(some) for machine in machines], axis=-1)
+        answers = [machine.answer(some) for machine in machines]
+        values = np.stack([values for values, _ in answers], axis=-1)
+        known = np.all([known for _, known in answers], axis=0)
+        certified[start : start + size] = known
         if model.one_vs_rest and len(machines) > 1:
             # A class whose only member leaves has no machine.
             values[np.repeat(gone[some, None], n, axis=1)] = -np.inf
@@ -155,7 +162,7 @@ def measure_influence(
         others[np.arange(some.size), some] = False
         change = np.subtract(after, before, out=np.zeros_like(after), where=others)
         influence[start : start + size] = change.sum(axis=1) / others.sum(axis=1)
-    return influence
+    return influence, certified
 
 
 def _margins(model: Model, values: FloatArray, codes: IntArray) -> FloatArray:

@@ -64,7 +64,7 @@ def is_psd(K: FloatArray) -> bool:
     if diagonal.min() < 0:
         return False
     # The floor lets the zero matrix pass.
-    shift = max(PSD_TOLERANCE * diagonal.sum(), np.finfo(np.float64).tiny)
+    shift = max((PSD_TOLERANCE * diagonal).sum(), np.finfo(np.float64).tiny)
     shifted = np.array(K, order="C")
     shifted.flat[:: K.shape[0] + 1] += shift
     try:

@@ -53,11 +53,19 @@ from leaveout.loo._registry import (
     find_method,
     follow_path,
 )
-from leaveout.loo._result import REFIT, SETTLED_BY, UNTOUCHED, LooResult, MachineLoo
+from leaveout.loo._result import (
+    REFIT,
+    SETTLED_BY,
+    UNTOUCHED,
+    LooResult,
+    MachineLoo,
+    middle,
+)
 from leaveout.loo._span import span_squared
 from leaveout.loo._standard import loo_refit
 from leaveout.loo._stopping import loo_stopping
 from leaveout.loo._suspects import Suspects
+from leaveout.loo._trust import ask_elsewhere
 from leaveout.loo._walk import loo_walk
 from leaveout.loo._without import Without
 
@@ -87,6 +95,7 @@ __all__ = [
     "ProvedError",
     "Suspects",
     "Without",
+    "ask_elsewhere",
     "bound_llw",
     "elect",
     "enclosing_radius_squared",
@@ -112,6 +121,7 @@ __all__ = [
     "loo_stopping",
     "loo_walk",
     "loom_bound",
+    "middle",
     "name_features",
     "pack_results",
     "permute_groups",

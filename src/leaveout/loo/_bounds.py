@@ -14,7 +14,7 @@ what a number is worth for the machine at hand:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from leaveout.loo._lpm import loo_lpm_walk
 from leaveout.loo._radius import enclosing_radius_squared, solve_l2_svm
 from leaveout.loo._result import MachineLoo
 from leaveout.loo._span import span_squared
+from leaveout.loo._trust import rounding_of_values, trusted
 from leaveout.loo._walk import loo_walk
 from leaveout.solve import LpmSolution, Solution, has_room
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BOUND, WEAK, ESTIMATE, EXACT = "bound", "weak bound", "estimate", "exact"
+# Where rounding may move f further, nobody knows who is a support vector.
+DOUBT = 1e-5
+IN_DOUBT = "terms cancel: rounding may hide errors"
 
 
 @dataclass(frozen=True)
@@ -284,8 +288,10 @@ def tabulate_bounds(
     LooBounds
     """
     rows = [_timed(function, problem, solution) for function in SVM_BOUNDS]
+    if rounding_of_values(problem, solution) > DOUBT:
+        rows = [replace(row, kind=ESTIMATE, note=IN_DOUBT) for row in rows]
     if exact:
-        loo = loo_walk(problem, solution=solution, n_threads=n_threads)
+        loo = trusted(loo_walk)(problem, solution=solution, n_threads=n_threads)
         rows.append(exact_row(problem, loo, cost="a few pivots per SV"))
     return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)
 
@@ -312,11 +318,18 @@ def tabulate_lpm_bounds(
 
 
 def exact_row(problem: Problem, loo: MachineLoo, cost: str) -> Bound:
-    """Return the exact error: from wrong samples to wrong or ambiguous ones."""
+    """Return the exact error: from wrong samples to wrong or ambiguous ones.
+
+    What is not certified may be right or wrong.
+    """
     wrong, ambiguous = wrong_and_ambiguous(problem, loo)
-    note = f"{int(ambiguous.sum())} ambiguous" if ambiguous.any() else ""
+    unknown = ~loo.certified
+    counts = (ambiguous & ~unknown).sum(), unknown.sum()
+    said = zip(counts, ("ambiguous", "not certified"), strict=True)
+    note = ", ".join(f"{count} {word}" for count, word in said if count)
     return Bound(
-        "exact", EXACT, _share(wrong | ambiguous), _share(wrong), cost, note,
+        "exact", EXACT, _share(wrong | ambiguous | unknown), _share(wrong & ~unknown),
+        cost, note,
         float(loo.counts.get("seconds", 0.0)),
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._groups import Groups
 from leaveout.loo._refit import refit_groups
 from leaveout.loo._result import MachineLoo, middle
+from leaveout.loo._trust import trusted
 from leaveout.loo._walk import Walker
 from leaveout.solve import Solution, solve_svc
 
@@ -21,6 +22,7 @@ from leaveout.solve import Solution, solve_svc
 LARGEST_WALK = 48
 
 
+@trusted
 def loo_groups(
     problem: Problem,
     codes: IntArray,

@@ -16,6 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
+from leaveout.loo._llw_trust import trusted_llw
 from leaveout.loo._result import (
     REFIT,
     SINGLETON,
@@ -90,8 +91,8 @@ def loo_llw_refit(
 
 
 LLW_METHODS: Mapping[str, Callable[..., list[MachineLoo]]] = {
-    "walk": loo_llw_walk,
-    "refit": loo_llw_refit,
+    "walk": trusted_llw(loo_llw_walk),
+    "refit": trusted_llw(loo_llw_refit),
 }
 
 

@@ -24,6 +24,7 @@ from leaveout.loo._result import (
     MachineLoo,
     middle,
 )
+from leaveout.loo._trust import nearly_coincide
 from leaveout.run import map_chunks
 from leaveout.solve import LoomSolution, LoomSolver, solve_loom
 
@@ -142,7 +143,10 @@ class _Answer:
         self.problem = problem
         self.lower = full.decision_values.copy()
         self.upper = full.decision_values.copy()
-        self.certified = np.full(n, full.converged)
+        # The program is solved to 1e-6 of kernel values: near copies are one to it.
+        near = nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0))
+        self.certified = np.full(n, full.converged and not near)
+        self.trusted = not near
         self.n_iter = np.zeros(n, dtype=np.int64)
         # The full optimum stays where nothing hangs on the sample; if it is the only
         # one, so is that without the sample.
@@ -167,7 +171,7 @@ class _Answer:
         """Keep the answer for one sample: the range of f over the optimal face."""
         self.n_iter[row] = left_out.n_iter
         self.lower[row] = self.upper[row] = left_out.decision_values[row]
-        self.certified[row] = left_out.converged
+        self.certified[row] = left_out.converged and self.trusted
         if left_out.face.unique:
             return
         # The face speaks of a y and of a kernel whose largest value is about 1.

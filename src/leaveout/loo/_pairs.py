@@ -11,10 +11,15 @@ import numpy as np
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._groups import Groups
+from leaveout.loo._trust import Footing, find_footing
 from leaveout.loo._walk import Walker
 from leaveout.run import show_progress
 from leaveout.solve import Solution, solve_svc
 
+# Values this close, relative to the largest, are equal.
+TIE = 1e-10
+# The end of a walk is verified to 1e-9: what is nearer is not certainly apart.
+CHECKED = 1e-8
 # Pairs between two looks at progress and at Python's signals.
 PAIRS_AT_A_TIME = 20_000
 
@@ -36,7 +41,7 @@ class PairAUC:
     n_ties : int
         Pairs with equal values, to rounding.
     certified : bool
-        Whether every pair passed its check.
+        Whether every pair passed its check and rounding can have turned none.
     counts : dict
         pivots, walks, refits, seconds …
     """
@@ -106,17 +111,20 @@ def loo_pairs(
     if solution is None:
         solution = solve_svc(problem)
     pairs = _all_pairs(problem)
-    walker = Walker(problem, solution, n_threads=n_threads)
-    above = np.empty(pairs.shape[0])
+    footing = find_footing(problem, solution, several=True)
+    walker = Walker(footing.problem, footing.solution, n_threads=n_threads)
+    above = np.zeros(pairs.shape[0])
     certified = True
-    starts = range(0, pairs.shape[0], PAIRS_AT_A_TIME)
+    walked = 0 if _leaves_one_class(problem) else pairs.shape[0]
+    starts = range(0, walked, PAIRS_AT_A_TIME)
     for start in show_progress(starts, len(starts), "pair batches", verbose=verbose):
         part = pairs[start : start + PAIRS_AT_A_TIME]
         difference, proved = _leave_out(walker, part)
         above[start : start + part.shape[0]] = difference
         certified &= proved
     walker.counts["seconds"] = perf_counter() - started
-    return _summary(problem, pairs, above, certified, walker.counts)
+    walker.counts["rounding"] = footing.rounding
+    return _summary(footing, pairs, above, certified, walker.counts)
 
 
 def _all_pairs(problem: Problem) -> IntArray:
@@ -135,17 +143,32 @@ def _leave_out(walker: Walker, pairs: IntArray) -> tuple[FloatArray, bool]:
     return values[:, 0] - values[:, 1], bool(ends.certified.all())
 
 
+def _leaves_one_class(problem: Problem) -> bool:
+    """Whether every pair takes a whole class along: f is b alone then, for all."""
+    signs = problem.y[problem.C > 0.0]
+    return problem.fit_intercept and bool(
+        min((signs > 0).sum(), (signs < 0).sum()) == 1
+    )
+
+
 def _summary(
-    problem: Problem,
+    footing: Footing,
     pairs: IntArray,
     above: FloatArray,
     certified: bool,
     counts: dict[str, float],
 ) -> PairAUC:
-    """Count who is above whom."""
-    tie = np.abs(above) <= 1e-10 * (1.0 + np.abs(above).max(initial=0.0))
+    """Count who is above whom; certified if rounding can have changed no count."""
+    apart = np.abs(above)
+    smallest = TIE * (apart.max(initial=0.0) + footing.problem.fit_intercept)
+    if footing.rounding <= TIE:
+        smallest = max(smallest, footing.rounding)
+    tie = apart <= smallest
     won = np.where(tie, 0.5, above > 0.0)
-    n = problem.n_samples
+    clear = apart > max(footing.rounding, CHECKED)
+    equal = tie if footing.rounding <= smallest else apart == 0.0
+    certified &= bool(np.all(clear | equal))
+    n = footing.problem.n_samples
     played = np.bincount(pairs.ravel(), minlength=n)
     wins = np.bincount(pairs[:, 0], won, n) + np.bincount(pairs[:, 1], 1.0 - won, n)
     return PairAUC(

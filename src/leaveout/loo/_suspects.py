@@ -37,6 +37,9 @@ class Suspects:
         Interval of the margin over all optimal intercepts.
     ambiguous : ndarray of bool, shape (k,)
         Whether another optimal intercept gives another label.
+    certified : ndarray of bool, shape (k,)
+        Whether the optimality conditions were verified, and rounding can have changed
+        neither the label nor three digits of the influence.
     influence : ndarray of shape (k,)
         Mean change of the margins of all other samples when this one is left out;
         positive if they are better off without it.
@@ -54,6 +57,7 @@ class Suspects:
     lower: FloatArray
     upper: FloatArray
     ambiguous: BoolArray
+    certified: BoolArray
     influence: FloatArray
     n_samples: int
     error: float
@@ -79,13 +83,14 @@ class Suspects:
             "lower": self.lower,
             "upper": self.upper,
             "ambiguous": self.ambiguous,
+            "certified": self.certified,
             "influence": self.influence,
             "flagged": self.flagged,
         }
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
     def __str__(self) -> str:
-        """Table of the first samples; * marks those with an ambiguous label."""
+        """Table of the first samples; * marks an ambiguous label, ? no certificate."""
         flagged = int(np.count_nonzero(self.flagged))
         head = (
             f"Suspects: {len(self)} of {self.n_samples} samples listed, {flagged} "
@@ -104,7 +109,7 @@ class Suspects:
 
     def _cells(self, k: int) -> tuple[str, ...]:
         """One line of the table."""
-        star = "*" if self.ambiguous[k] else ""
+        star = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
         texts: list[Any] = [self.ids[k], self.labels[k], f"{self.predictions[k]}{star}"]
         numbers = [f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"]
         return (*map(str, texts), *numbers)

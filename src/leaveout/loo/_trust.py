@@ -17,13 +17,13 @@ A method works with fixed tolerances. Around each of them stands :func:`trusted`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from leaveout._typing import FloatArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._result import MachineLoo, middle
 from leaveout.solve import Rescaled, Solution, rescale, solve_svc
@@ -34,30 +34,117 @@ REACH = 4.0
 # Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), are below 1 for four
 # of five samples that have any, and reach some hundreds where points nearly coincide.
 AMPLIFICATION = 1024.0
+# Without several samples at once they are some times as large: what nearly coincides
+# leaves together, and others stay that do.
+SEVERAL = 8.0
+# Points on or next to the margin whose squared distance is a smaller share of K_ii than
+# NEAR, and yet not 0, can hardly be told apart: an optimum to 12 digits may then give
+# another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
+# NEAR_ROUNDING where others have none.
+NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**16, 1e-6
+# Rows of kernel values looked at together.
+ROWS_AT_ONCE = 256
+# Units of 2^-52 that f may be off however small it is.
+ONE = 16.0
 # Nothing is certified if values are not even known to two digits.
 ACCURACY = 1e-2
 # Below this a value counts as 0 anyway, and the sample as ambiguous.
 TIE = 1e-10
 
 
+@dataclass(frozen=True)
+class Footing:
+    """A machine at a scale that suits the tolerances, and how far it is known there.
+
+    Parameters
+    ----------
+    problem, solution : Problem, Solution
+        The machine, rescaled, without boxes out of reach, and its optimum.
+    rounding : float
+        How far rounding may move a left-out value.
+    rescaled : Rescaled
+        The way back.
+    """
+
+    problem: Problem
+    solution: Solution
+    rounding: float
+    rescaled: Rescaled
+
+    def shrink(self, ends: FloatArray) -> FloatArray:
+        """Return an end of intervals of f at the scale of the original."""
+        return self.rescaled.shrink(ends)
+
+    def is_clear(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
+        """Whether rounding cannot have changed the sign of either end."""
+        return clear_of_rounding(
+            lower, upper, self.rounding, self.problem.fit_intercept
+        )
+
+
+def find_footing(
+    problem: Problem,
+    solution: Solution,
+    *,
+    several: bool = False,
+    growth: float = 1.0,
+) -> Footing:
+    """Bring a machine to a scale where its left-out values can be trusted.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    solution : Solution
+        Its optimum.
+    several : bool, default=False
+        Whether more than one sample is left out at a time.
+    growth : float, default=1.0
+        If not 1, boxes change by factors up to this while a sample is out. The optimal
+        value is concave in the boxes: it grows no more than they do.
+    """
+    rescaled = rescale(problem, magnify=growth == 1.0)
+    solution = _solution_at_scale(rescaled, solution)
+    closed = rescaled.problem
+    if growth == 1.0:
+        closed = close_boxes(closed, solution)
+    rounding = growth * rounding_of_values(closed, solution)
+    rounding *= SEVERAL if several else 1.0
+    return Footing(closed, solution, rounding, rescaled)
+
+
 def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
-    """Wrap a method for one binary machine; its signature stays."""
+    """Wrap a method for one binary machine; its signature stays.
+
+    What stands between the machine and the keywords says which groups are left out.
+    """
 
     @wraps(method)
     def run(
-        problem: Problem, *, solution: Solution | None = None, **options: Any
+        problem: Problem, *which: Any, solution: Solution | None = None, **options: Any
     ) -> MachineLoo:
         if solution is None:
             solution = solve_svc(problem)
-        rescaled = rescale(problem)
-        solution = _solution_at_scale(rescaled, solution)
-        closed = close_boxes(rescaled.problem, solution)
-        found = method(closed, solution=solution, **options)
-        rounding = rounding_of_values(closed, solution)
-        found = withdraw(found, rounding, problem.fit_intercept)
-        return _shrink(found, rescaled)
+        factors = options.get("factors")
+        growth = 1.0 if factors is None else max(1.0, float(np.max(factors)))
+        footing = find_footing(problem, solution, several=bool(which), growth=growth)
+        found = method(footing.problem, *which, solution=footing.solution, **options)
+        return _shrink(withdraw(found, footing), footing)
 
     return run
+
+
+def clear_of_rounding(
+    lower: FloatArray, upper: FloatArray, rounding: Any, fit_intercept: bool
+) -> BoolArray:
+    """Whether rounding cannot have changed the sign of either end of intervals of f.
+
+    With an intercept f is of size 1, and what is below ``TIE`` counts as 0 and as
+    ambiguous; without one f may be of any size.
+    """
+    ends = np.minimum(np.abs(lower), np.abs(upper))
+    clear = ((ends > rounding) | (ends == 0.0)) & (rounding <= ACCURACY)
+    return clear | (fit_intercept & (rounding <= TIE))
 
 
 def close_boxes(problem: Problem, solution: Solution) -> Problem:
@@ -71,26 +158,71 @@ def close_boxes(problem: Problem, solution: Solution) -> Problem:
 
 def rounding_of_values(problem: Problem, solution: Solution) -> float:
     """Return how far rounding may move a left-out value; far, without an optimum."""
+    top = float(problem.K.diagonal().max(initial=0.0))
     if not solution.converged:
         return np.inf
-    top = float(problem.K.diagonal().max(initial=0.0))
-    unit = 2.0**-52 * top * float(solution.alpha.sum())
-    return AMPLIFICATION * unit
+    rounding = rounding_of_sum(top, float(solution.alpha.sum()))
+    margins = problem.y * solution.decision_values
+    rows = np.flatnonzero((solution.beta != 0.0) | (np.abs(margins - 1.0) < 1e-2))
+    if nearly_coincide(problem.K, rows):
+        rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
+    return rounding
 
 
-def withdraw(found: MachineLoo, rounding: float, fit_intercept: bool) -> MachineLoo:
+def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
+    """Whether two of some points are nearly one, but not quite."""
+    diagonal = K.diagonal()[rows]
+    largest = float(diagonal.max(initial=0.0))
+    least, most = 4.0 * 2.0**-52 * largest, NEAR * largest
+    for start in range(0, rows.size, ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        own = K[np.ix_(rows[part], rows)]
+        distances = (diagonal[part, None] - own) + (diagonal - own)
+        if np.any((distances > least) & (distances < most)):
+            return True
+    return False
+
+
+def rounding_of_sum(largest: float, size: float) -> float:
+    """Return how far rounding may move f, a sum of alpha_j times kernel values.
+
+    ``largest`` is the largest of these, ``size`` the sum of alpha.
+    """
+    # f is kept as y - (y - f): its last digits are those of 1.
+    return 2.0**-52 * (AMPLIFICATION * largest * size + ONE)
+
+
+def ask_elsewhere(
+    problem: Problem, solution: Solution, K: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return f at samples a machine was not trained on: both ends, and certificates.
+
+    Parameters
+    ----------
+    problem, solution : Problem, Solution
+        The machine and its optimum.
+    K : ndarray of shape (m, n)
+        Kernel values of these samples with those of the machine.
+    """
+    footing = find_footing(problem, solution)
+    found = footing.solution
+    if footing.rescaled.kernel:
+        K = np.ldexp(K, footing.rescaled.kernel)
+    values = K @ found.beta
+    lower, upper = (values + b for b in found.intercept_interval)
+    largest = float(np.abs(K).max(initial=0.0))
+    rounding = max(footing.rounding, rounding_of_sum(largest, float(found.alpha.sum())))
+    clear = clear_of_rounding(lower, upper, rounding, problem.fit_intercept)
+    return footing.shrink(lower), footing.shrink(upper), clear & found.converged
+
+
+def withdraw(found: MachineLoo, footing: Footing) -> MachineLoo:
     """Return the answers without the certificates that rounding may have spoilt.
 
-    With an intercept f is of size 1, and what is below ``TIE`` counts as 0 and as
-    ambiguous; without one f may be of any size. ``counts["rounding"]`` tells how far
-    values are known, relative to max(1, |f|).
+    ``counts["rounding"]`` tells how far values are known, relative to max(1, |f|).
     """
-    certified = found.certified
-    if rounding > TIE or not fit_intercept:
-        ends = np.minimum(np.abs(found.lower), np.abs(found.upper))
-        clear = (ends > rounding) | (ends == 0.0)
-        certified = certified & clear & (rounding <= ACCURACY)
-    counts = {**found.counts, "rounding": rounding}
+    certified = found.certified & footing.is_clear(found.lower, found.upper)
+    counts = {**found.counts, "rounding": footing.rounding}
     return replace(found, certified=certified, counts=counts)
 
 
@@ -104,10 +236,9 @@ def _solution_at_scale(rescaled: Rescaled, solution: Solution) -> Solution:
     return solution
 
 
-def _shrink(found: MachineLoo, rescaled: Rescaled) -> MachineLoo:
+def _shrink(found: MachineLoo, footing: Footing) -> MachineLoo:
     """Return the answers at the scale of the original problem."""
-    if not rescaled.magnified:
+    if not footing.rescaled.magnified:
         return found
-    lower: FloatArray = rescaled.shrink(found.lower)
-    upper: FloatArray = rescaled.shrink(found.upper)
+    lower, upper = footing.shrink(found.lower), footing.shrink(found.upper)
     return replace(found, values=middle(lower, upper), lower=lower, upper=upper)

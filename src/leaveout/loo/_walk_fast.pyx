@@ -527,6 +527,8 @@ cdef int meet(Walk* w) noexcept nogil:
         gap = low - high
         if gap <= SLACK:
             break
+        if i < 0 or j < 0:
+            return STUCK  # x has overflowed
         # d(low - high)/dt at the two points that hold the ends
         slope = w.c[j] - w.c[i]
         if slope >= 0.0:
@@ -536,6 +538,8 @@ cdef int meet(Walk* w) noexcept nogil:
             t = w.t
             bias_ends(w, t, &low, &high, &i, &j)
             break
+    if t != 0.0 and (i < 0 or j < 0):
+        return STUCK
     mid = 0.5 * (low + high) if i >= 0 and j >= 0 else 0.0
     for k in range(w.n):
         w.x[k] += mid - (w.t - t) * w.c[k]
@@ -674,6 +678,8 @@ cdef int check_end(Walk* w, Start* full, Py_ssize_t anchor, double* values) noex
     cdef double change, total = 0.0, size = 0.0, at_anchor = 0.0, along = 0.0, tracked
     cdef double b_change = 0.0, tol = full.tol
     cdef const double* row = w.K + a * w.n
+    if not tol < INFINITY:
+        return FAILED
     # probe @ f; x holds f but for the points on the margin, where f = y
     tracked = ddot(&n, <double*>full.probe, &one, w.x, &one)
     for k in range(w.n_members + w.n_touched):

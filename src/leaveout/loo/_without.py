@@ -12,8 +12,12 @@ from leaveout.kernel import Problem
 from leaveout.loo._groups import Ends, Groups
 from leaveout.loo._refit import refit_groups
 from leaveout.loo._result import middle
+from leaveout.loo._trust import Footing, find_footing
 from leaveout.loo._walk import Walker
 from leaveout.solve import Solution, intercept_range_without
+
+# Values that rounding may have moved further than this are not certified.
+ACCURACY = 1e-3
 
 
 class Without:
@@ -66,33 +70,61 @@ class Without:
 
         The intercept is in the middle of its interval, as everywhere.
         """
-        problem, solution = self.problem, self.solution
-        found = np.tile(solution.decision_values, (rows.size, 1))
+        return self.answer(rows)[0]
+
+    def answer(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Return the values, and for each row whether they are certified.
+
+        They are if the optimality conditions were verified and rounding has left three
+        digits or more.
+        """
+        footing = self._footing
+        problem, solution = footing.problem, footing.solution
+        found = np.tile(self.solution.decision_values, (rows.size, 1))
+        known = self.solution.converged and footing.rounding <= ACCURACY
+        certified = np.full(rows.size, known)
         inside = problem.C[rows] > 0.0
         if not inside.any():
-            return found
+            return found, certified
         moving = inside & (solution.beta[rows] != 0.0)
         resting = np.flatnonzero(inside & ~moving)
-        if problem.fit_intercept:
+        if problem.fit_intercept and resting.size:
             # w stays; b may have more room.
             room = intercept_range_without(problem, solution, rows[resting])
-            found[resting] += middle(*room)[:, None]
+            full = np.tile(solution.decision_values, (resting.size, 1))
+            found[resting] = self._settle(full, *room)
         walked = moving & self._can_walk[rows]
-        refitted = moving & ~walked
-        if walked.any():
-            found[walked] = _settle(
-                self._walker.leave_out(Groups.singles(rows[walked]))
-            )
-        if refitted.any():
-            ends = refit_groups(
-                problem,
-                solution,
-                Groups.singles(rows[refitted]),
-                n_threads=self.n_threads,
-                everywhere=True,
-            )
-            found[refitted] = _settle(ends)
-        return found
+        for some, leave_out in (
+            (walked, self._walker.leave_out),
+            (moving & ~walked, self._refit),
+        ):
+            if some.any():
+                ends = leave_out(Groups.singles(rows[some]))
+                found[some] = self._settle(ends.everywhere, ends.down, ends.up)
+                certified[some] &= ends.certified
+        return found, certified
+
+    def _refit(self, groups: Groups) -> Ends:
+        return refit_groups(
+            self._footing.problem,
+            self._footing.solution,
+            groups,
+            n_threads=self.n_threads,
+            everywhere=True,
+        )
+
+    def _settle(
+        self, values: FloatArray, down: FloatArray, up: FloatArray
+    ) -> FloatArray:
+        """Move each row of values to the middle of its interval, at our scale."""
+        if not self._footing.rescaled.magnified:
+            return values + middle(down, up)[:, None]
+        shrink = self._footing.shrink
+        return middle(shrink(values + down[:, None]), shrink(values + up[:, None]))
+
+    @cached_property
+    def _footing(self) -> Footing:
+        return find_footing(self.problem, self.solution)
 
     @cached_property
     def _can_walk(self) -> BoolArray:
@@ -108,10 +140,8 @@ class Without:
     @cached_property
     def _walker(self) -> Walker:
         return Walker(
-            self.problem, self.solution, n_threads=self.n_threads, everywhere=True
+            self._footing.problem,
+            self._footing.solution,
+            n_threads=self.n_threads,
+            everywhere=True,
         )
-
-
-def _settle(ends: Ends) -> FloatArray:
-    """Move each row of values to the middle of its interval."""
-    return ends.everywhere + middle(ends.down, ends.up)[:, None]
