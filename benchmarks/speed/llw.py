@@ -35,7 +35,8 @@ def main():
     with one_thread():
         for Q in (2, 3, 4, 5, 6):
             for n in bench.sizes:
-                add_fit(bench, f"fit, Q={Q}, n={n}", make_gaussian(bench.args.seed, n, Q))
+                problem = make_gaussian(bench.args.seed, n, Q)
+                add_fit(bench, f"fit, Q={Q}, n={n}", problem)
         for Q in (3, 6):
             for name, problem in other_machines(bench.args.seed, 200, Q):
                 add_fit(bench, f"fit, Q={Q}, n=200, {name}", problem)
