@@ -62,9 +62,9 @@ cdef struct ActiveSet:
 
 cdef inline double curve(ActiveSet* s, Py_ssize_t e, Py_ssize_t f) noexcept nogil:
     """Element of P x (K + c)."""
-    cdef Py_ssize_t k = e // s.n, l = f // s.n
-    cdef double value = s.K[(e - k * s.n) * s.n + (f - l * s.n)] + s.shift
-    return value * ((1.0 if k == l else 0.0) - 1.0 / s.Q)
+    cdef Py_ssize_t k = e // s.n, other = f // s.n
+    cdef double value = s.K[(e - k * s.n) * s.n + (f - other * s.n)] + s.shift
+    return value * ((1.0 if k == other else 0.0) - 1.0 / s.Q)
 
 
 cdef inline void solve_lower(ActiveSet* s, double* x) noexcept nogil:
@@ -255,32 +255,32 @@ cdef void balance(ActiveSet* s) noexcept nogil:
 
 cdef void find_db(ActiveSet* s) noexcept nogil:
     """db of the columns with members: (U'U) db = s 1 - q - U'v, by elimination."""
-    cdef Py_ssize_t Q = s.Q, width = s.Q + 2, a, k, l, j
+    cdef Py_ssize_t Q = s.Q, width = s.Q + 2, a, k, other, j
     cdef double* T = s.T
     cdef double factor, total = 0.0, ones = 0.0, rise = 0.0
     cdef double* row
     for k in range(Q):
-        for l in range(Q):
-            T[k * width + l] = 0.0
+        for other in range(Q):
+            T[k * width + other] = 0.0
         T[k * width + Q] = -s.q[k]
         T[k * width + Q + 1] = 1.0
     for a in range(s.m):
         row = s.U + a * Q
         for k in range(Q):
-            for l in range(Q):
-                T[k * width + l] += row[k] * row[l]
+            for other in range(Q):
+                T[k * width + other] += row[k] * row[other]
             T[k * width + Q] -= row[k] * s.v[a]
     for k in range(Q):
         if s.members[k] == 0:  # db = 0
             for j in range(width):
                 T[k * width + j] = 0.0
             T[k * width + k] = 1.0
-        for l in range(Q):
-            if l == k or T[l * width + k] == 0.0:
+        for other in range(Q):
+            if other == k or T[other * width + k] == 0.0:
                 continue
-            factor = T[l * width + k] / T[k * width + k]
+            factor = T[other * width + k] / T[k * width + k]
             for j in range(k, width):
-                T[l * width + j] -= factor * T[k * width + j]
+                T[other * width + j] -= factor * T[k * width + j]
     for k in range(Q):
         total += T[k * width + Q] / T[k * width + k] + s.b[k]
         ones += T[k * width + Q + 1] / T[k * width + k]
@@ -295,7 +295,7 @@ cdef void climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
 
     On the way G_M + E b -> 0, so that it is known without a product with K.
     """
-    cdef Py_ssize_t a, k, e, block
+    cdef Py_ssize_t a, k, block
     cdef double t, t_min, mean
     for a in range(s.m):
         s.v[a] = s.G[s.M[a]] + s.b[s.M[a] // s.n]

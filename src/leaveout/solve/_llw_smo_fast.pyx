@@ -27,7 +27,6 @@ cdef extern from "_smo_step.h":
 cdef double BARRED = -1e290
 
 
-
 cdef struct Descent:
     Py_ssize_t n            # samples
     Py_ssize_t Q            # columns
@@ -77,7 +76,7 @@ cdef void update(Descent* s) noexcept nogil:
 
 cdef bint move_pair(Descent* s, Py_ssize_t k) noexcept nogil:
     """Raise the largest of column k as the partner of largest gain falls."""
-    cdef Py_ssize_t n = s.n, at = k * n, i, j, l
+    cdef Py_ssize_t n = s.n, at = k * n, i, j, j
     cdef const double* row_i
     cdef const double* row_j
     cdef double best, bend, slope, move, space
@@ -100,16 +99,16 @@ cdef bint move_pair(Descent* s, Py_ssize_t k) noexcept nogil:
     # Where one reaches its bound, set it exactly.
     put(s, at + i, s.upper[at + i] if move == space else s.alpha[at + i] + move)
     put(s, at + j, s.alpha[at + j] - move)
-    for l in range(n):
-        s.own[at + l] = move * (row_i[l] - row_j[l])
-        s.shared[l] = s.own[at + l] / s.Q
+    for j in range(n):
+        s.own[at + j] = move * (row_i[j] - row_j[j])
+        s.shared[j] = s.own[at + j] / s.Q
     s.moved = k
     return True
 
 
 cdef bint move_tuple(Descent* s, double sign, double slope) noexcept nogil:
     """Raise (sign 1) or lower (-1) the extreme entry of every column alike."""
-    cdef Py_ssize_t n = s.n, i, k, l, e
+    cdef Py_ssize_t n = s.n, i, k, j, e
     cdef double move = 1e300, bend = 0.0
     for k in range(s.Q):
         e = k * n
@@ -123,20 +122,20 @@ cdef bint move_tuple(Descent* s, double sign, double slope) noexcept nogil:
         e += i
         move = min(move, s.upper[e] - s.alpha[e] if sign > 0.0 else s.alpha[e])
         bend += s.diag[i]
-        for l in range(k):
-            bend -= 2.0 * s.K[i * n + s.chosen[l]] / s.Q
+        for j in range(k):
+            bend -= 2.0 * s.K[i * n + s.chosen[j]] / s.Q
         bend -= s.diag[i] / s.Q
     if bend > 0.0 and slope < move * bend:
         move = slope / bend
-    for l in range(n):
-        s.shared[l] = 0.0
+    for j in range(n):
+        s.shared[j] = 0.0
     for k in range(s.Q):
         i = s.chosen[k]
         e = k * n + i
         put(s, e, min(max(s.alpha[e] + sign * move, 0.0), s.upper[e]))
-        for l in range(n):
-            s.own[k * n + l] = sign * move * s.K[i * n + l]
-            s.shared[l] += s.own[k * n + l] / s.Q
+        for j in range(n):
+            s.own[k * n + j] = sign * move * s.K[i * n + j]
+            s.shared[j] += s.own[k * n + j] / s.Q
     s.moved = s.Q
     return True
 
