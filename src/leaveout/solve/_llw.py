@@ -350,7 +350,7 @@ def centre(problem: LlwProblem) -> Centred:
     means = rows.sum(axis=1) / count
     K = problem.K - means[:, None]
     K -= means - means[present].sum() / count
-    scale = float(K.diagonal()[present].sum()) / count
+    scale = float(K.diagonal()[present].sum() / count)
     if not scale > 1e-14 * float(np.abs(problem.K.diagonal()).max(initial=0.0)):
         scale = 1.0  # of a constant kernel
     K /= scale

@@ -76,7 +76,7 @@ cdef void update(Descent* s) noexcept nogil:
 
 cdef bint move_pair(Descent* s, Py_ssize_t k) noexcept nogil:
     """Raise the largest of column k as the partner of largest gain falls."""
-    cdef Py_ssize_t n = s.n, at = k * n, i, j, j
+    cdef Py_ssize_t n = s.n, at = k * n, i, j
     cdef const double* row_i
     cdef const double* row_j
     cdef double best, bend, slope, move, space
