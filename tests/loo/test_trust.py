@@ -7,8 +7,8 @@ from problems import Case
 from torture import ALLOWED, METHODS, judge, truth_of
 
 import leaveout as lo
-from leaveout.kernel import Problem
-from leaveout.loo._trust import close_boxes, trusted
+from leaveout.kernel import Problem, gram_matrix
+from leaveout.loo._trust import NEAR, close_boxes, nearly_coincide, trusted
 from leaveout.solve import rescale, solve_svc
 
 ignore_leaveout_warnings = pytest.mark.filterwarnings(
@@ -157,3 +157,17 @@ def test_no_certificate_without_an_optimum(rng):
     for name in ("walk", "refit"):
         method = trusted(getattr(lo.loo, f"loo_{name}"))
         assert not method(problem, solution=stopped).certified.any()
+
+
+@pytest.mark.parametrize("gamma", [1e-6, 0.1, 100.0])
+@pytest.mark.parametrize("step", [0.0, 1e-12, 1e-5, 1e-3])
+def test_near_copies_are_found_as_by_comparing_all_pairs(gamma, step):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    X[40:50] = X[:10] + step * rng.normal(size=(10, 3))
+    K = gram_matrix(X, kernel="rbf", gamma=gamma)
+    for rows in (np.arange(60), np.arange(5, 45), np.arange(10, 40), np.array([7])):
+        own = K[np.ix_(rows, rows)]
+        apart = (1.0 - own) + (1.0 - own)
+        by_hand = np.any((apart > 4 * 2.0**-52) & (apart < NEAR))
+        assert nearly_coincide(K, rows) == by_hand

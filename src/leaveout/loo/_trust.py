@@ -42,8 +42,6 @@ SEVERAL = 8.0
 # another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
 # NEAR_ROUNDING where others have none.
 NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**16, 1e-6
-# Rows of kernel values looked at together.
-ROWS_AT_ONCE = 256
 # Units of 2^-52 that f may be off however small it is.
 ONE = 16.0
 # Nothing is certified if values are not even known to two digits.
@@ -170,15 +168,28 @@ def rounding_of_values(problem: Problem, solution: Solution) -> float:
 
 
 def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
-    """Whether two of some points are nearly one, but not quite."""
+    """Whether two of some points are nearly one, but not quite.
+
+    Points that are have nearly the same product with any vector, here a random one:
+    with points in its order, the pairs to look at are few.
+    """
     diagonal = K.diagonal()[rows]
     largest = float(diagonal.max(initial=0.0))
-    least, most = 4.0 * 2.0**-52 * largest, NEAR * largest
-    for start in range(0, rows.size, ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
-        own = K[np.ix_(rows[part], rows)]
-        distances = (diagonal[part, None] - own) + (diagonal - own)
-        if np.any((distances > least) & (distances < most)):
+    probe = np.random.default_rng(0).standard_normal(K.shape[0])
+    products = K @ probe
+    # |<phi_i - phi_j, v>| <= ||phi_i - phi_j|| ||v||, with twice the room it needs
+    reach = 2.0 * np.sqrt(NEAR * largest) * np.sqrt(max(probe @ products, 0.0))
+    order = np.argsort(products[rows])
+    rows, diagonal, products = rows[order], diagonal[order], products[rows[order]]
+    for shift in range(1, rows.size):
+        first = np.flatnonzero(~(products[shift:] - products[:-shift] > reach))
+        if first.size == 0:
+            break
+        i, j = rows[first], rows[first + shift]
+        own = K[i, j]
+        distances = (diagonal[first] - own) + (diagonal[first + shift] - own)
+        zero, near = 4.0 * 2.0**-52 * largest, NEAR * largest
+        if np.any((distances > zero) & (distances < near)):
             return True
     return False
 
