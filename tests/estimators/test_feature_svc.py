@@ -18,6 +18,7 @@ from feature_problems import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles import svc_clarabel
+from rational import leave_out_exactly
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -459,3 +460,32 @@ def test_few_rows_that_come_again_and_again(rng, C):
             assert (clf.loo_labels_[copies] == (ends[0] > 0)).all()
     if C == 1e-4:
         assert clf.loo_error_.proved
+
+
+def _conflicts(seed):
+    """Few points on whole numbers, half of the time several on one place."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-8, 9, (rng.integers(3, 8), rng.integers(1, 3))).astype(float)
+    if seed % 2:
+        X = X[rng.integers(0, max(1, len(X) // 2), len(X))]
+    y = np.where(rng.random(len(X)) < 0.5, -1, 1)
+    y[:2] = -1, 1
+    return X, y
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("C", [1e-9, 1e-2, 1e6])
+@pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
+def test_proved_labels_are_those_of_exact_arithmetic(seed, C):
+    X, y = _conflicts(seed)
+    clf = FeatureSVC("linear", C=C).fit(X, y)
+    truths = leave_out_exactly(X @ X.T, y.astype(float), np.full(len(y), C))
+    for r in np.flatnonzero(clf.loo_proved_):
+        assert truths[r].sign == (1 if clf.loo_labels_[r] == y[r] else -1)
+
+
+@pytest.mark.parametrize(("C", "scale"), [(1e12, 1.0), (1.0, 1e40), (1e-2, 1e135)])
+def test_what_rounding_would_decide_is_refused(C, scale):
+    X, y = _conflicts(3)
+    with pytest.raises(ValueError, match=r"C=.* too large for features .* lower C"):
+        FeatureSVC("linear", C=C).fit(scale * X, y)

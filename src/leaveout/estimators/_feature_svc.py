@@ -51,6 +51,9 @@ from leaveout.solve import LinearMachines, LinearOptimum, sample_sizes, solve_li
 FEATURES = ("fourier", "nystroem", "linear")
 # Rows of the largest sample: it stays in memory, so that passes over it are cheap.
 LARGEST_SAMPLE = 131_072
+# Largest C times squared length of features; f is a sum of terms of this size, and
+# beyond it what is called optimal need not be.
+MOST_DIGITS = 1e10
 # Parameters that decide what machine comes out; a checkpoint is one of them all.
 DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
@@ -126,7 +129,8 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     loo_labels_ : ndarray of shape (n_rows,)
         Label of each row by the machine without it.
     loo_proved_ : ndarray of bool, shape (n_rows,)
-        Whether that label is proved; where it is not, it is that of the full machine.
+        Whether that label is proved, for all optimal intercepts of that machine; where
+        it is not, it is that of the full machine.
     path_ : dict of ndarray
         For each C: "C", "loo_low", "loo_high", "n_open" (rows without proof),
         "objective", "duality_gap" (largest of the machines, relative).
@@ -243,6 +247,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             fit.rows, machines, samples=fit.samples, progress=fit.progress,
             n_threads=n_threads, after_pass=fit.after_pass,
         )  # fmt: skip
+        _check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
         machines = machines.moved(
             np.array([optimum.point[:-1] for optimum in optima]),
             np.array([optimum.point[-1] for optimum in optima]),
@@ -555,6 +560,20 @@ class _Fit:
             np.concatenate(X), np.concatenate(codes), np.concatenate(weights),
             n_threads=self.n_threads,
         )  # fmt: skip
+
+
+def _check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
+    """Raise if losses, C times what a weight moves, have too few digits."""
+    C = float(Cs.max())
+    product = C * largest_weight * radius * radius
+    if product > MOST_DIGITS:
+        weight = f", weights up to {largest_weight:.3g}" if largest_weight != 1 else ""
+        raise ValueError(
+            f"C={C:.3g} is too large for features of length up to {radius:.3g} from "
+            f"their mean{weight}: C times the squared length is {product:.1e}, and "
+            f"above {MOST_DIGITS:.0e} rounding decides. Scale the features, for "
+            "example by a StandardScaler, or lower C."
+        )
 
 
 def _is_in_memory(X: Any) -> bool:

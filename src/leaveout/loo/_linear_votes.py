@@ -22,6 +22,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import FeatureBlock
+from leaveout.loo._trust import noise_of_window
 from leaveout.solve import LinearMachines, LinearOptimum, Sides, has_room, look
 
 # Left-out signs closer to zero than this are left to a walk.
@@ -76,11 +77,13 @@ class Thresholds:
 
 def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
     """Return the two thresholds of one class."""
+    noise = noise_of_window(optimum.window, optimum.solution)
+    if np.isinf(noise):
+        return -np.inf, np.inf
     low, far = optimum.window.intercept_without(
         optimum.solution, sign, box, optimum.radius
     )
     b, R = sign * optimum.solution.intercept, optimum.radius
-    noise = optimum.window.noise(optimum.solution)
     wrong_below = b - low - SLACK - noise
     right_above = np.inf
     if np.isfinite(far):

@@ -19,6 +19,7 @@ from leaveout.kernel import Problem
 from leaveout.loo._answer import Answer, settle_without_solving
 from leaveout.loo._groups import Groups
 from leaveout.loo._result import SINGLETON, middle
+from leaveout.loo._trust import noise_of_window
 from leaveout.loo._walk import Walker
 from leaveout.solve import OUTSIDE, Solution, WindowProblem
 
@@ -34,7 +35,8 @@ class WindowLoo:
     known : ndarray of bool, shape (m,)
         Whether it is the value on all rows.
     proved : ndarray of bool, shape (m,)
-        Whether its sign is, too: a value that is zero up to rounding has none.
+        Whether its sign is, too, whichever optimal b is taken: a value that is zero up
+        to rounding has none.
     """
 
     values: FloatArray
@@ -70,6 +72,10 @@ def leave_rows_out(
         One value for each of them.
     """
     rows = np.searchsorted(window.index, index)
+    noise = noise_of_window(window, solution)
+    if np.isinf(noise):
+        nothing = np.zeros(rows.size, dtype=bool)
+        return WindowLoo(solution.decision_values[rows], nothing, nothing)
     complete = bool(np.isinf(window.edges).all())
     problem, full = window.problem, solution
     if not complete:
@@ -78,7 +84,6 @@ def leave_rows_out(
     open_ = settle_without_solving(problem, full, answer, labels_only=False)
     wanted = np.intersect1d(open_, rows)
     known = np.ones(problem.n_samples, dtype=bool)
-    noise = window.noise(solution)
     if not complete:
         # Nothing but b moves without a row of alpha = 0. A row that is alone in its
         # class is so in the window: others of the class may be outside.
@@ -98,7 +103,7 @@ def leave_rows_out(
             known[wanted] = window.knows(W, b + ends.down, b + ends.up, radius, noise)
     values = middle(answer.lower, answer.upper)
     known &= answer.certified
-    proved = known & (np.abs(values) > noise)
+    proved = known & (np.maximum(answer.lower, -answer.upper) > noise)
     return WindowLoo(values[rows], known[rows], proved[rows])
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
 from leaveout.loo._result import MachineLoo, middle
-from leaveout.solve import Rescaled, Solution, rescale, solve_svc
+from leaveout.solve import Rescaled, Solution, WindowProblem, rescale, solve_svc
 
 # A box this many times the sum of all alpha is never reached without a sample (2 is
 # proved), nor are tolerances relative to it large beside a coefficient.
@@ -201,6 +201,14 @@ def rounding_of_sum(largest: float, size: float) -> float:
     """
     # f is kept as y - (y - f): its last digits are those of 1.
     return 2.0**-52 * (AMPLIFICATION * largest * size + ONE)
+
+
+def noise_of_window(window: WindowProblem, solution: Solution) -> float:
+    """Return how far values of a linear machine may be off; inf if by two digits."""
+    top = float(window.problem.K.diagonal().max(initial=0.0))
+    rounding = rounding_of_sum(top, float(solution.alpha.sum()))
+    noise = max(window.noise(solution), rounding)
+    return noise if noise <= ACCURACY else np.inf
 
 
 def ask_elsewhere(
