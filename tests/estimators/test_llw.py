@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from llw_oracles import llw_clarabel
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
@@ -237,3 +238,46 @@ def test_wine_against_one_vs_one():
     llw = lo.leave_one_out(lo.LLWClassifier(C=1.0, gamma=0.05), X, y[::3])
     svc = lo.leave_one_out(lo.SVC(C=1.0, gamma=0.05), X, y[::3])
     assert abs(llw.error - svc.error) < 0.1
+
+
+def _extreme(seed):
+    """Few points in several classes, some twice; C and the scale of K over decades."""
+    rng = np.random.default_rng(seed)
+    Q = int(rng.integers(3, 5))
+    n = int(rng.integers(2 * Q, 12))
+    X = rng.normal(size=(n, 2))
+    if seed % 3 == 1:
+        X = X[rng.integers(0, n // 2 + 1, n)]
+    y = np.concatenate([np.tile(np.arange(Q), 2), rng.integers(0, Q, n - 2 * Q)])
+    K = np.exp(-(10 ** rng.uniform(-2, 1)) * ((X[:, None] - X) ** 2).sum(axis=-1))
+    return K, y, Q, 10 ** rng.uniform(-8, 8), int(rng.choice([0, 0, 60, -60]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
+def test_certified_labels_of_several_classes_at_extremes(seed):
+    K, y, Q, C, exponent = _extreme(seed)
+    clf = lo.LLWClassifier(kernel="precomputed", C=np.ldexp(C, -exponent))
+    loo = lo.leave_one_out(clf, np.ldexp(K, exponent), y)
+    assert not np.isnan(loo.margins).any()
+    for r in np.flatnonzero(loo.certified & ~loo.ambiguous):
+        rest = np.arange(len(y)) != r
+        boxes = np.full(len(y) - 1, C)
+        truth = llw_clarabel(K[np.ix_(rest, rest)], y[rest], boxes, Q)
+        values = truth.W.T @ K[rest, r] + truth.b
+        second, first = np.sort(values)[-2:]
+        if truth.gap < 1e-7 and first - second > 1e-4 * max(1.0, abs(first)):
+            assert loo.predictions[r] == np.argmax(values)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
+def test_bounds_at_extremes(seed):
+    K, y, _, C, exponent = _extreme(seed)
+    K, C = np.ldexp(K, exponent), np.ldexp(C, -exponent)
+    clf = lo.LLWClassifier(kernel="precomputed", C=C, loss="quadratic")
+    bounds, loo = lo.llw_bounds(clf, K, y), lo.leave_one_out(clf, K, y)
+    sure = loo.certified & ~loo.ambiguous
+    least = np.mean(sure & (loo.predictions != y))
+    for name in ("radius_margin", "sharp_sum", "sharp_count"):
+        assert bounds[name].value >= least - 1e-9
