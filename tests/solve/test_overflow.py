@@ -8,6 +8,7 @@ from problems import random_case
 import leaveout as lo
 from leaveout.kernel import Problem
 from leaveout.solve import solve_svc
+from leaveout.solve._llw_descent import descend
 from leaveout.solve._smo_fast import smo_with_intercept, smo_without_intercept
 
 SPOILT = [np.nan, np.inf, -np.inf, 1e308, -1e308]
@@ -55,3 +56,27 @@ def test_huge_indefinite_kernel_is_refused(size, C, rng):
     svc = lo.SVC(kernel="precomputed", C=C)
     with pytest.raises(ValueError, match="not positive semi-definite needs kernel val"):
         lo.leave_one_out(svc, K, np.arange(12) % 2)
+
+
+@pytest.mark.parametrize("seed", [3, 1183, 1806, 2573, 2619, *range(50)])
+def test_several_classes(seed):
+    """The first five were settled at NaN."""
+    rng = np.random.default_rng(seed)
+    Q = int(rng.integers(3, 6))
+    n = int(rng.integers(Q, 12))
+    X = rng.normal(size=(n, 3))
+    K = X @ X.T
+    strange = [*SPOILT, 1e200, 5e-324, 0.0, -1.0]
+    for _ in range(rng.integers(1, 4)):
+        i, j = rng.integers(0, n, 2)
+        K[i, j] = strange[rng.integers(len(strange))]
+        if rng.random() < 0.7:
+            K[j, i] = K[i, j]
+    if rng.random() < 0.2:
+        K[:] = strange[rng.integers(len(strange))]
+    C = np.full((n, Q), float(rng.choice([1e-300, 1.0, 1e300, np.inf, 5e-324])))
+    C[np.arange(n), rng.integers(0, Q, n)] = 0.0
+    with np.errstate(all="ignore"):
+        found = descend(K, C)
+    if found.settled:
+        assert np.all((found.alpha >= 0.0) & (found.alpha <= C))

@@ -100,4 +100,4 @@ def _finish(
         total += steps
         work -= steps * (m * m + Q * n * n // 2)
         free = members[:m].copy()
-    return free, total, end == DONE
+    return free, total, end == DONE and bool(np.isfinite(alpha).all())
