@@ -44,6 +44,9 @@ class Fork:
         code = 1
         try:
             os.setsid()
+            # In the background or under nohup pytest runs with these ignored.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
             signal.alarm(N_SECONDS)
             for number, path in ((1, self.out), (2, self.err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644), number)

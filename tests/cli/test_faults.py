@@ -71,8 +71,6 @@ def test_stopped_search_keeps_its_cells(table, tmp_path, number, n_jobs, run):
     options = ["--target", "colour", *GRID, "--checkpoint", checkpoint]
 
     def search():
-        if number == signal.SIGINT:  # pytest may have been started with it ignored
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         stall_after(3, told)
         leaveout("select", table, *options, "--n-jobs", n_jobs)
 
