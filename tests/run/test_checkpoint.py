@@ -292,3 +292,14 @@ def test_a_locked_checkpoint_says_so(path, monkeypatch):
     with pytest.raises(CheckpointError, match=r"locked\. Another process keeps it"):
         Checkpoint(path, META)
     other.close()
+
+
+def test_a_damaged_schema_that_is_no_text(tmp_path):
+    path = tmp_path / "run.db"
+    with Checkpoint(path, META) as kept:
+        kept.put(0, {"x": np.arange(3)}, {})
+    raw = path.read_bytes()
+    assert raw.count(b"CREATE TABLE cells") == 1
+    path.write_bytes(raw.replace(b"CREATE TABLE cells", b"CREATE TABL\xc1 cells"))
+    with pytest.raises(CheckpointError, match="It is damaged: restore it from a copy"):
+        Checkpoint(path, META)

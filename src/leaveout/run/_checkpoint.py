@@ -167,7 +167,8 @@ class Checkpoint:
 
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # What SQLite says of a damaged schema quotes it, bytes and all.
             raise CheckpointError(
                 f"checkpoint={str(self.path)!r} cannot be used: {error}. {_hint(error)}"
             ) from error
