@@ -534,3 +534,11 @@ def test_labels_or_weights_drawn_anew_in_every_pass(rng, what):
     list(rows.blocks())
     with pytest.raises(ValueError, match="not those of the first pass"):
         list(rows.blocks())
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (3, 2, 4)])
+def test_a_file_whose_array_has_no_rows_and_columns_is_named(tmp_path, shape):
+    path = tmp_path / "rows.npy"
+    np.save(path, np.zeros(shape))
+    with pytest.raises(ValueError, match=r"rows\.npy' has an array of shape"):
+        open_rows(path, np.array([0, 1, 1]))

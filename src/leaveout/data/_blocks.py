@@ -106,7 +106,13 @@ def open_rows(
         )
     rows_at_once = int(rows_at_once)
     if _is_npy(X):
+        path = X
         X, y, sample_weight = (_map_npy(values) for values in (X, y, sample_weight))
+        if X.ndim != 2:
+            raise ValueError(
+                f"'{path}' has an array of shape {X.shape}; it must have two "
+                "dimensions, rows and columns."
+            )
     if is_arrow(X):
         return open_arrow(X, y, sample_weight, rows_at_once)
     if is_frame(X) and (isinstance(y, str) or isinstance(sample_weight, str)):
