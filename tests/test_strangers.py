@@ -29,11 +29,13 @@ def test_a_file_is_read_or_refused_by_name(tmp_path, kind):
 def test_an_arrow_file_that_points_outside_of_itself_is_refused(tmp_path):
     """pyarrow follows the offsets of text without a look: a crash."""
     ending, raw = strangers.rows_seeds()[0]
-    offsets = np.array([0, 1, 2, 3, 4], dtype=np.int64).tobytes()
-    place = raw.index(offsets)
-    far = np.array([-(2**62)], dtype=np.int64).tobytes()
+    offsets = np.array([0, 1, 2, 3, 4], dtype=np.int64)
+    if offsets.tobytes() not in raw:  # as pandas 2 writes text
+        offsets = offsets.astype(np.int32)
+    far = offsets.copy()
+    far[0] = np.iinfo(far.dtype).min // 2
     path = tmp_path / f"rows{ending}"
-    path.write_bytes(raw[:place] + far + raw[place + 8 :])
+    path.write_bytes(raw.replace(offsets.tobytes(), far.tobytes(), 1))
     with pytest.raises(ValueError, match=r"rows.arrow' cannot be read: .*negative of"):
         strangers.read_rows(strangers.open_rows(path, "k", "w"))
 

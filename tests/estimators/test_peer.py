@@ -24,7 +24,13 @@ from peer_reasons import PEER_REASONS
 import leaveout as lo
 
 # Some tests stop the solver after a step or two, and do not ask whether it warned.
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.skipif(
+        [int(part) for part in sklearn.__version__.split(".")[:2]] < [1, 9],
+        reason="PEER_REASONS are those of scikit-learn 1.9",
+    ),
+]
 MODULE = "sklearn.svm.tests.test_svm"
 OTHERS = {
     getattr(sklearn.svm, name) for name in sklearn.svm.__all__ if name[0].isupper()

@@ -35,8 +35,15 @@ SKLEARN_PACKAGES = (
     "pipeline", "preprocessing", "random_projection", "svm",
 )  # fmt: skip
 _SCORES = "sklearn.feature_selection._univariate_selection"
+# The second as NumPy 1 names them.
+_UFUNC_MODULES = ("numpy", "numpy.core._multiarray_umath")
 FUNCTIONS = frozenset(
-    {f"numpy.{name}" for name, f in vars(np).items() if isinstance(f, np.ufunc)}
+    {
+        f"{module}.{name}"
+        for name, function in vars(np).items()
+        if isinstance(function, np.ufunc)
+        for module in _UFUNC_MODULES
+    }
     | {f"{_SCORES}.{name}" for name in ("f_classif", "chi2")}
     | {"sklearn.feature_selection._mutual_info.mutual_info_classif"}
 )

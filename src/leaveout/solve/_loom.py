@@ -447,8 +447,7 @@ def _column_values(highs: Any) -> FloatArray:
 
 def _set_rows(highs: Any, upper: FloatArray, intercept: float = 0.0) -> None:
     """Set the right-hand sides of M' u - s <= 0, and that of the intercept."""
-    n_rows = highs.getNumRow()
-    level = np.full(n_rows - upper.size, intercept)
-    lower = np.append(np.full(upper.size, -highs.inf), level)
-    each = np.arange(n_rows, dtype=np.int32)
-    highs.changeRowsBounds(n_rows, each, lower, np.append(upper, level))
+    for row, level in enumerate(upper.tolist()):  # HiGHS has all at once from 1.13 on
+        highs.changeRowBounds(row, -highs.inf, level)
+    for row in range(upper.size, highs.getNumRow()):
+        highs.changeRowBounds(row, intercept, intercept)
