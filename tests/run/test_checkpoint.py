@@ -300,6 +300,6 @@ def test_a_damaged_schema_that_is_no_text(tmp_path):
         kept.put(0, {"x": np.arange(3)}, {})
     raw = path.read_bytes()
     assert raw.count(b"CREATE TABLE cells") == 1
-    path.write_bytes(raw.replace(b"CREATE TABLE cells", b"CREATE TABL\xc1 cells"))
+    path.write_bytes(raw.replace(b"CREATE TABLE cells", b"CREATE \xc1ABLE cells"))
     with pytest.raises(CheckpointError, match="It is damaged: restore it from a copy"):
         Checkpoint(path, META)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from llw_oracles import certify_llw, random_llw
 
 from leaveout.solve import BOUNDED, MARGIN, OUTSIDE, LlwProblem, LlwWalker, solve_llw
+from leaveout.solve import _llw_tableau
 from leaveout.solve import _llw_walk as module
-from leaveout.solve._llw_fast import first_event
+from leaveout.solve._llw_tableau import DELTA
+from leaveout.solve._llw_walk_fast import FadingWalk, Status, padded
 
 
 def distort(rng, K, codes, C, how):
@@ -75,14 +77,13 @@ def test_the_start_must_be_an_optimum():
     assert not LlwWalker(problem, replace(solution, state=state)).ready
 
 
-@pytest.mark.parametrize("name", ["MAX_EVENTS", "CAPACITY"])
-def test_a_long_walk_is_given_up(monkeypatch, name):
+def test_a_long_walk_is_given_up(monkeypatch):
     K, codes, _, Q, _ = random_llw(np.random.default_rng(3), Q=4, n=30)
     problem = LlwProblem(K, codes, np.full(30, 0.5), Q)
     solution = solve_llw(problem)
     rows = np.flatnonzero(solution.alpha.any(axis=1))
     events = [LlwWalker(problem, solution).without(r).n_iter for r in rows]
-    monkeypatch.setattr(module, name, 2)
+    monkeypatch.setattr(module, "MAX_PIVOTS", 2)
     walker = LlwWalker(problem, solution)
     found = [walker.without(r) for r in rows]
     assert max(events) > 4
@@ -100,20 +101,65 @@ def slow_first_event(alpha, rate, slope, slope_rate, box, state):
         towards = {OUTSIDE: 1, BOUNDED: -1}.get(state[e], 0)
         if towards * slope_rate[e] > 0:
             steps[e] = -slope[e] / slope_rate[e]
-    return steps.min(), int(steps.argmin()) if np.isfinite(steps.min()) else -1
+    return steps.min(), int(steps.argmin()) if steps.min() < 1 else -1
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 40))
 def test_first_event(seed, n):
     rng = np.random.default_rng(seed)
     box = rng.choice([0.0, 1.0, np.inf], n)
     state = rng.choice([OUTSIDE, MARGIN, BOUNDED], n).astype(np.int8)
     state[np.isinf(box) & (state == BOUNDED)] = OUTSIDE
-    alpha = np.where(state == MARGIN, 0.5, np.where(state == BOUNDED, box, 0.0))
-    slope = np.where(state == OUTSIDE, -1.0, 1.0) * rng.random(n) * (state != MARGIN)
-    arrays = alpha, rng.normal(size=n), slope, rng.normal(size=n), box, state
-    step, entry = first_event(*arrays)
-    expected, which = slow_first_event(*arrays)
-    assert step == pytest.approx(expected)
-    assert entry == which
+    on, far = state == MARGIN, module.FAR
+    alpha = np.where(on, 0.5, np.where(state == BOUNDED, box, 0.0))
+    slope = np.where(state == OUTSIDE, -1.0, 1.0) * rng.random(n) * ~on
+    rate, slope_rate = rng.normal(size=(2, n))
+    expected, which = slow_first_event(alpha, rate, slope, slope_rate, box, state)
+    x, low, high, c = np.zeros((4, padded(n)))
+    x[:n], c[:n] = np.where(on, alpha, slope), np.where(on, rate, slope_rate)
+    low[:], high[:] = -far, far
+    low[:n][(on | (state == BOUNDED)) & (box > 0)] = 0.0
+    high[:n] = np.where(on, np.minimum(box, far), np.where(state == BOUNDED, far, 0.0))
+    high[:n][box == 0] = far
+    walk = FadingWalk(x, low, high, state, box, 1)
+    walk.aim(c)
+    status = walk.run(np.zeros((1, x.size)), np.full(n, -1))
+    assert status == (Status.DONE if which < 0 else Status.NEEDS_COLUMN)
+    assert walk.pending == which
+    assert 1 - walk.left == pytest.approx(min(expected, 1.0))
+
+
+def dense_matrix(tableau):
+    """Return T over all entries and the coordinates of b."""
+    n, Q = tableau.shape
+    H = np.kron(tableau.K, np.eye(Q) - 1 / Q)
+    EZ = np.tile(tableau.basis, (n, 1))
+    proximal = np.concatenate([np.full(n * Q, tableau.eps), np.full(Q - 1, -DELTA)])
+    return np.block([[H, EZ], [EZ.T, np.zeros((Q - 1, Q - 1))]]) + np.diag(proximal)
+
+
+def test_columns_are_those_of_the_definition(monkeypatch):
+    monkeypatch.setattr(_llw_tableau, "ROOM", 1)  # it has to grow
+    K, codes, _, Q, _ = random_llw(np.random.default_rng(3), Q=3, n=25)
+    problem = LlwProblem(K, codes, np.full(25, 0.7), Q)
+    solution = solve_llw(problem)
+    tableau = LlwWalker(problem, solution).tableau
+    T, S = dense_matrix(tableau), tableau.basic
+    R = np.setdiff1d(np.arange(tableau.n_entries), S)
+    A = np.linalg.inv(T[np.ix_(S, S)])
+    first = tableau.columns
+    for entry in R:
+        tableau.provide(entry)
+        tableau.provide(entry)
+    assert tableau.columns.shape[0] > first.shape[0]
+    for entry in R:
+        column = tableau.columns[tableau.where[entry]]
+        np.testing.assert_allclose(column[S], -A @ T[S, entry], atol=1e-7)
+        expected = T[np.ix_(R, S)] @ A @ T[S, entry] - T[R, entry]
+        np.testing.assert_allclose(column[R], expected, atol=1e-7)
+    for entry in S:
+        column = tableau.columns[tableau.where[entry]]
+        at = np.flatnonzero(S == entry)[0]
+        np.testing.assert_allclose(column[S], -A[:, at], atol=1e-7)
+        np.testing.assert_allclose(column[R], T[np.ix_(R, S)] @ A[:, at], atol=1e-7)

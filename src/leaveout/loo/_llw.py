@@ -38,8 +38,7 @@ from leaveout.solve import (
 )
 
 # Samples a thread takes at once; and between two lines of progress, per thread.
-CHUNK = 4
-LINE = 16
+CHUNK, LINE = 16, 64
 
 
 def loo_llw_walk(
@@ -146,6 +145,8 @@ class _Leaver:
         ]  # fmt: skip
 
     def _leave(self, rows: IntArray, part: slice) -> None:
+        """Keep what is known, and solve without each of the others."""
+        others = []
         for r in rows[part]:
             if self.problem.C[r] == 0.0:
                 self._keep(r, UNTOUCHED)
@@ -154,15 +155,19 @@ class _Leaver:
             elif not (self.refit_all or self.solution.alpha[r].any()):
                 self._keep(r, ZERO_ALPHA)
             else:
-                self._solve_without(r)
+                others.append(r)
+        if self.walker is None:
+            for r in others:
+                self._solve_without(r, None)
+        elif others:
+            for r, start in zip(others, self.walker.starts(np.array(others)), strict=True):
+                self._solve_without(r, self.walker.without(r, start))
 
-    def _solve_without(self, r: int) -> None:
-        """Walk, or solve anew."""
-        left = None if self.walker is None else self.walker.without(r)
-        settled_by = REFIT if left is None else WALK
-        if left is None:
-            left = solve_llw(self.problem.without(r))
+    def _solve_without(self, r: int, walked: LlwSolution | None) -> None:
+        """Take the end of the walk, or solve anew."""
+        left = solve_llw(self.problem.without(r)) if walked is None else walked
         ends = left.intercept_lower, left.intercept_upper
+        settled_by = REFIT if walked is None else WALK
         self._store(r, left, left.coef, left.intercept, ends, settled_by)
         self.steps[r] = left.n_iter
 

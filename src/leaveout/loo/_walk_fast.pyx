@@ -24,48 +24,16 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemv, dscal
 
+cdef extern from "_product_form.h":
+    int count_hits(const double*, const double*, const double*, const double*,
+                   double, double) noexcept nogil
+    void apply_pivots(long, long, const double*, long, const Py_ssize_t*,
+                      double*, double*, double*) noexcept nogil
+    enum:
+        BLOCK
+
 cdef extern from *:
     """
-    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-    #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
-    #else
-    #define WIDEST
-    #endif
-
-    #define BLOCK 32
-
-    /* How many of BLOCK quantities would leave [low, high] within a step; a plain sum of
-       comparisons, which compilers turn into vector code. */
-    WIDEST static int count_hits(
-        const double *c, const double *x, const double *low, const double *high,
-        double sign, double step)
-    {
-        long hits = 0;
-        for (int i = 0; i < BLOCK; i++) {
-            double rate = sign * c[i];
-            double size = rate > 0.0 ? rate : -rate;
-            double room = rate > 0.0 ? high[i] - x[i] : x[i] - low[i];
-            hits += size * step >= room;
-        }
-        return (int)hits;
-    }
-
-    /* column += sum over q of share[q] X[q], four rows of X at a time. */
-    WIDEST static void add_rows(
-        long n, long k, const double *X, long stride, const double *share, double *column)
-    {
-        long q = 0;
-        for (; q + 4 <= k; q += 4) {
-            const double *a = X + q * stride, *b = a + stride, *c = b + stride, *d = c + stride;
-            double s = share[q], t = share[q + 1], u = share[q + 2], v = share[q + 3];
-            for (long i = 0; i < n; i++)
-                column[i] += (s * a[i] + t * b[i]) + (u * c[i] + v * d[i]);
-        }
-        for (; q < k; q++)
-            for (long i = 0; i < n; i++)
-                column[i] += share[q] * X[q * stride + i];
-    }
-
     /* How many of BLOCK quantities x - move c end the range of the bias earlier. */
     WIDEST static int count_tighter(
         const double *x, const double *c, double move, const double *low,
@@ -89,15 +57,10 @@ cdef extern from *:
         return outside;
     }
     """
-    int count_hits(const double*, const double*, const double*, const double*,
-                   double, double) noexcept nogil
-    void add_rows(long, long, const double*, long, const double*, double*) noexcept nogil
     int count_tighter(const double*, const double*, double, const double*,
                       const double*, double, double) noexcept nogil
     long count_outside(long, const double*, const double*, const double*,
                        double) noexcept nogil
-    enum:
-        BLOCK
 
 cdef double FAR = 1e300
 # A range is left only by more than this, relative to the unit margin and to the box.
@@ -233,28 +196,11 @@ cdef inline void enter_margin(Walk* w, Py_ssize_t p) noexcept nogil:
     set_range(w.y[p], w.C[p], True, 0.0, &w.low[p], &w.high[p])
 
 
-cdef void apply_pivots(Walk* w, double* col, Py_ssize_t first) noexcept nogil:
-    """Bring a column over all pivots from the first given on.
-
-    The shares depend on the entries at pivots alone: follow those, then add all rows.
-    """
-    cdef Py_ssize_t q, k, n_pivots = w.n_pivots - first
-    cdef const double* X = w.X + first * w.padded
-    cdef const Py_ssize_t* pivot = w.pivot + first
-    cdef double* share = w.shares
-    cdef double* entry = w.shares + w.capacity
-    for k in range(n_pivots):
-        entry[k] = col[pivot[k]]
-    for q in range(n_pivots):
-        share[q] = -entry[q] / X[q * w.padded + pivot[q]]
-        for k in range(n_pivots):
-            if pivot[k] == pivot[q]:
-                entry[k] = share[q]
-            else:
-                entry[k] += share[q] * X[q * w.padded + pivot[k]]
-    add_rows(w.n, n_pivots, X, w.padded, share, col)
-    for k in range(n_pivots):
-        col[pivot[k]] = entry[k]
+cdef inline void bring_over(Walk* w, double* col, Py_ssize_t first) noexcept nogil:
+    """Bring a column over all pivots from the first given on."""
+    apply_pivots(
+        w.n, w.n_pivots - first, w.X + first * w.padded, w.padded, w.pivot + first,
+        w.shares, w.shares + w.capacity, col)
 
 
 cdef void make_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
@@ -315,7 +261,7 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
         for i in range(w.n):
             col[i] = row[i] - base[i] + K_bj
         col[w.base] = -1.0
-    apply_pivots(w, col, first)
+    bring_over(w, col, first)
     return True
 
 
@@ -349,7 +295,7 @@ cdef int pivot_on(Walk* w, Py_ssize_t p) noexcept nogil:
         return FAILED
     w.pivot[w.n_pivots] = p
     w.n_pivots += 1
-    apply_pivots(w, w.c, w.n_pivots - 1)
+    bring_over(w, w.c, w.n_pivots - 1)
     return DONE
 
 

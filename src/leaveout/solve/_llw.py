@@ -341,6 +341,11 @@ class Centred:
     scale: float
     means: FloatArray
 
+    @cached_property
+    def magnitude(self) -> FloatArray:
+        """|K|."""
+        return np.abs(self.K)
+
 
 def centre(problem: LlwProblem) -> Centred:
     """Centre and scale the kernel matrix."""
@@ -390,7 +395,7 @@ def with_certificate(
     norm = float((coef * (gradient - 1.0 / (Q - 1))).sum())
     linear = float(alpha.sum()) / (Q - 1)
     primal = _primal(problem, norm, slope, open_)
-    terms = np.maximum(1.0, np.abs(centred.K) @ np.abs(centred.scale * coef))
+    terms = np.maximum(1.0, centred.magnitude @ np.abs(centred.scale * coef))
     violation = np.maximum(
         np.where(can_rise, slope, 0.0), np.where(can_fall, -slope, 0.0)
     )

@@ -102,9 +102,9 @@ def pivot(
             alpha, b = _solve_face(raised, C, state, alpha, b, proximity)
         except linalg.LinAlgError:  # an indefinite kernel
             break
-        violated, strain = violations(K, open_, C, state, alpha, b, tol)
+        violated, off = violations(K, open_, C, state, alpha, b, tol)
         count = int(violated.sum())
-        if count == 0 and strain <= tol:
+        if count == 0 and off <= tol:
             settled = True
             continue
         if count < fewest:
@@ -204,22 +204,35 @@ def violations(
     alpha: FloatArray,
     b: FloatArray,
     tol: float,
-    slack: float = 0.0,
 ) -> tuple[BoolArray, float]:
     """Entries on the wrong side, and how far free ones and sums are from equality."""
-    Q = state.shape[1]
     W = alpha.mean(axis=1, keepdims=True) - alpha
     terms = np.maximum(1.0, np.abs(K) @ np.abs(W))
-    slope = (1.0 / (Q - 1) + K @ W + b) / terms
-    free = state == MARGIN
-    violated = free & ((alpha < -slack) | (alpha > C + slack))
-    violated |= open_ & (state == OUTSIDE) & (slope > tol)
-    violated |= (state == BOUNDED) & (slope < -tol)
+    slope = (1.0 / (state.shape[1] - 1) + K @ W + b) / terms
+    return wrong_side(open_, C, state, alpha, slope, tol), strain(state, alpha, slope)
+
+
+def wrong_side(
+    open_: BoolArray,
+    C: FloatArray,
+    state: StateArray,
+    alpha: FloatArray,
+    slope: FloatArray,
+    tol: float,
+    slack: float = 0.0,
+) -> BoolArray:
+    """Entries that break a condition: slopes by tol, free alpha by a slack."""
+    wrong = (state == MARGIN) & ((alpha < -slack) | (alpha > C + slack))
+    wrong |= open_ & (state == OUTSIDE) & (slope > tol)
+    wrong |= (state == BOUNDED) & (slope < -tol)
+    return wrong
+
+
+def strain(state: StateArray, alpha: FloatArray, slope: FloatArray) -> float:
+    """How far slopes of free entries are from 0, and column sums from each other."""
     sums = alpha.sum(axis=0)
-    strain = np.ptp(sums) / max(float(sums.max()), 1e-300)
-    if free.any():
-        strain = max(strain, float(np.abs(slope[free]).max()))
-    return violated, float(strain)
+    uneven = float(sums.max() - sums.min()) / max(float(sums.max()), 1e-300)
+    return max(uneven, float(np.abs(slope[state == MARGIN]).max(initial=0.0)))
 
 
 def exchange(

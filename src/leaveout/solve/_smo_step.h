@@ -6,11 +6,7 @@
 #ifndef LEAVEOUT_SMO_STEP_H
 #define LEAVEOUT_SMO_STEP_H
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDEST
-#endif
+#include "_widest.h"
 
 /* F -= move * (row_i - row_j); then the largest F + up and the smallest F - down. */
 WIDEST static void step_and_bracket(
