@@ -9,8 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llw_oracles import certify_llw, random_llw
 
-from leaveout.solve import BOUNDED, MARGIN, OUTSIDE, LlwProblem, LlwWalker, solve_llw
-from leaveout.solve import _llw_tableau
+from leaveout.solve import (
+    BOUNDED,
+    MARGIN,
+    OUTSIDE,
+    LlwProblem,
+    LlwWalker,
+    _llw_tableau,
+    solve_llw,
+)
 from leaveout.solve import _llw_walk as module
 from leaveout.solve._llw_tableau import DELTA
 from leaveout.solve._llw_walk_fast import FadingWalk, Status, padded

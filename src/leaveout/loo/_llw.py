@@ -160,7 +160,9 @@ class _Leaver:
             for r in others:
                 self._solve_without(r, None)
         elif others:
-            for r, start in zip(others, self.walker.starts(np.array(others)), strict=True):
+            for r, start in zip(
+                others, self.walker.starts(np.array(others)), strict=True
+            ):
                 self._solve_without(r, self.walker.without(r, start))
 
     def _solve_without(self, r: int, walked: LlwSolution | None) -> None:

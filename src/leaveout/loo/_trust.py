@@ -178,7 +178,7 @@ def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
     probe = np.random.default_rng(0).standard_normal(K.shape[0])
     products = K @ probe
     # |<phi_i - phi_j, v>| <= ||phi_i - phi_j|| ||v||, with twice the room it needs
-    reach = 2.0 * np.sqrt(NEAR * largest) * np.sqrt(max(probe @ products, 0.0))
+    reach = 2.0 * np.sqrt(NEAR * largest) * np.sqrt(max(float(probe @ products), 0.0))
     order = np.argsort(products[rows])
     rows, diagonal, products = rows[order], diagonal[order], products[rows[order]]
     for shift in range(1, rows.size):

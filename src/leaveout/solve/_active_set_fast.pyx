@@ -18,6 +18,9 @@ from libc.math cimport fabs, sqrt
 from scipy.linalg.cython_blas cimport daxpy, ddot, dtrsv
 from scipy.linalg.cython_lapack cimport dpstrf
 
+cdef extern from "_delete_row.h":
+    void delete_row(double*, long, long, long, double*, double*) noexcept nogil
+
 # A point whose squared distance to the affine hull of M is below this share of its
 # squared norm counts as dependent on M: rounding of the factor is of that size. Not
 # larger: smooth kernels with large C need nearly dependent points to be optimal.
@@ -89,31 +92,12 @@ cdef void accept_row(ActiveSet* s, Py_ssize_t j) noexcept nogil:
 
 cdef void delete_at(ActiveSet* s, Py_ssize_t at) noexcept nogil:
     """Remove the index at a position of M and rotate L back to triangular form."""
-    cdef Py_ssize_t i, c, m = s.m
-    cdef double* row
-    cdef double* above
-    cdef double a, b, r, x
+    cdef Py_ssize_t i, m = s.m
     s.place[s.M[at]] = -1
     for i in range(at + 1, m):
         s.M[i - 1] = s.M[i]
         s.place[s.M[i]] = i - 1
-    # Row i moves up to i - 1 and has one entry too many, L[i, i]; rotation c mixes the
-    # columns c and c + 1 and its (cos, sin) wait in u and v for the rows below.
-    for i in range(at + 1, m):
-        row = s.L + i * s.ld
-        above = s.L + (i - 1) * s.ld
-        for c in range(at):
-            above[c] = row[c]
-        x = row[at]
-        for c in range(at, i - 1):
-            above[c] = s.u[c] * x + s.v[c] * row[c + 1]
-            x = -s.v[c] * x + s.u[c] * row[c + 1]
-        a = x
-        b = row[i]
-        r = sqrt(a * a + b * b)
-        s.u[i - 1] = a / r
-        s.v[i - 1] = b / r
-        above[i - 1] = r
+    delete_row(s.L, s.ld, m, at, s.u, s.v)
     s.m = m - 1
 
 

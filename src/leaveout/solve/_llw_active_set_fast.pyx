@@ -22,6 +22,9 @@ from scipy.linalg.cython_lapack cimport dpstrf
 
 import numpy as np
 
+cdef extern from "_delete_row.h":
+    void delete_row(double*, long, long, long, double*, double*) noexcept nogil
+
 # As in _active_set_fast: share of the norm below which an entry depends on M, and share
 # of the box, or of the largest alpha, within which a free entry is at its bound.
 cdef double SINGULAR = 1e-14
@@ -126,29 +129,12 @@ cdef inline void rotate(double* x, double* y, double cosine, double sine) noexce
 cdef void delete_at(ActiveSet* s, Py_ssize_t at) noexcept nogil:
     """Remove the entry at a position of M; rotate L back to triangular form, U and v too."""
     cdef Py_ssize_t i, c, k, m = s.m
-    cdef double* row
-    cdef double* above
-    cdef double r, x
     s.place[s.M[at]] = -1
     s.members[s.M[at] // s.n] -= 1
     for i in range(at + 1, m):
         s.M[i - 1] = s.M[i]
         s.place[s.M[i]] = i - 1
-    # Row i moves up to i - 1 and has one element too many, L[i, i]; rotation c mixes the
-    # columns c and c + 1 and waits for the rows below.
-    for i in range(at + 1, m):
-        row = s.L + i * s.ld
-        above = s.L + (i - 1) * s.ld
-        for c in range(at):
-            above[c] = row[c]
-        x = row[at]
-        for c in range(at, i - 1):
-            above[c] = s.cosine[c] * x + s.sine[c] * row[c + 1]
-            x = s.cosine[c] * row[c + 1] - s.sine[c] * x
-        r = sqrt(x * x + row[i] * row[i])
-        s.cosine[i - 1] = x / r
-        s.sine[i - 1] = row[i] / r
-        above[i - 1] = r
+    delete_row(s.L, s.ld, m, at, s.cosine, s.sine)
     for c in range(at, m - 1):
         rotate(s.v + c, s.v + c + 1, s.cosine[c], s.sine[c])
         for k in range(c * s.Q, (c + 1) * s.Q):

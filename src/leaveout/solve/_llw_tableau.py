@@ -8,9 +8,9 @@ of the column sums are ``(T z)_S = const`` for z = (alpha, w), S = F and all of 
     T = [ H + eps   E Z  ]      E: the column of each entry
         [ Z' E'    -delta ]
 
-The two tiny terms make T_SS regular for every F. They are proximal terms around the full
-optimum: the problem that is walked through has one optimum at every point of the walk. A
-column without a free entry moves its b, fast, until an entry comes in.
+The two tiny terms make T_SS regular for every F. They are proximal terms around the
+full optimum: the problem that is walked through has one optimum at every point of the
+walk. A column without a free entry moves its b, fast, until an entry comes in.
 
 Let A = T_SS^-1, R the other entries. Column j says how z_S and the slopes of R change
 
@@ -63,7 +63,7 @@ class LlwTableau:
 
     def __init__(self, K: FloatArray, state: StateArray) -> None:
         self.K, self.shape = K + 1.0, state.shape
-        n, self.Q = state.shape
+        self.Q = state.shape[1]
         self.n_entries = state.size
         self.basis = zero_sum_basis(self.Q)
         self.entries = np.flatnonzero(state == MARGIN)
@@ -159,14 +159,15 @@ class LlwTableau:
         for first in range(0, size, BATCH):
             part = slice(first, min(first + BATCH, size))
             A = self.inverse[part]
-            alpha = np.zeros((A.shape[0], self.n_entries))
-            alpha[:, self.entries] = A[:, :n_free]
-            alpha = alpha.reshape(-1, n, Q)
+            alpha = np.zeros((A.shape[0], n, Q))
+            alpha.reshape(-1, n * Q)[:, self.entries] = A[:, :n_free]
             W = alpha.mean(axis=2, keepdims=True) - alpha
             stacked = np.ascontiguousarray(W.transpose(1, 0, 2)).reshape(n, -1)
             slopes = (self.K @ stacked).reshape(n, -1, Q).transpose(1, 0, 2)
             b = A[:, n_free:] @ self.basis.T
-            self.columns[part, : self.n_entries] = (b[:, None] - slopes).reshape(-1, n * Q)
+            self.columns[part, : self.n_entries] = (b[:, None] - slopes).reshape(
+                -1, n * Q
+            )
             self.columns[part, self.basic] = -A
 
 

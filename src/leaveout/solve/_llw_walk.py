@@ -30,9 +30,9 @@ from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 MAX_PIVOTS = 300
 # Stands for no end of a range, as in _llw_walk_fast.
 FAR = 1e300
-# At the end of a walk: exchanges, corrections of each, strain that needs none; violations
-# and strain that count.
-ROUNDS, CORRECTIONS, TIGHT = 4, 3, 1e-14
+# At the end of a walk: exchanges, corrections of each, strain that needs none;
+# violations and strain that count.
+ROUNDS, CORRECTIONS, TIGHT = 4, 3, 1e-13
 TOL, STRAIN = 1e-11, 2e-10
 
 
@@ -98,11 +98,12 @@ class LlwWalker:
 
     def _begin(self, point: _Point) -> FadingWalk:
         """Return a walk that begins at the full optimum and changes the sets given."""
+        x, low, high = self.origin.copy()
         state, box = point.state.reshape(-1), self.box.reshape(-1)
-        return FadingWalk(*self.origin.copy(), state, box, MAX_PIVOTS)
+        return FadingWalk(x, low, high, state, box, MAX_PIVOTS)
 
     def _quantities(self) -> FloatArray:
-        """What a walk follows at the full optimum, and its ranges, (3, length)."""
+        """Return what a walk follows at the full optimum, and ranges, (3, length)."""
         full, box, tableau = self.full, self.box, self.tableau
         on, bounded, closed = full.state == MARGIN, full.state == BOUNDED, box == 0.0
         end = np.where(on, np.minimum(box, FAR), np.where(bounded, FAR, 0.0))
@@ -153,7 +154,7 @@ class LlwWalker:
         return False
 
     def _correct(self, point: _Point, walk: FadingWalk) -> tuple[FloatArray, float]:
-        """Solve on the sets found; return the slopes, of their terms, and the strain."""
+        """Solve on the sets found; return slopes as shares of terms, and the strain."""
         tableau = self.tableau
         for more in reversed(range(CORRECTIONS + 1)):
             slope = self._slope(point)
