@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from llw_oracles import certify_llw, llw_clarabel, random_llw
 
 from leaveout.kernel import Problem
-from leaveout.solve import LlwProblem, _llw, _llw_descent, solve_llw, solve_svc
+from leaveout.solve import (
+    MARGIN,
+    LlwProblem,
+    _llw,
+    _llw_descent,
+    solve_llw,
+    solve_svc,
+)
 from leaveout.solve._llw_interior import InteriorPoint
 from leaveout.solve._llw_pivot import Pivoted
 
@@ -259,6 +266,23 @@ def test_active_set_out_of_work_says_so(monkeypatch):
     monkeypatch.setattr(_llw_descent, "ACTIVE_SET_WORK", 0)
     problem = make(4, Q=4, n=30)
     assert solve_llw(problem).found_by == "interior point"
+
+
+def test_interior_point_leaves_no_dependent_free_entries(monkeypatch):
+    """Of 40 samples in a plane, more than three free ones a column would be too many."""
+    rng = np.random.default_rng(1)
+    codes = np.arange(40) % 3
+    X = rng.normal(size=(40, 2)) + (codes == 0)[:, None]
+    problem = LlwProblem(X @ X.T, codes, np.full(40, 5.0), 3)
+    direct = solve_llw(problem)
+    lost = Pivoted(direct.alpha, np.zeros(3), direct.state, False, 0, "nobody")
+    monkeypatch.setattr(_llw, "descend", lambda *_: lost)
+    solution = solve_llw(problem)
+    assert solution.found_by == "interior point"
+    assert solution.objective == pytest.approx(direct.objective, rel=1e-10)
+    assert ((solution.state == MARGIN).sum(axis=0) <= 3).all()
+    monkeypatch.setattr(_llw, "purify", lambda K, C, found: found)
+    assert ((solve_llw(problem).state == MARGIN).sum(axis=0) > 3).any()
 
 
 @pytest.mark.parametrize("seed", range(8))

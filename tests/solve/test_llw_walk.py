@@ -72,6 +72,28 @@ def test_every_end_is_optimal(how, seed):
     assert lost <= (2 if how in {"linear", "repeated", "grid"} else 0)
 
 
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_classes_with_a_constant_output(C):
+    """A slope of exactly 0 at every sample: rounding of it is no event."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2, 3], [40, 40, 6, 6])
+    X = rng.normal(size=(codes.size, 3)) + 2.0 * (codes == 0)[:, None]
+    problem = LlwProblem(X @ X.T, codes, np.full(codes.size, C), 4)
+    solution = solve_llw(problem)
+    slope = solution.decision_values + 1 / 3
+    assert (np.abs(slope).max(axis=0) < 1e-9).sum() == 2
+    walker = LlwWalker(problem, solution)
+    rows = np.flatnonzero(solution.alpha.any(axis=1))
+    found = [walker.without(r) for r in rows]
+    assert sum(left is None for left in found) <= 1
+    for r, left in zip(rows, found, strict=True):
+        if left is not None:
+            assert left.n_iter < 100
+            refit = solve_llw(problem.without(r))
+            outputs = problem.K @ left.coef, problem.K @ refit.coef  # alpha: not unique
+            np.testing.assert_allclose(*outputs, atol=1e-7)
+
+
 def test_the_start_must_be_an_optimum():
     rng = np.random.default_rng(0)
     K, codes, _, Q, _ = random_llw(rng, Q=3, n=20)
@@ -130,7 +152,7 @@ def test_first_event(seed, n):
     high[:n] = np.where(on, np.minimum(box, far), np.where(state == BOUNDED, far, 0.0))
     high[:n][box == 0] = far
     walk = FadingWalk(x, low, high, state, box, 1)
-    walk.aim(c)
+    walk.aim(c, 0.0)
     status = walk.run(np.zeros((1, x.size)), np.full(n, -1))
     assert status == (Status.DONE if which < 0 else Status.NEEDS_COLUMN)
     assert walk.pending == which

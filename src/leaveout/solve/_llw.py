@@ -28,7 +28,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.kernel import Problem
-from leaveout.solve._llw_descent import descend
+from leaveout.solve._llw_descent import descend, purify
 from leaveout.solve._llw_interior import LARGEST_SQUARED_NORM, InteriorPoint
 from leaveout.solve._llw_pivot import FAR, NEAR, Pivoted, pivot
 from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
@@ -243,6 +243,7 @@ def _interior_attempts(
         )
         n_iter, found.by = n_iter + found.n_iter, "interior point"
         if found.settled:
+            yield purify(K, box, found), n_iter + n_steps
             yield found, n_iter + n_steps
     inside = _even_columns(np.where(guess == OUTSIDE, 0.0, alpha), box)
     yield Pivoted(inside, b, guess, False, 0, "interior point"), n_iter + n_steps

@@ -51,13 +51,48 @@ def descend(K: FloatArray, C: FloatArray) -> Pivoted:
     upper = np.minimum(C.T, UNBOUNDED, order="C")
     alpha, gradient = np.zeros(upper.shape), np.full(upper.shape, 1.0 / (Q - 1))
     n_smo = _run_smo(K, upper, alpha, gradient)
+    return _end(K, upper, alpha, gradient, n_smo, "active set")
+
+
+def purify(K: FloatArray, C: FloatArray, found: Pivoted) -> Pivoted:
+    """Leave free entries only that depend on no others, as a walk has to begin.
+
+    Parameters
+    ----------
+    K, C : ndarray of shape (n, n) and (n, Q)
+        As for :func:`descend`.
+    found : Pivoted
+        An optimum.
+
+    Returns
+    -------
+    Pivoted
+        One with the same w, or ``found`` itself if there rounding decides.
+    """
+    upper = np.minimum(C.T, UNBOUNDED, order="C")
+    alpha = np.minimum(found.alpha.T, upper, order="C")
+    W = alpha.mean(axis=0) - alpha
+    gradient = 1.0 / (alpha.shape[0] - 1) + W @ K
+    pure = _end(K, upper, alpha, gradient, found.n_iter, found.by)
+    return pure if pure.settled else found
+
+
+def _end(
+    K: FloatArray,
+    upper: FloatArray,
+    alpha: FloatArray,
+    gradient: FloatArray,
+    n_iter: int,
+    by: str,
+) -> Pivoted:
+    """Go on from a feasible point by the active set."""
     free = np.flatnonzero((alpha > 0.0) & (alpha < upper))
     free, n_active, settled = _finish(K, upper, alpha, gradient, free)
     state = np.where(alpha > 0.0, BOUNDED, OUTSIDE).astype(np.int8)
     state.flat[free] = MARGIN
     return Pivoted(
-        np.ascontiguousarray(alpha.T), np.zeros(Q), np.ascontiguousarray(state.T),
-        settled, n_smo + n_active, "active set",
+        np.ascontiguousarray(alpha.T), np.zeros(alpha.shape[0]),
+        np.ascontiguousarray(state.T), settled, n_iter + n_active, by,
     )  # fmt: skip
 
 

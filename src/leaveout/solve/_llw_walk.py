@@ -28,6 +28,9 @@ from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE
 
 # Pivots of a walk at most.
 MAX_PIVOTS = 300
+# Slopes that change more slowly than this, as share of what fades, do not change: a
+# class with a constant output has a slope of exactly 0 at every sample.
+NOISE = 1e-9
 # Stands for no end of a range, as in _llw_walk_fast.
 FAR = 1e300
 # At the end of a walk: exchanges, corrections of each, strain that needs none;
@@ -88,7 +91,9 @@ class LlwWalker:
         point, box = self.full.copy(), self.box.copy()
         box[r] = 0.0
         walk = self._begin(point)
-        walk.aim(self.starts(np.array([r]))[0] if start is None else start)
+        if start is None:
+            start = self.starts(np.array([r]))[0]
+        walk.aim(start, NOISE * float(point.alpha[r].max()))
         if not (self._run(walk, point, r) and self._settle(point, walk, box, ROUNDS)):
             return None
         n_pivots = walk.n_pivots

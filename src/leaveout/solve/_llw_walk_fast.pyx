@@ -30,8 +30,6 @@ cdef extern from "_product_form.h":
 # As in leaveout.solve._solution.
 cdef signed char OUTSIDE = 0, MARGIN = 1, BOUNDED = 2
 cdef double FAR = 1e300
-# Slopes that change more slowly than this, of terms of order 1, do not change.
-cdef double NOISE = 1e-13
 # A range is left only by more than this, relative to slopes of order 1 and to the box.
 cdef double SLACK = 1e-12
 
@@ -75,6 +73,7 @@ cdef class FadingWalk:
     cdef readonly Py_ssize_t n_pivots, pending
     cdef readonly double left
     cdef readonly object quantities
+    cdef double noise
     cdef Py_ssize_t length, capacity
     cdef double[::1] x, low, high, c, shares
     cdef double[:, ::1] X
@@ -93,11 +92,12 @@ cdef class FadingWalk:
         self.shares = np.empty(2 * capacity)
         self.pivot = np.empty(capacity, dtype=np.intp)
         self.flagged = np.empty(self.length // BLOCK, dtype=np.intp)
-        self.n_pivots, self.pending, self.left = 0, -1, 1.0
+        self.n_pivots, self.pending, self.left, self.noise = 0, -1, 1.0, 0.0
 
-    def aim(self, const double[::1] rates):
-        """Set the rates of x by what fades beside the margin."""
+    def aim(self, const double[::1] rates, double noise):
+        """Set the rates of x by what fades beside the margin, and what counts as none."""
         self.c[:] = rates
+        self.noise = noise
 
     def fade(self, Py_ssize_t e, const double[:, ::1] columns, const Py_ssize_t[::1] where):
         """Take an entry of the one left out from the margin: it fades at its own pace."""
@@ -214,7 +214,7 @@ cdef class FadingWalk:
 
     cdef inline bint is_still(self, Py_ssize_t i) noexcept nogil:
         """Whether a rate is none but for rounding; alpha may be of any scale."""
-        return self.state[i] != MARGIN and fabs(self.c[i]) <= NOISE
+        return self.state[i] != MARGIN and fabs(self.c[i]) <= self.noise
 
     cdef Py_ssize_t next_event(self, double* move) noexcept nogil:
         """Ratio test: who first reaches an end of its range, -1 if nobody does.
