@@ -269,7 +269,7 @@ def test_active_set_out_of_work_says_so(monkeypatch):
 
 
 def test_interior_point_leaves_no_dependent_free_entries(monkeypatch):
-    """Of 40 samples in a plane, more than three free ones a column would be too many."""
+    """Samples in a plane: more than three free ones a column are too many."""
     rng = np.random.default_rng(1)
     codes = np.arange(40) % 3
     X = rng.normal(size=(40, 2)) + (codes == 0)[:, None]
