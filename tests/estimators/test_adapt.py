@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
-from leaveout import SVC
+from leaveout import SVC, SVCCV, LLWClassifier
 from leaveout.estimators import adapt_svc, make_task
 from leaveout.solve import solve_svc
 
@@ -111,6 +111,8 @@ def test_bad_data_is_refused_as_in_fit():
         (sklearn.svm.OneClassSVM(), "OneClassSVM .* one class only. Use an SVC"),
         (SGDClassifier(), r"SGDClassifier .* Use SVC\(kernel='linear'"),
         (GridSearchCV(SVC(), {}), "GridSearchCV .* Pass its best_estimator_"),
+        (SVCCV(), "SVCCV .* is a search. .* loo_error_ .* honest_loo"),
+        (LLWClassifier(), "LLWClassifier .* LooSearchCV and llw_bounds take it"),
         (OneVsRestClassifier(SVC()), "into leave_one_out only. .* one-vs-one"),
         (OneVsOneClassifier(SVC()), "OneVsOneClassifier .* Pass the SVC"),
         (LogisticRegression(), r"LogisticRegression .*cross_val_predict.*LeaveOneOut"),

@@ -31,6 +31,8 @@ ADVICE = {
     "make_pipeline(..., OneVsRestClassifier(SVC())).",
     "BaseSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
     "LooSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
+    "SVCCV": "it is a search. Fitted, it has loo_error_ and loo_decision_values_; "
+    "honest_loo tells the error of choosing and fitting together.",
     "OneVsRestClassifier": "one inside another adds nothing. "
     "Use OneVsRestClassifier(SVC()).",
     "FeatureSVC": "it leaves every row out while it is fitted. Fit it, and take its "
@@ -39,6 +41,8 @@ ADVICE = {
     "or at the end of a Pipeline. Here use an SVC.",
     "LOOMClassifier": "leave_one_out and LooSearchCV take it, as it is or at the "
     "end of a Pipeline. Here use an SVC.",
+    "LLWClassifier": "leave_one_out, LooSearchCV and llw_bounds take it, as it is or at "
+    "the end of a Pipeline. Here use an SVC.",
     "OneVsOneClassifier": "SVC itself treats more than two classes one-vs-one. "
     "Pass the SVC.",
 }
