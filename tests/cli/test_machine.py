@@ -2,6 +2,7 @@
 """``leaveout loo``, ``audit`` and ``bounds``: one machine, typed or chosen."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,20 @@ def test_loo_json_with_ids(run, full_table, tmp_path):
     assert report["model"] == "SVC(kernel='rbf', C=1, gamma='scale')"
     assert 0 <= report["error"] <= 1
     assert pd.read_csv(path)["name"].tolist()[:2] == ["s0", "s1"]
+
+
+def test_gamma_in_words_stays_where_C_is_chosen(run, table):
+    result = run("loo", table, "--target", "colour", "--gamma", "scale", "--json")
+    model = json.loads(result.stdout)["model"]
+    assert model.startswith("SVC(kernel='rbf', C=")
+    assert model.endswith(", gamma='scale')")
+
+
+def test_gamma_of_a_kernel_without_one_is_refused(run, table):
+    options = ("--kernel", "linear", "--gamma", "0.1", "--C", "1")
+    result = run("loo", table, "--target", "colour", *options)
+    assert result.exit_code == 1
+    assert "--gamma has no meaning for --kernel linear" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["loo", "audit"])
@@ -155,3 +170,16 @@ def test_bounds_of_groups_are_refused(run, full_table):
     done = run("bounds", full_table, *options)
     assert done.exit_code == 1
     assert "single samples left out" in done.stderr
+
+
+def test_audit_tells_rows_from_ids(run, table, full_table):
+    plain = run("audit", table, "--target", "colour", *MACHINE).stdout
+    named = run("audit", full_table, "--target", "colour", "--id", "name", *MACHINE)
+    assert re.search(r"^ +row +label", plain, re.MULTILINE)
+    assert re.search(r"^ +name +label", named.stdout, re.MULTILINE)
+
+
+def test_audit_counts_all_samples_not_those_listed(run, table):
+    found = run("audit", table, "--target", "colour", "--top", "1", *MACHINE, "--json")
+    report = json.loads(found.stdout)
+    assert report["n_flagged"] == round(24 * report["error"]) > 1

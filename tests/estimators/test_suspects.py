@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Suspects: the ranking, what is said of each sample, influence against refits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -161,7 +163,35 @@ def test_frame_and_table():
     assert len(lines) == 2 + 20 + 1
     assert lines[-1] == "  … 20 more"
     assert f"{found.margins[0]:.4f}" in lines[2]
-    assert f"{found.flagged.sum()} labelled differently" in lines[0]
+    assert f"{found.flagged.sum()} of 40 samples are labelled" in lines[0]
+
+
+def test_head_counts_all_samples_not_those_listed():
+    X, y = noisy(40, 7)
+    svc = SVC(gamma=0.2)
+    n_wrong = int(lo.leave_one_out(svc, X, y).wrong.sum())
+    assert n_wrong > 2
+    found = lo.suspects(svc, X, y, top=2)
+    assert found.n_flagged == n_wrong
+    head = str(found).splitlines()[0]
+    assert head.startswith(f"Suspects: {n_wrong} of 40 samples")
+    assert head.endswith("2 listed")
+
+
+def test_marks_are_explained():
+    X, y = noisy(20, 8)
+    found = lo.suspects(SVC(gamma=0.2), X, y, top=3)
+    assert "\n*" not in str(found)
+    assert "\n?" not in str(found)
+    marked = replace(
+        found,
+        ambiguous=np.array([True, False, False]),
+        certified=np.array([True, False, True]),
+    )
+    assert str(marked).splitlines()[-2:] == [
+        "* another optimal intercept says otherwise",
+        "? rounding may have changed it",
+    ]
 
 
 def test_top_beyond_the_end_and_wrong_top():

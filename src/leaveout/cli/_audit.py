@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -28,7 +29,7 @@ def audit(
     """List the samples whose label the others speak against, the worst first."""
 
     def find(svc: SVC, prepared: Prepared) -> Suspects:
-        return suspects(
+        found = suspects(
             svc,
             prepared.X,
             prepared.dataset.y,
@@ -38,6 +39,7 @@ def audit(
             n_jobs=n_jobs,
             verbose=int(talk.verbose or at_terminal()),
         )
+        return replace(found, id_name=prepared.dataset.id_name or "row")
 
     answer = ask_machine(table, machine, n_jobs, find)
     found, dataset = answer.found, answer.prepared.dataset
@@ -45,6 +47,7 @@ def audit(
     named = frame.reset_index(names="id")
     details = {
         "error": found.error,
+        "n_flagged": found.n_flagged,
         "suspects": json.loads(named.to_json(orient="records")),
     }
     if dataset.ids is not None:

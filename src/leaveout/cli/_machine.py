@@ -112,14 +112,16 @@ def _make_svc(
     """Return an SVC not fitted yet, and its parameters."""
     family, kernel = machine.make_svc(), machine.kernel.value
     params: dict[str, Any] = {} if machine.C is None else {"C": machine.C}
-    if needs_gamma(kernel) and machine.gamma is not None:
+    if machine.gamma is not None:
+        if not needs_gamma(kernel):
+            raise ValueError(f"--gamma has no meaning for --kernel {kernel}.")
         params["gamma"] = machine.width
     if kernel == "poly":
         params |= {"degree": machine.degree, "coef0": machine.coef0}
     missing = {"C", "gamma"} if needs_gamma(kernel) else {"C"}
     if missing - set(params):
-        grid = {k: [v] for k, v in params.items() if isinstance(v, float | int)}
-        grid = complete_grid(grid, prepared.numbers, kernel)
+        given = {name: [value] for name, value in params.items()}
+        grid = complete_grid(given, prepared.numbers, kernel)
         search = search_grid(
             prepared, grid, family, n_jobs=n_jobs, verbose=at_terminal()
         )

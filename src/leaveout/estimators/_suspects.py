@@ -72,7 +72,7 @@ def suspects(
     -------
     Suspects
         By ascending margin: ``rows``, ``ids``, ``labels``, ``predictions``, ``margins``
-        with their intervals, ``ambiguous``, ``certified``, ``influence``, ``flagged``.
+        with their intervals, ``ambiguous``, ``certified``, ``influence``, ``flagged``; ``n_flagged`` of all.
 
     Notes
     -----
@@ -92,7 +92,7 @@ def suspects(
     >>> found.rows
     array([60, 98, 57])
     >>> print(found)
-    Suspects: 3 of 100 samples listed, 1 labelled differently by the others
+    Suspects: 1 of 100 samples are labelled differently by the others; 3 listed
       id  label  others say   margin  influence
       60      0           1  -1.1087    +0.0260
       98      1           1   0.5549    +0.0026
@@ -126,6 +126,7 @@ def suspects(
         influence=influence,
         n_samples=n,
         error=result.error,
+        n_flagged=int(np.count_nonzero(result.wrong)),
     )
 
 

@@ -47,6 +47,10 @@ class Suspects:
         Number of samples the list was taken from.
     error : float
         Leave-one-out error over all of them.
+    n_flagged : int
+        How many of them, listed or not, the others would label differently.
+    id_name : str, default="id"
+        What the table calls the ids.
     """
 
     rows: IntArray
@@ -61,6 +65,8 @@ class Suspects:
     influence: FloatArray
     n_samples: int
     error: float
+    n_flagged: int
+    id_name: str = "id"
 
     def __len__(self) -> int:
         """Return the number of samples listed."""
@@ -91,12 +97,11 @@ class Suspects:
 
     def __str__(self) -> str:
         """Table of the first samples; * marks an ambiguous label, ? no certificate."""
-        flagged = int(np.count_nonzero(self.flagged))
         head = (
-            f"Suspects: {len(self)} of {self.n_samples} samples listed, {flagged} "
-            "labelled differently by the others"
+            f"Suspects: {self.n_flagged} of {self.n_samples} samples are labelled "
+            f"differently by the others; {len(self)} listed"
         )
-        titles = ("id", "label", "others say", "margin", "influence")
+        titles = (self.id_name, "label", "others say", "margin", "influence")
         cells: list[tuple[str, ...]] = [titles]
         cells += [self._cells(k) for k in range(min(len(self), SHOWN))]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -105,7 +110,17 @@ class Suspects:
             for line in cells
         ]
         more = [f"  … {len(self) - SHOWN} more"] if len(self) > SHOWN else []
-        return "\n".join([head, *lines, *more])
+        return "\n".join([head, *lines, *more, *self._legend()])
+
+    def _legend(self) -> list[str]:
+        """Say what the marks of the lines shown mean."""
+        shown = slice(SHOWN)
+        legend = []
+        if self.ambiguous[shown].any():
+            legend.append("* another optimal intercept says otherwise")
+        if not self.certified[shown].all():
+            legend.append("? rounding may have changed it")
+        return legend
 
     def _cells(self, k: int) -> tuple[str, ...]:
         """One line of the table."""
