@@ -189,6 +189,23 @@ def test_groups(data):
     assert fast.n_splits_ == 17
 
 
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
+def test_standard_error_counts_groups_not_samples(data, tmp_path, scoring):
+    """Five copies of each sample, left out together: as good as the sample once."""
+    X, y = data
+    once = LooSearchCV(SVC(C=1.0), {"gamma": [0.5]}, scoring=scoring).fit(X, y)
+    copies = np.tile(np.arange(50), 5)
+    # The copies weigh as the one sample did.
+    search = LooSearchCV(
+        SVC(C=0.2), {"gamma": [0.5]}, scoring=scoring, checkpoint=tmp_path / "run.db"
+    )
+    for _ in ("first", "from the checkpoint"):
+        search.fit(X[copies], y[copies], groups=copies)
+        assert search.best_score_ == pytest.approx(once.best_score_)
+        found = search.cv_results_["std_test_score"]
+        assert found == pytest.approx(once.cv_results_["std_test_score"], rel=0.03)
+
+
 def test_ties_go_to_the_smaller_c_whatever_the_order():
     X, y = np.array([[-3.0], [-2.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
     grid = {"C": [100.0, 1.0, 10.0], "gamma": [0.2, 0.1]}

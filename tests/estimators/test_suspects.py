@@ -228,6 +228,16 @@ def test_pipeline():
         lo.suspects(make_pipeline(SelectKBest(k=2), SVC()), X, y)
 
 
+def test_a_class_in_one_group_vanishes_with_it():
+    X, y = load_iris(return_X_y=True)
+    groups = np.where(y == 0, 0, 1 + np.arange(150) % 5)
+    model = OneVsRestClassifier(SVC(C=1.0, gamma=0.1))
+    result = lo.leave_one_out(model, X, y, groups=groups)
+    found = lo.suspects(model, X, y, groups=groups)
+    assert np.array_equal(found.predictions, result.predictions[found.rows])
+    assert np.array_equal(found.margins, result.margins[found.rows])
+
+
 def test_groups_are_left_out_together():
     X, y = noisy(20, 11)
     X, y, pair = np.repeat(X, 2, axis=0), np.repeat(y, 2), np.repeat(np.arange(20), 2)

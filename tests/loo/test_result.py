@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """LooResult: the error, its standard error, the table, the frame."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -40,6 +40,22 @@ def test_error_with_weights():
     assert res.error == 0.75
     assert res.standard_error == pytest.approx(np.sqrt(0.75 * 0.25 / 1.6))
     assert make(np.full(4, 7.0)).standard_error == pytest.approx(make().standard_error)
+
+
+def test_groups_that_go_wrong_together_count_once():
+    """Each sample four times, in one group: the standard error does not shrink."""
+    single = make()
+    names = ("predictions", "y", "decision_values", "margins", "lower", "upper")
+    names += ("ambiguous", "certified", "settled_by")
+    tiled = {name: np.tile(getattr(single, name), 4) for name in names}
+    groups = np.tile(np.arange(4), 4)
+    grouped = replace(single, **tiled, groups=groups)
+    assert grouped.error == single.error
+    assert grouped.standard_error == pytest.approx(single.standard_error)
+    weighted = replace(grouped, weights=np.full(16, 3.0))
+    assert weighted.standard_error == pytest.approx(single.standard_error)
+    alone = replace(single, groups=np.arange(4))
+    assert alone.standard_error == pytest.approx(single.standard_error)
 
 
 def test_str_is_a_small_table():

@@ -52,5 +52,9 @@ def test_blocks_hold_every_row_once():
         blocks = random_blocks(n)
         rows = np.concatenate([block.rows for block in blocks])
         assert sorted(rows) == list(range(n))
+    for n_groups in (4, 80):
+        groups = np.arange(173) % n_groups
+        parts = [set(groups[block.rows]) for block in random_blocks(173, groups)]
+        assert sum(map(len, parts)) == len(set.union(*parts)) == n_groups
     y = np.array(["a", "b", "a", "a"])
     assert sum(block.n_alike for block in alike_blocks(y, y == "a")) == 4

@@ -220,6 +220,7 @@ def summarise(
         method=method,
         counts={**total_counts(machines), "seconds": seconds},
         weights=weights,
+        groups=groups,
         machine_values=np.column_stack([machine.values for machine in machines]),
         anti_learning=learns_nothing(machines, decided["predictions"], task.labels),
     )

@@ -146,10 +146,11 @@ class Scoring:
         n = y.shape[0]
         labels_only = pooled.asked == {"predict"} and not any(self.params.values())
         metrics_only = all(isinstance(s, MetricScorer) for s in self.scorers.values())
+        groups = pooled.result.groups
         blocks = (
             alike_blocks(y, pooled.result.predictions)
-            if labels_only and metrics_only
-            else random_blocks(n)
+            if labels_only and metrics_only and groups is None
+            else random_blocks(n, groups)
         )
 
         def score_rows(rows: IntArray) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import Any
 from sklearn.base import clone
 
 from leaveout import exceptions
+from leaveout._typing import IntArray
 from leaveout.estimators._leave_one_out import leave_one_out
 from leaveout.estimators._loo_path import loo_path
 from leaveout.estimators._unwrap import MACHINES, SVMS, unwrap
@@ -93,7 +94,10 @@ class CellOutcome:
 
 
 def unpack_outcome(
-    number: int, stored: tuple[dict[str, Any], dict[str, Any]], y: Any
+    number: int,
+    stored: tuple[dict[str, Any], dict[str, Any]],
+    y: Any,
+    groups: IntArray | None = None,
 ) -> CellOutcome:
     """Undo :meth:`CellOutcome.pack`."""
     arrays, facts = stored
@@ -101,7 +105,7 @@ def unpack_outcome(
         (getattr(exceptions, name, UserWarning), text)
         for name, text in facts["warnings"]
     )
-    results = unpack_results(arrays, facts["results"], y)
+    results = unpack_results(arrays, facts["results"], y, groups)
     return CellOutcome(number, tuple(results), warned)
 
 

@@ -12,6 +12,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import FitFailedWarning
 
@@ -56,12 +57,15 @@ def run_cells(
     here = runs_here()
     if len(cells) == 1 and here:
         run, n_workers = replace(run, n_threads=n_workers), 1
+    groups = None
+    if run.groups is not None:
+        groups = np.unique(np.asarray(run.groups), return_inverse=True)[1]
     found: dict[int, CellOutcome] = {}
     with _open(checkpoint, cells, run) as kept:
         for number in range(len(cells)):
             stored = None if kept is None else kept.get(number)
             if stored is not None:
-                found[number] = unpack_outcome(number, stored, labels)
+                found[number] = unpack_outcome(number, stored, labels, groups)
         if verbose and found:
             sys.stderr.write(
                 f"Resumed: {len(found)} of {len(cells)} cells are there.\n"

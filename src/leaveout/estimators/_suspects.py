@@ -108,7 +108,9 @@ def suspects(
     with blas_threads(1):
         machines = plan.leave_out_all(task)
         seconds = perf_counter() - started
-        result = summarise(model, svc, task, machines, plan.name, definite, seconds)
+        result = summarise(
+            model, svc, task, machines, plan.name, definite, seconds, groups=plan.groups
+        )
         rows = np.argsort(result.margins, kind="stable")[:k]
         influence, known = measure_influence(
             model, task, plan, rows, verbose=verbose > 0

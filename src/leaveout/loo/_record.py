@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leaveout._typing import IntArray
 from leaveout.loo._result import SETTLED_BY, LooResult
 
 PLAIN = (
@@ -29,7 +30,7 @@ def pack_results(
     """Return arrays with one row per result, and what is no array of each.
 
     Labels become positions among the sorted labels, as their type may be any. The true
-    labels and the weights are left out: whoever reads has them.
+    labels, the weights and the groups are left out: whoever reads has them.
 
     Examples
     --------
@@ -63,14 +64,16 @@ def unpack_results(
     arrays: Mapping[str, np.ndarray],
     facts: Sequence[Mapping[str, Any]],
     y: NDArray[Any],
+    groups: IntArray | None = None,
 ) -> list[LooResult]:
-    """Undo :func:`pack_results` with the true labels."""
+    """Undo :func:`pack_results` with the true labels and groups."""
     classes = np.unique(y)
     return [
         LooResult(
             **{name: arrays[name][k] for name in PLAIN},
             predictions=classes[arrays["codes"][k]],
             y=y,
+            groups=groups,
             settled_by=np.array(SETTLED_BY)[arrays["settled_by"][k]],
             **own,
         )

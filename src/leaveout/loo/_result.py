@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +114,8 @@ class LooResult:
         Left-out value of each binary machine, in the sign of the machine: one column
         for two classes, else one per pair of classes, or per class (one-vs-rest). A
         machine that was not trained on a sample has its full value there.
+    groups : ndarray of int, shape (n,), optional
+        Number of the group each sample was left out with.
     anti_learning : bool, default=False
         Whether C is so small that the left-out labels follow the balance of the
         classes: see :attr:`anti_learning_note`. With several machines: whether it is so
@@ -147,6 +149,7 @@ class LooResult:
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: FloatArray | None = None
     machine_values: FloatArray | None = None
+    groups: IntArray | None = None
     anti_learning: bool = False
 
     @property
@@ -176,9 +179,16 @@ class LooResult:
 
     @property
     def standard_error(self) -> float:
-        """Binomial standard error of ``error``."""
+        """Binomial standard error of ``error``.
+
+        With groups the deviations are summed over each group first, since samples of a
+        group go wrong together.
+        """
         p = self.error
         weights = np.ones(self.y.shape[0]) if self.weights is None else self.weights
+        if self.groups is not None:
+            sums = np.bincount(self.groups, weights * (self.wrong - p))
+            return float(np.sqrt((sums**2).sum()) / weights.sum())
         effective = weights.sum() ** 2 / (weights**2).sum()
         return float(np.sqrt(p * (1.0 - p) / effective))
 

@@ -51,10 +51,24 @@ def alike_blocks(*columns: NDArray[Any]) -> list[Block]:
     ]
 
 
-def random_blocks(n: int) -> list[Block]:
-    """Return all rows in at most 50 blocks, always the same."""
-    order = np.random.default_rng(0).permutation(n)
-    return [Block(rows) for rows in np.array_split(order, min(n, N_BLOCKS))]
+def random_blocks(n: int, groups: IntArray | None = None) -> list[Block]:
+    """Return all rows in at most 50 blocks, always the same; groups stay together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.select import random_blocks
+    >>> blocks = random_blocks(4, np.array([0, 1, 0, 1]))
+    >>> sorted(block.rows.tolist() for block in blocks)
+    [[0, 2], [1, 3]]
+    """
+    groups = np.arange(n) if groups is None else groups
+    n_groups = int(groups.max()) + 1
+    order = np.random.default_rng(0).permutation(n_groups)
+    return [
+        Block(np.flatnonzero(np.isin(groups, some)))
+        for some in np.array_split(order, min(n_groups, N_BLOCKS))
+    ]
 
 
 def standard_errors(
