@@ -53,7 +53,7 @@ def test_loo_json_with_ids(run, full_table, tmp_path):
     assert pd.read_csv(path)["name"].tolist()[:2] == ["s0", "s1"]
 
 
-def test_gamma_in_words_stays_where_C_is_chosen(run, table):
+def test_gamma_in_words_stays_where_c_is_chosen(run, table):
     result = run("loo", table, "--target", "colour", "--gamma", "scale", "--json")
     model = json.loads(result.stdout)["model"]
     assert model.startswith("SVC(kernel='rbf', C=")

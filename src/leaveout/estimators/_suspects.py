@@ -72,7 +72,8 @@ def suspects(
     -------
     Suspects
         By ascending margin: ``rows``, ``ids``, ``labels``, ``predictions``, ``margins``
-        with their intervals, ``ambiguous``, ``certified``, ``influence``, ``flagged``; ``n_flagged`` of all.
+        with their intervals, ``ambiguous``, ``certified``, ``influence``, ``flagged``;
+        ``n_flagged`` of all samples.
 
     Notes
     -----
