@@ -28,8 +28,8 @@ def rows(header, *columns):
 
 
 def test_features_in_order_and_text_classes(write):
-    dataset = read_dataset(write("b,kind,a\n1,x,2\n3, y,4.5\n1,x,2\n3,y,4.5\n"), "kind")
-    assert np.array_equal(dataset.X.to_numpy(), 2 * [[1, 2], [3, 4.5]])
+    dataset = read_dataset(write("b,kind,a\n1,x,2\n3, y,4.5\n5,x,2\n7,y,4.5\n"), "kind")
+    assert np.array_equal(dataset.X.to_numpy(), [[1, 2], [3, 4.5], [5, 2], [7, 4.5]])
     assert set(dataset.X.dtypes) == {np.dtype("float64")}
     assert dataset.y.tolist() == ["x", "y", "x", "y"]
     assert dataset.feature_names == ["b", "a"]
@@ -154,9 +154,9 @@ MANY = range(30)
         ("a,kind\n1,x\n", None, r"--target COL. The columns of .* are 'a', 'kind'"),
         ("kind\nx\ny\n", "kind", r"has no column besides 'kind'"),
         (
-            "a,b,y\n1,,0\n,,1\n",
+            "a,b,y\n1,,0\n,,1\n2,3,0\n",
             "y",
-            r"2 of 3 columns: 'a' \(1\), 'b' \(2\), in 2 of 2 rows. Fill",
+            r"2 of 3 columns: 'a' \(1\), 'b' \(2\), in 2 of 3 rows. Fill",
         ),
         (
             "a,y\n1,0\n2,\n",
@@ -195,7 +195,7 @@ def test_one_column_cannot_be_two_things(write):
 def test_long_lists_are_cut(write):
     names = [f"c{i}" for i in range(20)]
     text = ",".join(names) + "\n" + ",".join("1" * 20) + "\n"
-    with pytest.raises(ValueError, match=r"'c0', .*'c7' and 12 more\."):
+    with pytest.raises(ValueError, match=r"'c0', .*'c3', … 12 more …, .*'c19'\."):
         read_dataset(write(text), None)
 
 
@@ -270,3 +270,23 @@ def test_integers_beyond_all_floats_are_infinite(write):
 def test_every_mistake_in_a_file_names_the_file(write):
     with pytest.raises(DataFileError, match=r"': Column 'k' has one class only"):
         read_dataset(write("a,k\n1,u\n2,u\n"), "k")
+
+
+def test_table_on_its_side_is_told(write):
+    text = "gene,s1,s2,s3\nBRCA1,1,2,3\nTP53,4,5,6\nkind,x,y,x\n"
+    with pytest.raises(ValueError, match="lies on its side.*Transpose it"):
+        read_dataset(write(text), "kind")
+
+
+def test_empty_columns_are_left_out_but_not_those_with_a_role(write):
+    text = "a,b,kind,note\n1,2,x,\n3,4,y,\n5,6,x,\n"
+    dataset = read_dataset(write(text), "kind")
+    assert dataset.feature_names == ["a", "b"]
+    assert "Empty, left out: 'note'." in dataset.notes
+    with pytest.raises(ValueError, match="has no class in 3 of 3 rows"):
+        read_dataset(write(text), "note")
+
+
+def test_copies_are_noted(write):
+    text = "a,b,kind\n1,2,x\n3,4,y\n5,6,x\n1,2,x\n"
+    assert "row 4 of row 1" in read_dataset(write(text), "kind").notes[-1]

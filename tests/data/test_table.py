@@ -218,3 +218,11 @@ def test_missing_files(write, tmp_path):
         read_table(tmp_path / "nowhere" / "x.csv")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         read_table(tmp_path)
+
+
+def test_rows_of_separators_at_the_end_are_left_out(write):
+    table = read_table(write("a;b;y\n1;2;x\n;;\n3;4;z\n;;\n;;\n"))
+    assert table.frame["a"].isna().tolist() == [False, True, False]
+    assert "Empty rows at the end, left out: 2." in table.notes
+    with pytest.raises(ValueError, match="has a header but no rows"):
+        read_table(write("a;b;y\n;;\n"))

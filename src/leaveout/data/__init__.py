@@ -4,6 +4,7 @@
 from leaveout.data._blocks import Block, Part, RowSource, open_rows
 from leaveout.data._census import Census, CensusJob, ClassSample
 from leaveout.data._dataset import Dataset, load_example
+from leaveout.data._doubts import doubt_independence
 from leaveout.data._features import Features, check_not_missing, make_features
 from leaveout.data._formulas import format_csv, guard, unguard
 from leaveout.data._make import (
@@ -18,6 +19,7 @@ from leaveout.data._make import (
 from leaveout.data._names import (
     check_names_known,
     did_you_mean,
+    list_columns,
     list_items,
     list_names,
     printable,
@@ -52,11 +54,13 @@ __all__ = [
     "count_rows",
     "describe_preparation",
     "did_you_mean",
+    "doubt_independence",
     "format_csv",
     "guard",
     "is_missing",
     "is_svmlight",
     "known_categories",
+    "list_columns",
     "list_items",
     "list_names",
     "load_example",

@@ -66,6 +66,22 @@ def list_names(names: Iterable[object]) -> str:
     return list_items([f"'{name}'" for name in names])
 
 
+def list_columns(names: Sequence[object]) -> str:
+    """Join the first and the last names, where classes stand as a rule.
+
+    Examples
+    --------
+    >>> from leaveout.data import list_columns
+    >>> list_columns(["age", *range(30), "class"])
+    "'age', '0', '1', '2', … 24 more …, '27', '28', '29', 'class'"
+    """
+    if len(names) <= N_NAMES_SHOWN:
+        return list_names(names)
+    half = N_NAMES_SHOWN // 2
+    more = len(names) - 2 * half
+    return f"{list_names(names[:half])}, … {more} more …, {list_names(names[-half:])}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" for the known name nearest to a wrong one, or "".
 
@@ -109,5 +125,5 @@ def check_names_known(
         if name not in known:
             raise ValueError(
                 f"No column '{name}' in {where}.{did_you_mean(name, known)} The "
-                f"columns are {list_names(known)}."
+                f"columns are {list_columns(known)}."
             )

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from leaveout.data._dataset import Dataset
+from leaveout.data._doubts import doubt_independence
 from leaveout.data._features import N_ROWS_FOR_ID, check_not_missing, make_features
-from leaveout.data._names import check_names_known, list_names
+from leaveout.data._names import check_names_known, list_columns, list_names
 from leaveout.data._svmlight import is_svmlight, read_svmlight
 from leaveout.data._table import Table, file_named, read_table, sample_names
 
@@ -88,7 +89,7 @@ def read_dataset(
     if target is None:
         raise ValueError(
             f"Name the column of classes: --target COL. The columns of '{path}' are "
-            f"{list_names(table.frame.columns)}."
+            f"{list_columns(list(table.frame.columns))}."
         )
     with file_named(path):
         return _make_dataset(
@@ -111,6 +112,7 @@ def _make_dataset(
     check_columns([*special, *drop, *categorical], frame, path)
     _check_roles(target, id_column, group_column, drop, categorical)
     frame, counters = _drop_row_numbers(frame.drop(columns=list(drop)), special)
+    frame, hollow = _drop_empty_columns(frame, special)
     no_id = frame if id_column is None else frame.drop(columns=id_column)
     _check_classes_known(frame[target], target, path)
     check_not_missing(
@@ -127,6 +129,9 @@ def _make_dataset(
             "can be a feature."
         )
     y, class_notes = _classes(frame[target], target)
+    groups = None
+    if group_column is not None:
+        groups = frame[group_column].astype(str).to_numpy()
     return Dataset(
         name=path.name,
         X=features.frame,
@@ -136,11 +141,16 @@ def _make_dataset(
         text_features=features.text,
         ids=None if id_column is None else sample_names(frame, id_column),
         id_name=id_column,
-        groups=None
-        if group_column is None
-        else frame[group_column].astype(str).to_numpy(),
+        groups=groups,
         group_name=group_column,
-        notes=(*table.notes, *counters, *class_notes, *features.notes),
+        notes=(
+            *table.notes,
+            *counters,
+            *hollow,
+            *class_notes,
+            *features.notes,
+            *doubt_independence(features.frame, y, groups),
+        ),
     )
 
 
@@ -160,11 +170,15 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
     try:
         check_names_known(names, list(frame.columns), f"'{path}'")
     except ValueError as error:
-        if not all(_is_number(str(name)) for name in frame.columns):
-            raise
-        raise ValueError(
-            f"{error} The first row holds numbers only: add a row of names above it."
-        ) from None
+        hint = ""
+        if all(_is_number(str(name)) for name in frame.columns):
+            hint = " The first row holds numbers only: add a row of names above it."
+        elif set(names) & set(frame.iloc[:, 0].astype(str)):
+            hint = (
+                " It is in the first column, so the table lies on its side: leaveout "
+                "needs a row for each sample. Transpose it."
+            )
+        raise ValueError(f"{error}{hint}") from None
 
 
 def _is_number(name: str) -> bool:
@@ -208,6 +222,16 @@ def _drop_row_numbers(
     if first in special or not str(first).startswith(("(unnamed 1)", "Unnamed: 0")):
         return frame, []
     return frame.drop(columns=first), ["The first column has no name: left out."]
+
+
+def _drop_empty_columns(
+    frame: DataFrame, special: Sequence[str]
+) -> tuple[DataFrame, list[str]]:
+    """Leave out columns without a single value, unless they have a role."""
+    empty = frame.columns[frame.isna().all().to_numpy()].difference(list(special))
+    if empty.empty:
+        return frame, []
+    return frame.drop(columns=empty), [f"Empty, left out: {list_names(empty)}."]
 
 
 def _check_classes_known(column: Series, target: str, path: Path) -> None:

@@ -246,6 +246,7 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
         if "out of memory" in str(why):
             raise MemoryError(_memory_message(text, path)) from why
         raise ValueError(_ragged_message(str(why), path)) from why
+    frame, n_empty = _drop_last_empty_rows(frame)
     if frame.empty:
         raise ValueError(f"'{path}' has a header but no rows.")
     hollow = {UNNAMED.format(k + 1) for k in range(len(names))} & set(names)
@@ -254,12 +255,22 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     frame = _unguard(_long_integers_as_floats(frame, as_text))
     frame, commas = _convert_decimal_commas(frame, separator, as_text)
     notes = []
+    if n_empty:
+        notes.append(f"Empty rows at the end, left out: {n_empty}.")
     if separator in (";", "|", BLANKS):
         word = SEPARATORS.get(separator, "blanks")
         notes.append(f"Columns are separated by {word}.")
     if commas:
         notes.append(f"Decimal commas read as such: {list_names(commas)}.")
     return Table(frame, tuple(notes))
+
+
+def _drop_last_empty_rows(frame: DataFrame) -> tuple[DataFrame, int]:
+    """Drop rows of separators only, which spreadsheets leave at the end; count them."""
+    n_rows = len(frame)
+    while n_rows and frame.iloc[n_rows - 1].isna().all():
+        n_rows -= 1
+    return frame.iloc[:n_rows], len(frame) - n_rows
 
 
 def _exact_numbers() -> dict[str, Any]:
