@@ -91,6 +91,27 @@ def test_stopped_search_keeps_its_cells(table, tmp_path, number, n_jobs, run):
     assert count_cells(checkpoint) == 6
 
 
+def test_interrupted_extra_leaves_the_choice(table, tmp_path):
+    told = tmp_path / "told"
+
+    def search():
+        from leaveout.cli import _select
+
+        def stall(*_):
+            told.write_text("kept")
+            time.sleep(600)
+
+        _select.run_honest = stall
+        leaveout("select", table, "--target", "colour", *GRID, "--honest")
+
+    running = Fork(search, tmp_path)
+    running.wait_for(told, "kept")
+    running.signal(signal.SIGINT)
+    assert running.wait() == 130
+    assert running.read_err().splitlines()[0] == "Stopped."
+    assert "Chosen: SVC(" in running.read_out()
+
+
 def test_second_signal_ends_at_once(table, tmp_path):
     told = tmp_path / "told"
 

@@ -274,7 +274,7 @@ def test_every_mistake_in_a_file_names_the_file(write):
 
 def test_table_on_its_side_is_told(write):
     text = "gene,s1,s2,s3\nBRCA1,1,2,3\nTP53,4,5,6\nkind,x,y,x\n"
-    with pytest.raises(ValueError, match="lies on its side.*Transpose it"):
+    with pytest.raises(ValueError, match=r"lies on its side.*Transpose it"):
         read_dataset(write(text), "kind")
 
 

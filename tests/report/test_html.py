@@ -118,7 +118,7 @@ def test_confusion_adds_up(report):
     expected = [
         cell
         for row, share in zip(counts, shares, strict=True)
-        for cell in (*map(str, row), share)
+        for cell in (share, *map(str, row))
     ]
     found = page.cells
     assert any(found[k : k + 6] == expected for k in range(len(found)))

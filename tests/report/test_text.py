@@ -19,7 +19,7 @@ from leaveout.select import HonestLoo
 
 def test_dataset_with_groups_and_notes():
     assert format_dataset(DATASET) == (
-        "toys: 8 samples, 2 features\nClasses (kind): a 5, b 3"
+        "toys: 8 samples, 2 features\nClasses (kind): a (5), b (3)"
     )
     grouped = replace(
         DATASET, groups=np.arange(8) // 2, group_name="pair", notes=("Mind the gap.",)
@@ -72,12 +72,31 @@ def test_choice():
     text = format_choice(make_report())
     assert "Chosen: SVC(kernel='rbf', C=1000, gamma=0.015625)" in text
     assert "12.50 % +- 11.69 % (1 of 8 wrong, 2 ambiguous)" in text
-    assert "Wrong by class: a 1 of 5, b 0 of 3" in text
+    assert "Wrong by class: a (1 of 5), b (0 of 3)" in text
     assert "Always 'a' would be wrong on 37.50 %" in text
     assert "Chosen among 4 cells by this very error, hence optimistic" in text
     assert "gamma" not in format_choice(
         make_report(with_gamma=False, best=(1000.0, 0.015625))
     )
+
+
+def test_choice_at_the_end_of_the_grid_says_so():
+    text = format_choice(make_report())
+    assert "C is the largest of the grid" in text
+    assert "--grid C=0.01:1e+05:4" in text
+    assert "gamma is the smallest of the grid" in text
+    assert "--grid gamma=0.000156:0.25:4" in text
+    report = make_report()
+    inside = replace(
+        report,
+        grid={"C": [0.01, 1000.0, 1e4], "gamma": [0.015625]},
+    )
+    assert "of the grid" not in format_choice(inside)
+
+
+def test_classes_that_are_numbers_can_be_told_from_counts():
+    numbers = replace(DATASET, y=np.array([2, 2, 2, 2, 2, 1, 1, 1]))
+    assert format_dataset(numbers).endswith("Classes (kind): 2 (5), 1 (3)")
 
 
 def test_choice_with_honest_error_and_curve():

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,31 +106,28 @@ def select(
                 verbose=watched,
                 checkpoint=wanted.checkpoint,
             )
-        extras = _run_extras(prepared, search, wanted, watched, clock)
-        model = None
-        if wanted.save is not None:
-            with clock.measure("final fit"):
-                model = _final_model(prepared, search)
-    report = SelectReport(
-        dataset=dataset,
-        preparation=prepared.sentence,
-        kernel=search.estimator.kernel,
-        class_weight=search.estimator.class_weight,
-        grid=values,
-        cells=search.cv_results_,
-        best_index=int(search.best_index_),
-        result=search.best_loo_result_,
-        warnings=tuple(warned),
-        seconds=clock.seconds,
-        command=command_line(),
-        versions=installed_versions(),
-        **extras,
-    )
-    try:
-        _write_files(report, prepared, search, model, wanted, clock)
-    except BaseException:
-        _print(report, SelectOptions(), talk)  # hours of work are not lost with a file
-        raise
+        report = SelectReport(
+            dataset=dataset,
+            preparation=prepared.sentence,
+            kernel=search.estimator.kernel,
+            class_weight=search.estimator.class_weight,
+            grid=values,
+            cells=search.cv_results_,
+            best_index=int(search.best_index_),
+            result=search.best_loo_result_,
+            warnings=tuple(warned),
+            seconds=clock.seconds,
+            command=command_line(),
+            versions=installed_versions(),
+        )
+        try:
+            extras = _run_extras(prepared, search, wanted, watched, clock)
+            report = replace(report, **extras, warnings=tuple(warned))
+            _write_files(report, prepared, search, wanted, clock)
+        except BaseException:
+            # Hours of work are not lost with a file, nor with what takes too long.
+            _print(report, SelectOptions(), talk)
+            raise
     _print(report, wanted, talk)
     if talk.verbose:
         tell(str(clock))
@@ -140,12 +137,13 @@ def _write_files(
     report: SelectReport,
     prepared: Prepared,
     search: LooSearchCV,
-    model: Any,
     wanted: SelectOptions,
     clock: Clock,
 ) -> None:
     """Write the model and the page, if asked for."""
     if wanted.save is not None:
+        with clock.measure("final fit"):
+            model = _final_model(prepared, search)
         with clock.measure("saving"):
             _save(wanted.save, model, prepared.dataset, search)
     if wanted.page is not None:

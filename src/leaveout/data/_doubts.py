@@ -106,7 +106,8 @@ def _subject_notes(frame: DataFrame, y: NDArray[Any]) -> list[str]:
         )
     if many:
         notes.append(
-            f"Many entries, each in several rows: {list_names(many)}. {_advice(many[0])}"
+            f"Many entries, each in several rows: {list_names(many)}. "
+            f"{_advice(many[0])}"
         )
     return notes
 

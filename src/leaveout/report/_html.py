@@ -18,7 +18,7 @@ import numpy as np
 from leaveout.report._canvas import short_number
 from leaveout.report._html_figures import draw_figures, suspect_rows
 from leaveout.report._select_report import SelectReport
-from leaveout.report._text import format_seconds
+from leaveout.report._text import format_model, format_seconds
 from leaveout.run import write_atomically
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -63,7 +63,7 @@ def render_page(report: SelectReport) -> str:
         dataset=report.dataset,
         result=report.result,
         n_uncertified=int(np.sum(~report.result.certified)),
-        machine=_machine(report),
+        machine=format_model(report.kernel, report.best_params, report.class_weight),
         figures=draw_figures(report),
         cells=_cells(report),
         confusion=_confusion(report),
@@ -86,16 +86,6 @@ def write_page(report: SelectReport, path: str | Path) -> None:
         The file; an older one is replaced.
     """
     write_atomically(path, render_page(report).encode("utf-8"))
-
-
-def _machine(report: SelectReport) -> str:
-    """Write the chosen machine as one would type it."""
-    params = {"kernel": repr(report.kernel)} | {
-        name: f"{value:.6g}" for name, value in report.best_params.items()
-    }
-    if report.class_weight is not None:
-        params["class_weight"] = repr(report.class_weight)
-    return f"SVC({', '.join(f'{name}={value}' for name, value in params.items())})"
 
 
 def _cells(report: SelectReport) -> list[dict[str, Any]]:

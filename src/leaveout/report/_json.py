@@ -111,6 +111,7 @@ def describe_select(report: SelectReport) -> dict[str, Any]:
         "best": {**report.best_params, **describe_result(report.result)},
         "wrong_by_class": {str(k): n for k, n in report.wrong_by_class.items()},
         "majority_error": report.majority_error,
+        "at_end_of_grid": {name: end for name, end, _ in report.edges},
     }
     if report.honest is not None:
         found["honest"] = {

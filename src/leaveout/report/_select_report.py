@@ -93,6 +93,25 @@ class SelectReport:
         return dict(self.cells["params"][self.best_index])
 
     @property
+    def edges(self) -> list[tuple[str, str, tuple[float, float, int]]]:
+        """Widths and penalties chosen at an end of their values, and a grid beyond it.
+
+        One entry for each: name, "smallest" or "largest", and low, high and number of a
+        grid that reaches two decades further.
+        """
+        found = []
+        for name in ("C", "gamma"):
+            values, chosen = sorted(self.grid.get(name, [])), self.best_params.get(name)
+            if len(values) < 2 or chosen not in (values[0], values[-1]):
+                continue
+            low, high = values[0], values[-1]
+            if chosen == low:
+                found.append((name, "smallest", (low / 100, high, len(values) + 2)))
+            else:
+                found.append((name, "largest", (low, high * 100, len(values) + 2)))
+        return found
+
+    @property
     def class_counts(self) -> dict[Any, int]:
         """Number of samples of each class, the largest first."""
         return dict(Counter(self.dataset.y.tolist()).most_common())

@@ -25,11 +25,11 @@ def format_dataset(dataset: Dataset) -> str:
     >>> from leaveout.report import format_dataset
     >>> print(format_dataset(load_example()))
     breast cancer (Wisconsin): 569 samples, 30 features
-    Classes (diagnosis): benign 357, malignant 212
+    Classes (diagnosis): benign (357), malignant (212)
     """
     n_samples, n_features = dataset.X.shape
     counts = Counter(dataset.y.tolist()).most_common()
-    classes = ", ".join(f"{label} {count}" for label, count in counts)
+    classes = ", ".join(f"{label} ({count})" for label, count in counts)
     lines = [
         f"{dataset.name}: {n_samples} samples, {n_features} features",
         f"Classes ({dataset.target_name}): {classes}",
@@ -103,7 +103,7 @@ def format_choice(report: SelectReport) -> str:
     n = len(report.dataset.y)
     largest = next(iter(report.class_counts))
     wrong = ", ".join(
-        f"{label} {report.wrong_by_class[label]} of {count}"
+        f"{label} ({report.wrong_by_class[label]} of {count})"
         for label, count in report.class_counts.items()
     )
     model = format_model(report.kernel, report.best_params, report.class_weight)
@@ -116,6 +116,7 @@ def format_choice(report: SelectReport) -> str:
             f"Wrong by class: {wrong}",
             f"Always {largest!r} would be wrong on {100 * report.majority_error:.2f} %",
             *_optimism(report),
+            *_edges(report),
             *_curve(report),
         ]
     )
@@ -136,6 +137,15 @@ def _optimism(report: SelectReport) -> list[str]:
     return [
         f"Chosen among {n_cells} cells by this very error, hence optimistic "
         "(see --honest)"
+    ]
+
+
+def _edges(report: SelectReport) -> list[str]:
+    """Say which parameters may be better beyond the grid, and what to type."""
+    return [
+        f"{name} is the {end} of the grid, others may be better: "
+        f"--grid {name}={low:.3g}:{high:.3g}:{count}"
+        for name, end, (low, high, count) in report.edges
     ]
 
 
