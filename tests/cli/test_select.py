@@ -267,3 +267,12 @@ def test_as_a_program(table):
     failed = subprocess.run([*command, "wrong"], capture_output=True, text=True)
     assert failed.returncode == 1
     assert "Traceback" not in failed.stderr
+
+
+def test_help_has_an_example_and_no_values_for_flags(run):
+    for command in ("select", "loo", "audit", "bounds", "predict"):
+        shown = run(command, "--help").stdout
+        assert f"Example: leaveout {command}" in shown
+        flags = [line for line in shown.splitlines() if "--debug" in line]
+        assert flags
+        assert "bool" not in flags[0]

@@ -21,6 +21,7 @@ from sklearn.datasets import (
     make_moons,
 )
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.metrics import f1_score, get_scorer, make_scorer, matthews_corrcoef
@@ -35,6 +36,7 @@ from sklearn.model_selection import (
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, scale
+from sklearn.svm import LinearSVC, NuSVC
 
 import leaveout as lo
 from leaveout import SVC, LooSearchCV
@@ -674,3 +676,37 @@ def test_the_user_s_objects_are_not_changed(data):
     assert not hasattr(svc, "classes_")
     assert svc.C == 1.0
     assert grid == {"C": [1.0, 10.0], "gamma": [0.1]}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (NuSVC(), "NuSVC will not do: its nu means another C"),
+        (RandomForestClassifier(), "RandomForestClassifier will not do"),
+        (make_pipeline(StandardScaler(), LinearSVC()), "ending in LinearSVC will not"),
+        (StandardScaler(), "StandardScaler will not do"),
+        (SVC, r"not the class SVC\. Pass SVC\(\)"),
+        ("SVC", "str will not do"),
+        (None, "NoneType will not do"),
+    ],
+)
+def test_a_wrong_estimator_is_told_before_its_parameters(data, estimator, message):
+    with pytest.raises(TypeError, match=message):
+        LooSearchCV(estimator, {"C": [1.0]}).fit(*data)
+
+
+def test_parameters_without_their_prefix_are_suggested_with_it(data):
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    with pytest.raises(ValueError, match=r"Invalid parameter 'C'.* mean 'svc__C'\?"):
+        LooSearchCV(pipeline, {"C": [1.0]}).fit(*data)
+    with pytest.raises(ValueError, match="Invalid parameter 'c'"):
+        LooSearchCV(SVC(), {"c": [1.0]}).fit(*data)
+
+
+@pytest.mark.parametrize("n_jobs", ["all", 0, 1.5])
+def test_jobs_must_be_a_whole_number(data, n_jobs):
+    message = f"n_jobs must be a whole number.*got {n_jobs!r}"
+    with pytest.raises(ValueError, match=message):
+        LooSearchCV(SVC(), {"C": [1.0]}, n_jobs=n_jobs).fit(*data)
+    with pytest.raises(ValueError, match=message):
+        lo.leave_one_out(SVC(), *data, n_jobs=n_jobs)

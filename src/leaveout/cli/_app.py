@@ -11,6 +11,7 @@ import leaveout
 from leaveout.cli._audit import audit
 from leaveout.cli._bounds import bounds
 from leaveout.cli._loo import loo
+from leaveout.cli._options import NO_VALUE
 from leaveout.cli._predict import predict
 from leaveout.cli._select import select
 
@@ -20,8 +21,15 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for function in (select, loo, audit, bounds, predict):
-    app.command()(function)
+EXAMPLES = {
+    select: "leaveout select table.csv --target species --save model.skops",
+    loo: "leaveout loo table.csv --target species --C 10 --gamma 0.05",
+    audit: "leaveout audit table.csv --target species --id sample",
+    bounds: "leaveout bounds table.csv --target species --C 10 --gamma 0.05",
+    predict: "leaveout predict model.skops new.csv > classes.csv",
+}
+for function, example in EXAMPLES.items():
+    app.command(epilog=f"Example: {example}")(function)
 
 
 def _show_version(wanted: bool) -> None:
@@ -30,12 +38,19 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(
+    epilog="To begin: leaveout select table.csv --target COLUMN; without a table it "
+    "shows what it does on breast-cancer data."
+)
 def main(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version."
+            "--version",
+            metavar=NO_VALUE,
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version.",
         ),
     ] = False,
 ) -> None:

@@ -11,12 +11,14 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from leaveout.estimators import SVC
 
+# Else typer writes <bool>, as if there were something to type.
+NO_VALUE = " "
 GAMMA_WORDS = ("scale", "auto")
 
 
@@ -69,6 +71,11 @@ def check_folder(path: Path | None) -> Path | None:
     return path
 
 
+def flag(*names: str, help: str) -> Any:
+    """Return an option that is there or not, and takes no value."""
+    return typer.Option(*names, metavar=NO_VALUE, help=help)
+
+
 IdOption = Annotated[
     str | None,
     typer.Option("--id", metavar="COL", help="Column that names the samples."),
@@ -81,7 +88,12 @@ OutputOption = Annotated[
 ]
 JobsOption = Annotated[
     int,
-    typer.Option("--n-jobs", callback=_check_jobs, help="Workers; -1: one per core."),
+    typer.Option(
+        "--n-jobs",
+        metavar="N",
+        callback=_check_jobs,
+        help="Workers; -1: one per core.",
+    ),
 ]
 
 
@@ -117,23 +129,29 @@ class TableOptions:
             help="Leave samples with equal entries out together: replicates.",
         ),
     ] = None
-    standardize: Annotated[
+    as_they_are: Annotated[
         bool,
-        typer.Option(
-            "--standardize/--no-standardize",
-            help="Scale features to mean 0, variance 1.",
-        ),
-    ] = True
+        flag("--no-standardize", help="Do not scale features to mean 0, variance 1."),
+    ] = False
+
+    @property
+    def standardize(self) -> bool:
+        """Whether features are scaled."""
+        return not self.as_they_are
 
 
 @dataclass(frozen=True)
 class FamilyOptions:
     """What all machines of a grid share."""
 
-    kernel: Annotated[Kernel, typer.Option(help="Kernel of the machine.")] = Kernel.RBF
+    kernel: Annotated[
+        Kernel, typer.Option(metavar="NAME", help=f"One of {', '.join(Kernel)}.")
+    ] = Kernel.RBF
     class_weight: Annotated[
         ClassWeight | None,
-        typer.Option(help="Give small classes the weight of large ones."),
+        typer.Option(
+            metavar="balanced", help="Give small classes the weight of large ones."
+        ),
     ] = None
 
     def make_svc(self) -> SVC:
@@ -175,13 +193,10 @@ class MachineOptions(FamilyOptions):
 class TalkOptions:
     """What is told, and where."""
 
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead of text.")
-    ] = False
+    as_json: Annotated[bool, flag("--json", help="Print JSON instead of text.")] = False
     verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Show progress and where time goes."),
+        bool, flag("--verbose", "-v", help="Show progress and where time goes.")
     ] = False
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False
+    debug: Annotated[bool, flag("--debug", help="Show the traceback of an error.")] = (
+        False
+    )

@@ -46,10 +46,10 @@ class SelectOptions:
         ),
     ] = None
     honest: Annotated[
-        bool, typer.Option("--honest", help="Also the error with the choice left out.")
+        bool, options.flag("--honest", help="Also the error with the choice left out.")
     ] = False
     curve: Annotated[
-        bool, typer.Option("--curve", help="Also the error for every C (two classes).")
+        bool, options.flag("--curve", help="Also the error for every C (two classes).")
     ] = False
     save: Annotated[
         Path | None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral, Real
@@ -250,15 +252,16 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         self._check_parameters()
         self._forget()
-        scoring = make_scoring(self.estimator, self.scoring, self.error_score)
+        candidates = list(ParameterGrid(self.param_grid))
+        if not candidates:
+            raise ValueError("param_grid is empty. Give one dict or more.")
+        with _estimator_blamed(self.estimator, candidates):
+            scoring = make_scoring(self.estimator, self.scoring, self.error_score)
+            estimators = [set_candidate(self.estimator, own) for own in candidates]
         if scoring.multimetric:
             self._check_decides(scoring.scorers)
         X, y = indexable(X, y)
         labels = check_labels(y, count_rows(X))
-        candidates = list(ParameterGrid(self.param_grid))
-        if not candidates:
-            raise ValueError("param_grid is empty. Give one dict or more.")
-        estimators = [set_candidate(self.estimator, own) for own in candidates]
         models = [unwrap(estimator, MACHINES) for estimator in estimators]
         metadata = self._metadata(params, estimators[0], models[0], scoring)
         weights = metadata.sample_weight
@@ -485,6 +488,22 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.refit_time_ = time.perf_counter() - started
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+
+@contextmanager
+def _estimator_blamed(
+    estimator: Any, candidates: list[dict[str, Any]]
+) -> Iterator[None]:
+    """Where scikit-learn refuses a grid or a score, look at the estimator first."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        model = unwrap(estimator, MACHINES)
+        own = set(model.svc.get_params()).intersection(*map(set, candidates))
+        if not model.prefix or not own:
+            raise
+        name = min(own)
+        raise ValueError(f"{error} Did you mean '{model.prefix}{name}'?") from error
 
 
 def _check_index(index: Any, candidates: list[dict[str, Any]]) -> int:

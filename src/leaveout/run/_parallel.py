@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+from numbers import Integral
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -111,7 +112,17 @@ def count_workers(n_jobs: int | None) -> int:
     ...     count_workers(None), count_workers(2)
     (3, 2)
     """
-    return int(effective_n_jobs(n_jobs))
+    return int(effective_n_jobs(check_jobs(n_jobs)))
+
+
+def check_jobs(n_jobs: Any) -> int | None:
+    """Return n_jobs; refuse what is neither None nor a whole number."""
+    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0):
+        return n_jobs
+    raise ValueError(
+        "n_jobs must be a whole number, -1 for all cores, or None, but not 0; got "
+        f"{n_jobs!r}."
+    )
 
 
 def runs_here() -> bool:

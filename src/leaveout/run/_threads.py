@@ -15,7 +15,7 @@ from joblib import effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-from leaveout.run._parallel import runs_here
+from leaveout.run._parallel import check_jobs, runs_here
 
 # A pool only starts the threads it needs.
 MOST_THREADS = 1024
@@ -75,6 +75,7 @@ def count_threads(n_jobs: int | None) -> int:
     Inside a worker of joblib, "one per core" is one: the other workers have the others.
     Backends of joblib for clusters would count the cores of all machines.
     """
+    n_jobs = check_jobs(n_jobs)
     if n_jobs is None or (n_jobs < 0 and _in_worker()):
         return 1
     if runs_here():
