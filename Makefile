@@ -62,14 +62,16 @@ clean:
 # The editable install: edits of Python files need nothing, edits of kernels need ninja,
 # edits of the build files below need pip again.
 $(VENV)/installed-%: pyproject.toml meson.build meson.options $(VENV)/build-tools
-	$(PIP_INSTALL) --no-build-isolation --config-settings=build-dir=$(BUILD_DIR) --editable ".[$*]"
+	@echo "Compiling and installing into $(VENV): some minutes the first time"
+	@$(PIP_INSTALL) --no-build-isolation --config-settings=build-dir=$(BUILD_DIR) --editable ".[$*]"
 	@touch $@
 
 $(VENV)/build-tools: pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
 	  { echo "leaveout needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(PY) -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb')); \
+	@echo "Creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb')); \
 	  print(*project['build-system']['requires'], 'ninja', sep='\n')" > $(VENV)/build-tools.txt
-	$(PIP_INSTALL) --requirement $(VENV)/build-tools.txt
+	@$(PIP_INSTALL) --requirement $(VENV)/build-tools.txt
 	@touch $@

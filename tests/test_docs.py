@@ -4,6 +4,7 @@
 A block with prompts is a doctest: its output must be what the page says.
 """
 
+import csv
 import doctest
 import re
 import warnings
@@ -83,3 +84,33 @@ def test_api_page_is_complete():
         name for name in leaveout.__all__ if not re.search(rf"^   {name}$", text, re.M)
     ]
     assert not missing
+
+
+def stored(name):
+    """Rows of a stored benchmark, by workload."""
+    path = ROOT / "benchmarks" / "results" / name / "results.csv"
+    with path.open(newline="") as file:
+        return {row["workload"]: row for row in csv.DictReader(file)}
+
+
+def ends(name, digits):
+    """Smallest and largest ratio of a stored benchmark, as the README writes them."""
+    ratios = [float(row["ratio"]) for row in stored(name).values()]
+    return f"{min(ratios):.{digits}f} to {max(ratios):.{digits}f}"
+
+
+def test_speeds_of_the_readme_are_those_stored():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    rows = stored("speed_refit_loop")
+    small, middle, large = (
+        next(row for name, row in rows.items() if name.startswith(f"loop n={n}, RBF"))
+        for n in (200, 400, 1600)
+    )
+    assert f"all left-out values in {1000 * float(middle['ours']):.1f} ms" in text
+    ratio = f"{float(middle['ratio']):.0f} times as long"
+    assert f"takes {float(middle['peer']):.2f} s, {ratio}" in text
+    assert f"{float(small['ratio']):.0f} times with 200 samples" in text
+    assert f"{float(large['ratio']):.0f} with 1600" in text
+    assert f"{ends('speed_one_c', 1)} for these C" in text
+    assert f"{ends('speed_hard_grid', 1)} for large" in text
+    assert f"{ends('speed_search', 0)} times as fast" in text
