@@ -15,11 +15,11 @@ version = release = leaveout.__version__
 
 extensions = [
     "benchmark_tables",
+    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py"]
@@ -44,6 +44,7 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib",),
 }
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"leaveout {version}"
 html_show_sourcelink = False
