@@ -15,7 +15,7 @@ version = release = leaveout.__version__
 
 extensions = [
     "benchmark_tables",
-    "mathml",
+    "formulas",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -44,7 +44,7 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib",),
 }
 
-html_math_renderer = "mathml"
+html_math_renderer = "drawn"
 html_theme = "furo"
 html_title = f"leaveout {version}"
 html_show_sourcelink = False
