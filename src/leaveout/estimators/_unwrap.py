@@ -41,8 +41,8 @@ ADVICE = {
     "or at the end of a Pipeline. Here use an SVC.",
     "LOOMClassifier": "leave_one_out and LooSearchCV take it, as it is or at the "
     "end of a Pipeline. Here use an SVC.",
-    "LLWClassifier": "leave_one_out, LooSearchCV and llw_bounds take it, as it is or at "
-    "the end of a Pipeline. Here use an SVC.",
+    "LLWClassifier": "leave_one_out, LooSearchCV and llw_bounds take it, as it is or "
+    "at the end of a Pipeline. Here use an SVC.",
     "OneVsOneClassifier": "SVC itself treats more than two classes one-vs-one. "
     "Pass the SVC.",
 }
