@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ def stall_after(n_cells, told):
 
 
 def count_cells(path):
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         return database.execute("SELECT COUNT(*) FROM cells").fetchone()[0]
 
 
