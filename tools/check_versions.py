@@ -76,9 +76,10 @@ def make_set(kind: str, python: str, wheel: Path) -> Environment:
     return environment
 
 
-def check(kind: str, python: str, tests: list[str], workers: int) -> dict[str, Any]:
+def check(
+    kind: str, python: str, sources: Path, tests: list[str], workers: int
+) -> dict[str, Any]:
     """Run tests in one environment; print what failed."""
-    sources = copy_sources("sources_versions")
     environment = make_set(kind, python, build_wheel(python, sources))
     options = OLD if kind == "oldest" else []
     outcome, output = environment.test(*tests, *options, cwd=sources, workers=workers)
@@ -97,10 +98,12 @@ def main() -> None:
     path = RESULTS / NAME / "results.json"
     runs = json.loads(path.read_text())["runs"] if path.exists() else {}
     failed = []
+    # Once: a stored run makes docs/promises.md out of date, which the suite tests.
+    sources = copy_sources("sources_versions")
     for python in args.python:
         for kind in args.sets:
             name = f"{kind} {python}"
-            runs[name] = check(kind, python, args.tests, args.workers)
+            runs[name] = check(kind, python, sources, args.tests, args.workers)
             print(name, runs[name], flush=True)
             store(NAME, {"runs": dict(sorted(runs.items()))}, {})
             failed += [name] * bool(runs[name]["exit_code"])
