@@ -117,8 +117,10 @@ def count_workers(n_jobs: int | None) -> int:
 
 def check_jobs(n_jobs: Any) -> int | None:
     """Return n_jobs; refuse what is neither None nor a whole number."""
-    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0):
-        return n_jobs
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, Integral) and n_jobs != 0:
+        return int(n_jobs)
     raise ValueError(
         "n_jobs must be a whole number, -1 for all cores, or None, but not 0; got "
         f"{n_jobs!r}."
