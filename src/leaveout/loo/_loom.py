@@ -152,7 +152,10 @@ class _Answer:
         # one, so is that without the sample.
         idle = ~full.tight & full.face.unique
         self.settled_by = np.where(idle, ZERO_ALPHA, REFIT).astype(np.int8)
-        self.settled_by[problem.C == 0.0] = UNTOUCHED
+        absent = np.flatnonzero(problem.C == 0.0)
+        self.settled_by[absent] = UNTOUCHED
+        for row in absent.tolist():
+            self._put_range(row, full)
         if problem.fit_intercept:
             self._settle_singletons()
 
@@ -172,12 +175,16 @@ class _Answer:
         self.n_iter[row] = left_out.n_iter
         self.lower[row] = self.upper[row] = left_out.decision_values[row]
         self.certified[row] = left_out.converged and self.trusted
-        if left_out.face.unique:
+        self._put_range(row, left_out)
+
+    def _put_range(self, row: int, solution: LoomSolution) -> None:
+        """Keep the range of f at a sample the machine is without."""
+        if solution.face.unique:
             return
         # The face speaks of a y and of a kernel whose largest value is about 1.
-        scale = left_out.face.scale
+        scale = solution.face.scale
         slope = self.problem.K[row] * self.problem.y / scale
         try:
-            self.lower[row], self.upper[row] = left_out.face.range_of(slope)
+            self.lower[row], self.upper[row] = solution.face.range_of(slope)
         except LeaveoutError:
             self.certified[row] = False

@@ -33,6 +33,8 @@ from leaveout.solve import LpmBasis, LpmSolution, LpmSolver, lpm_certificate, so
 
 # Pivots there is room for; a sample that needs more is tried again, then refitted.
 CAPACITIES = (128, 1024)
+# Kernel values whose largest is within 2^-10 ... 2^10 stay as they are.
+KERNEL_RANGE = 10
 # Samples in a row: their certificates are two products of matrices.
 CHUNK = 64
 
@@ -71,7 +73,7 @@ def loo_lpm_walk(
     (array([-2.    , -0.3333,  0.    ,  3.    ]), np.True_)
     """
     started = perf_counter()
-    solution = solve_lpm(problem) if solution is None else solution
+    problem, solution = _at_scale(problem, solution)
     fitted = perf_counter()
     answer = _Answer(problem, solution)
     rows = answer.settle_singletons()
@@ -96,7 +98,7 @@ def loo_lpm_refit(
     Parameters and result are those of :func:`loo_lpm_walk`.
     """
     started = perf_counter()
-    solution = solve_lpm(problem) if solution is None else solution
+    problem, solution = _at_scale(problem, solution)
     fitted = perf_counter()
     answer = _Answer(problem, solution)
     refit_rows(answer, answer.settle_singletons(), n_threads)
@@ -104,6 +106,24 @@ def loo_lpm_refit(
 
 
 LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
+
+
+def _at_scale(
+    problem: Problem, solution: LpmSolution | None
+) -> tuple[Problem, LpmSolution]:
+    """Return a machine with the same f and kernel values of about 1, and its optimum.
+
+    ``K -> s K, C -> C / s`` divides a and the cost by s, a power of two. Among kernel
+    values of 1e10 the rate of the intercept, 1, would look like rounding.
+    """
+    exponent = int(np.frexp(np.abs(problem.K).max(initial=0.0))[1])
+    if abs(exponent) > KERNEL_RANGE:
+        with np.errstate(over="ignore"):
+            C = np.ldexp(problem.C, exponent)
+        if np.isfinite(C).all() and np.array_equal(C > 0.0, problem.C > 0.0):
+            K = np.ldexp(problem.K, -exponent)
+            problem, solution = Problem(K, problem.y, C, problem.fit_intercept), None
+    return problem, solve_lpm(problem) if solution is None else solution
 
 
 class _Answer:
@@ -237,7 +257,7 @@ def _walk(
     leave_out_rows(
         tableau.T, tableau.transposed, tableau.basic, tableau.nonbasic, tableau.x,
         tableau.side, tableau.D, tableau.kink, tableau.has_kink, tableau.low,
-        tableau.high, problem.y, tableau.rate_slack, tableau.value_slack, rows,
+        tableau.high, problem.y, tableau.rate_slack, tableau.value_slack, proved, rows,
         np.empty(n_floats), np.empty(n_integers, dtype=np.intp), capacity,
         z_least, z_most, slopes, basic, side, pivots, status,
     )  # fmt: skip
@@ -256,7 +276,7 @@ def _walk(
     )
     certified[several] &= optimal
     least, most = np.minimum(least, most), np.maximum(least, most)
-    ended = status == Status.DONE
+    ended = (status == Status.DONE) | (status == Status.DOUBTFUL)
     return _Walked(least, most, certified, pivots, ended, basic, side)
 
 

@@ -58,9 +58,13 @@ cpdef enum Status:
     DONE = 0
     TOO_LONG = 1  # more pivots than there is room for
     FAILED = 2  # no quantity ends a step, or a pivot is zero to rounding
+    DOUBTFUL = 3  # the end was reached, but rounding may have moved a rate off its end
 
 # A move slower than this, relative to the fastest, is rounding.
 cdef double STILL = 1e-10
+# Pivots lose digits: a rate that misses its end by less than this many slacks may be at
+# it, and the range of optima longer than it looks.
+cdef double DOUBT = 1024.0
 # After this many steps of length zero in a row, the lowest index decides (Bland).
 cdef int PATIENCE = 40
 
@@ -77,6 +81,7 @@ cdef struct Shared:
     # Rates and values this far beyond an end are at it still (Harris).
     double rate_slack
     double value_slack
+    double doubt  # rates this far from an end may be at it after pivots
 
 
 cdef struct Walk:
@@ -122,6 +127,7 @@ def leave_out_rows(
     const double[::1] y,  # in, (n,)
     double rate_slack,
     double value_slack,
+    bint shared_optimum,  # the tableau was not factored for one sample alone
     const Py_ssize_t[::1] rows,  # in, (k,): samples to leave out, one at a time
     double[::1] work,  # work
     Py_ssize_t[::1] integers,  # work
@@ -143,6 +149,7 @@ def leave_out_rows(
     shared.kink, shared.has_kink = &kink[0], &has_kink[0]
     shared.low, shared.high = &low[0], &high[0]
     shared.rate_slack, shared.value_slack = rate_slack, value_slack
+    shared.doubt = DOUBT * rate_slack if shared_optimum else rate_slack
     cdef double* floats = &work[0]
     walk.x, walk.side, walk.column = floats, floats + n, floats + 2 * n
     floats += 3 * n
@@ -200,9 +207,11 @@ cdef Status leave_out(
     store_slopes(shared, walk, slopes)
     memcpy(end_basic, walk.basic, n * sizeof(Py_ssize_t))
     memcpy(end_side, walk.side, n * sizeof(double))
-    if not has_ties(shared, walk):
+    if not has_ties(shared, walk, shared.rate_slack):
         store_weights(shared, walk, z_least)
         memcpy(z_most, z_least, m * sizeof(double))
+        if walk.n_made > 0 and has_ties(shared, walk, shared.doubt):
+            return DOUBTFUL
         return DONE
     memcpy(kept, walk.x, n * sizeof(double))
     memcpy(kept + n, walk.side, n * sizeof(double))
@@ -319,14 +328,15 @@ cdef Py_ssize_t next_entering(
         size = fabs(rate)
         if size > STILL * most:
             room = room_of(shared, walk, k, rate > 0.0)
-            # Of those that come first, the fastest: its pivot will be large.
-            if room <= reach * size and (
+            # Of those that come first, the fastest: its pivot will be large. One that
+            # comes after the end must not hide another that comes before.
+            if room <= min(reach * size, left * size + shared.rate_slack) and (
                 walk.nonbasic[k] < walk.nonbasic[best] if bland and best >= 0
                 else size > size_best
             ):
                 best, size_best = k, size
                 step[0] = room / size
-    if best < 0 or step[0] > left + shared.rate_slack / size_best:
+    if best < 0:
         return -1
     step[0] = min(step[0], left)
     return best
@@ -473,12 +483,12 @@ cdef void load_column(
             column[r] = -share
 
 
-cdef bint has_ties(Shared* shared, Walk* walk) noexcept nogil:
+cdef bint has_ties(Shared* shared, Walk* walk, double slack) noexcept nogil:
     """Whether some rate is at an end: only then can there be another optimum."""
     cdef Py_ssize_t k
     for k in range(shared.m):
-        if (room_of(shared, walk, k, True) <= shared.rate_slack
-                or room_of(shared, walk, k, False) <= shared.rate_slack):
+        if (room_of(shared, walk, k, True) <= slack
+                or room_of(shared, walk, k, False) <= slack):
             return True
     return False
 

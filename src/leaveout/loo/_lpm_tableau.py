@@ -19,6 +19,9 @@ from leaveout.solve import (
     solve_lpm_basis,
 )
 
+# Rates end at 1 and margins at 1: what is not known to four digits tells no ties.
+UNKNOWN = 1e-4
+
 
 @dataclass(frozen=True)
 class LpmTableau:
@@ -67,7 +70,7 @@ class LpmTableau:
 
 
 def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
-    """Return the tableau of a basis; None if its matrix is singular."""
+    """Return the tableau of a basis; None if its matrix is singular, to rounding."""
     y, C, n = problem.y, problem.C, problem.n_samples
     G = design_matrix(problem)
     m, margin, active = G.shape[1], basis.margin, basis.active
@@ -100,8 +103,12 @@ def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
     x, D = G @ z, -(slopes @ G)
     x[margin], D[active] = z[active], slopes[margin]
     size = np.abs(G)
-    rate_slack = _slack(np.abs(slopes) @ size)
-    value_slack = _slack(size @ np.abs(z))
+    rates, values = np.abs(slopes) @ size, size @ np.abs(z)
+    # What the equations of the basis are off by moves the rest by its columns and rows.
+    rate_slack = _slack(rates + rates[active] @ np.abs(T[margin]))
+    value_slack = _slack(values + np.abs(T[:, active]) @ values[margin])
+    if max(rate_slack, value_slack) > UNKNOWN:
+        return None
     return LpmTableau(
         T, np.ascontiguousarray(T.T), basic, nonbasic, x, side, D, kink,
         has_kink.astype(np.uint8), low, high, rate_slack, value_slack,

@@ -224,15 +224,20 @@ def ask_elsewhere(
         Kernel values of these samples with those of the machine.
     """
     footing = find_footing(problem, solution)
-    found = footing.solution
+    found, magnified = footing.solution, footing.rescaled.magnified
     if footing.rescaled.kernel:
         K = np.ldexp(K, footing.rescaled.kernel)
-    values = K @ found.beta
-    lower, upper = (values + b for b in found.intercept_interval)
     largest = float(np.abs(K).max(initial=0.0))
     rounding = max(footing.rounding, rounding_of_sum(largest, float(found.alpha.sum())))
+    ends, values = np.array(found.intercept_interval), K @ found.beta
+    if magnified and problem.fit_intercept:
+        # Out there f may be far from a label where the machine was not: b tells which.
+        ends, values = footing.shrink(ends), np.ldexp(values, -magnified)
+        rounding, magnified = max(np.ldexp(rounding, -magnified), ONE * 2.0**-52), 0
+    lower, upper = (values + b for b in ends)
     clear = clear_of_rounding(lower, upper, rounding, problem.fit_intercept)
-    return footing.shrink(lower), footing.shrink(upper), clear & found.converged
+    lower, upper = (np.ldexp(end, -magnified) for end in (lower, upper))
+    return lower, upper, clear & found.converged
 
 
 def withdraw(found: MachineLoo, footing: Footing) -> MachineLoo:

@@ -41,11 +41,16 @@ CAP = 1e6
 # Relative duality gap below which a pair of primal and dual point counts as optimal;
 # the rounding of n dual constraints, times CAP, stays below it.
 OPTIMAL = 1e-6
+# Samples lighter than this, beside the heaviest, are next to absent: bounds of u as
+# small as that are hardly told apart.
+LIGHTEST = 1e-8
 # Above this gap the dual point is looked at again, magnified by LENS.
 FINE, LENS = 1e-8, 2.0**20
 # Dual variables this close to a bound, and dual constraints this close to equality, are
 # there: both are known to some 1e-14.
 FACE = 1e-11
+# The same for the direction of the second stage, which has fewer digits.
+STILL = 1e-8
 # What HiGHS may be asked, in this order. Its own scaling of the matrix is off: kernel
 # values have one scale, and lifting the tiny ones made it fail.
 STRATEGIES: tuple[dict[str, Any], ...] = (
@@ -83,7 +88,7 @@ class LoomSolution:
     n_iter : int
         Simplex steps.
     converged : bool
-        Whether the gap is below 1e-6.
+        Whether the gap is below 1e-6 times the smallest weight, divided by the largest.
     tight : ndarray of bool, shape (n,)
         Samples that have a coefficient, or a part in one of the two dual points: all
         others can be left out, and this point stays optimal.
@@ -246,11 +251,11 @@ class LoomSolver:
         n, w = first.w.size, first.w
         solution = self._highs.getSolution()
         v, t = np.split(np.asarray(solution.col_value), 2)
-        spare = np.asarray(solution.row_value)[:n] < 1.0 - FACE
+        spare = np.asarray(solution.row_value)[:n] < 1.0 - STILL
         spare |= (self.M.T @ first.u - first.s < -FACE) | (w == 0.0)
-        full = (first.s > FACE) | (t > FACE)
+        full = (first.s > FACE) | (t > STILL)
         at_0, at_w = first.u <= FACE, first.u >= w - FACE
-        still = np.abs(v) <= FACE * max(1.0, np.abs(v).max())
+        still = np.abs(v) <= STILL * max(1.0, np.abs(v).max())
         return LoomFace(
             self.M, self.problem.y if self.problem.fit_intercept else None, w,
             np.where(full, CAP, 0.0), np.where(spare, 0.0, CAP),
@@ -258,7 +263,7 @@ class LoomSolver:
             high=np.where(at_0 & still, np.inf, 1.0),
             scale=self.scale,
             unique=_Basis(self._highs, self.problem.fit_intercept).is_inside(
-                (at_0 | at_w) & still, ~spare & ~full
+                (at_0 | at_w) & still, ~spare & ~full, full
             ),
         )  # fmt: skip
 
@@ -275,7 +280,7 @@ class LoomSolver:
         return LoomSolution(
             coef, point.b, f, own, slack, np.minimum(point.u * weights.max(), weights),
             float(weights @ slack), point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()),
-            n_iter, bool(point.gap <= OPTIMAL), point.tight, face,
+            n_iter, point.is_optimal, point.tight, face,
         )  # fmt: skip
 
 
@@ -294,6 +299,12 @@ class _Point:
     def gap(self) -> float:
         """Relative duality gap."""
         return (self.primal - self.low) / max(1.0, self.primal)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the gap is small, also beside the loss of the lightest sample."""
+        lightest = float(self.w[self.w > 0.0].min(initial=1.0))
+        return lightest >= LIGHTEST and self.gap <= OPTIMAL * lightest
 
     def read_dual(self, highs: Any, told: FloatArray) -> None:
         """Take u from the basis or as it is told, whichever proves more."""
@@ -379,14 +390,17 @@ class _Basis:
         n_free = self.columns.size + int(self.has_intercept)
         self.square = self.rows.size == n_free
 
-    def is_inside(self, at_bound: BoolArray, open_columns: BoolArray) -> bool:
+    def is_inside(
+        self, at_bound: BoolArray, open_columns: BoolArray, full: BoolArray
+    ) -> bool:
         """Whether no basic variable of the dual is at a bound: the primal is unique.
 
         ``at_bound`` tells which v are, ``open_columns`` which constraints of the dual
-        hold with equality and do not fix their coefficient.
+        hold with equality and do not fix their coefficient, ``full`` where s is not 0.
         """
         return bool(
             self.square
+            and full[self.capped].all()
             and not at_bound[self.rows].any()
             and not open_columns[self.slack].any()
             and self.intercept_settled
