@@ -62,6 +62,15 @@ def test_boxes_that_are_no_numbers_are_refused(samples, C):
         lo.SVC(C=C).fit(X, y, sample_weight=weights)
 
 
+@pytest.mark.parametrize("machine", [lo.SVC, lo.LPMClassifier, lo.LLWClassifier])
+def test_a_penalty_whose_sums_overflow_is_refused(samples, machine):
+    X, y = samples
+    with pytest.raises(ValueError, match=r"C must be at most 1e\+305; got 1e\+306"):
+        lo.leave_one_out(machine(C=1e306), X, y)
+    with pytest.raises(ValueError, match=r"C_max must be at most 1e\+305"):
+        lo.loo_curve(lo.SVC(), X, y, C_max=1e306)
+
+
 @ignore_leaveout_warnings
 def test_a_search_with_boxes_that_overflow_has_scores(samples):
     X, y = samples

@@ -129,6 +129,19 @@ def test_not_separable():
     assert not solve_llw(machine).separable
 
 
+@pytest.mark.parametrize("C", [1e6, 1e9, 1e12, 1e20, 1e150])
+def test_a_large_c_that_nobody_reaches_is_the_hard_margin(C):
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(12, 2)), np.arange(12) % 3
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    hard = solve_llw(LlwProblem(K, codes, np.full(12, np.inf), 3))
+    soft = solve_llw(LlwProblem(K, codes, np.full(12, C), 3))
+    assert soft.converged
+    assert abs(soft.duality_gap) < 1e-10
+    assert soft.objective == pytest.approx(hard.objective, rel=1e-10)
+    np.testing.assert_allclose(soft.coef, hard.coef, rtol=1e-7, atol=1e-7)
+
+
 def test_conflicting_duplicates_are_not_separable():
     K, codes, _, Q, _ = random_llw(np.random.default_rng(1), Q=3, n=20)
     K[1], K[:, 1] = K[0], K[:, 0]

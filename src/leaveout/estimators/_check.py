@@ -19,6 +19,8 @@ from leaveout.data import count_rows, is_missing
 
 # Products of three kernel values and a box of 1e12 are still numbers.
 SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
+# Sums of many boxes are still numbers.
+LARGEST_BOX = 1e305
 INDEFINITE = "A kernel that is not positive semi-definite"
 
 
@@ -39,13 +41,15 @@ def check_not_negative(name: str, value: Any) -> float:
     return check_number(name, value, above=0.0)
 
 
-def check_penalty(C: Any) -> float:
+def check_penalty(C: Any, name: str = "C") -> float:
     """Return C, finite and positive."""
-    if isinstance(C, Real) and C == np.inf:
+    if isinstance(C, Real) and C > LARGEST_BOX:
+        what = "finite" if C == np.inf else f"at most {LARGEST_BOX:g}"
         raise ValueError(
-            "C must be finite; got inf. For a hard margin take a large number, C=1e6."
+            f"{name} must be {what}; got {C!r}. For a hard margin take a large number, "
+            f"{name}=1e6."
         )
-    return check_number("C", C, above=0.0)
+    return check_number(name, C, above=0.0)
 
 
 def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:

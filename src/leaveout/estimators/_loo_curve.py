@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leaveout.estimators._adapt import adapt_model
-from leaveout.estimators._check import check_kernel_size, check_number
+from leaveout.estimators._check import check_kernel_size, check_penalty
 from leaveout.estimators._leave_one_out import _warn_singletons
 from leaveout.estimators._unwrap import unwrap
 from leaveout.exceptions import CertificateWarning
@@ -73,8 +73,8 @@ def loo_curve(
     >>> curve.error_at([0.1, 1.0, 10.0])
     array([0.09, 0.04, 0.05])
     """
-    low = check_number("C_min", C_min, above=0.0)
-    high = check_number("C_max", C_max, above=0.0)
+    low = check_penalty(C_min, "C_min")
+    high = check_penalty(C_max, "C_max")
     if low >= high:
         raise ValueError(f"C_min must be below C_max; got {C_min!r} and {C_max!r}.")
     svc, task = adapt_model(unwrap(estimator), X, y, sample_weight, stacklevel=3)

@@ -12,6 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.estimators._check import (
+    LARGEST_BOX,
     check_class_weight,
     check_decision_function_shape,
     check_features,
@@ -218,7 +219,8 @@ def check_parameters(svc: SVC) -> None:
 
 def _check_boxes(C: FloatArray, penalty: float, factors: FloatArray) -> None:
     """Raise if C times the weights is no longer a number, or 0 where it is not."""
-    lost = (np.isinf(C) & np.isfinite(penalty)) | ((C == 0.0) & (factors > 0.0))
+    too_large = (C > LARGEST_BOX) & np.isfinite(penalty)
+    lost = too_large | ((C == 0.0) & (factors > 0.0))
     if lost.any():
         row = int(np.argmax(lost))
         raise ValueError(

@@ -395,13 +395,12 @@ def with_certificate(
     slope = gradient + b
     norm = float((coef * (gradient - 1.0 / (Q - 1))).sum())
     linear = float(alpha.sum()) / (Q - 1)
-    primal = _primal(problem, norm, slope, open_)
     terms = np.maximum(1.0, centred.magnitude @ np.abs(centred.scale * coef))
+    primal, rounding = _primal(problem, norm, slope, open_, terms)
     violation = np.maximum(
         np.where(can_rise, slope, 0.0), np.where(can_fall, -slope, 0.0)
     )
     gap = (primal - (linear - 0.5 * norm)) / max(primal, 1e-300)
-    rounding = 16 * np.finfo(float).eps * _weight_of_slope(problem, terms, primal)
     shift = centred.means @ coef  # from the centred kernel back to K
     return LlwSolution(
         alpha, state, coef, b - shift, low - shift, high - shift,
@@ -417,7 +416,8 @@ def _snap(alpha: FloatArray, found: Pivoted, box: FloatArray) -> StateArray:
     A free entry at its bound would make b look unique where it is not.
     """
     state, finite = found.state.copy(), np.isfinite(box)
-    slack = np.where(finite, SNAP * box, 0.0)
+    reached = float(alpha.max(initial=0.0))  # a large C may be far from every alpha
+    slack = np.where(finite, SNAP * np.minimum(box, reached), 0.0)
     free = state == MARGIN
     state[free & (alpha <= slack)] = OUTSIDE
     state[free & finite & (alpha >= box - slack)] = BOUNDED
@@ -428,21 +428,28 @@ def _snap(alpha: FloatArray, found: Pivoted, box: FloatArray) -> StateArray:
 
 
 def _primal(
-    problem: LlwProblem, norm: float, slope: FloatArray, open_: BoolArray
-) -> float:
-    """Value of a feasible primal point: slacks, or h scaled until it needs none."""
-    if not problem.is_hard:
-        slack = np.where(open_, np.maximum(slope, 0.0), 0.0)
-        return 0.5 * norm + float(problem.C @ slack.sum(axis=1))
-    worst = float(np.where(open_, slope, 0.0).max()) * (problem.n_classes - 1)
-    return 0.5 * norm / (1.0 - worst) ** 2 if worst < 1.0 else np.inf
+    problem: LlwProblem,
+    norm: float,
+    slope: FloatArray,
+    open_: BoolArray,
+    terms: FloatArray,
+) -> tuple[float, float]:
+    """Return the value of a feasible primal point, and what rounding leaves open of it.
 
-
-def _weight_of_slope(problem: LlwProblem, terms: FloatArray, primal: float) -> float:
-    """Relative change of the primal value when each slope is off by its terms."""
+    Either h with its slacks, or h scaled until it needs none: where nobody reaches a
+    large C, slacks are rounding, and C times that would hide the optimum.
+    """
+    eps, Q = 16 * np.finfo(float).eps, problem.n_classes
+    worst = float(np.where(open_, slope, -np.inf).max()) * (Q - 1)
+    scaled = 0.5 * norm / (1.0 - worst) ** 2 if worst < 1.0 else np.inf
+    scaled_eps = eps * 2.0 * (Q - 1) * float(terms.max())
     if problem.is_hard:
-        return 2.0 * (problem.n_classes - 1) * float(terms.max())
-    return float(problem.C @ terms.sum(axis=1)) / max(primal, 1e-300)
+        return scaled, scaled_eps
+    slack = np.where(open_, np.maximum(slope, 0.0), 0.0)
+    soft = 0.5 * norm + float(problem.C @ slack.sum(axis=1))
+    if scaled < soft:
+        return scaled, scaled_eps
+    return soft, eps * float(problem.C @ terms.sum(axis=1)) / max(soft, 1e-300)
 
 
 def _not_separable(problem: LlwProblem, n_iter: int) -> LlwSolution:
