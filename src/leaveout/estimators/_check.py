@@ -43,7 +43,7 @@ def check_not_negative(name: str, value: Any) -> float:
 
 def check_penalty(C: Any, name: str = "C") -> float:
     """Return C, finite and positive."""
-    if isinstance(C, Real) and C > LARGEST_BOX:
+    if isinstance(C, Real) and float(C) > LARGEST_BOX:
         what = "finite" if C == np.inf else f"at most {LARGEST_BOX:g}"
         raise ValueError(
             f"{name} must be {what}; got {C!r}. For a hard margin take a large number, "
