@@ -116,11 +116,12 @@ def first_near_rows(K: FloatArray) -> IntArray:
     units = np.where(norms > 0.0, norms, 1.0)
     key = K @ (weights / units) / units
     order = np.argsort(key, kind="stable")
-    new = np.diff(key[order]) > NEAR * n_samples
+    new = np.flatnonzero(np.diff(key[order]) > NEAR * n_samples) + 1
+    ends = np.concatenate([[0], new, [n_samples]])
     first = np.arange(n_samples)
-    for run in np.split(order, np.flatnonzero(new) + 1):
+    for run in np.flatnonzero(np.diff(ends) > 1):
         leaders: list[int] = []
-        for i in np.sort(run) if run.size > 1 else ():
+        for i in np.sort(order[ends[run] : ends[run + 1]]):
             tol = NEAR * norms[i] * norms
             near = (k for k in leaders if np.all(np.abs(K[i] - K[k]) <= tol))
             first[i] = next(near, i)
