@@ -34,8 +34,9 @@ ARRAYS = ("coef_", "intercept_", "objective_")
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two processes with one thread each."""
+    """Two processes with one thread each; Dask gives up one that is long to return."""
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"}),
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
@@ -126,7 +127,7 @@ def test_killed_worker_changes_nothing(cluster, tmp_path, rows_in_memory):
     before = set(cluster.run(os.getpid).values())
     there = fit_there(FeatureSVC(features, **options), X, Y)
     assert (tmp_path / "trouble").exists()
-    cluster.wait_for_workers(2)
+    cluster.wait_for_workers(2, timeout=300)
     assert set(cluster.run(os.getpid).values()) != before
     assert_same_machine(FeatureSVC(features, **options).fit(X, Y), there)
 

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import CancelledError
 from contextlib import closing
 
+import dask
 import dask.array as da
 import joblib
 import numpy as np
@@ -30,8 +31,9 @@ CS = [0.1, 1.0, 10.0]
 
 @pytest.fixture(scope="module")
 def client():
-    """A cluster of two processes with one thread each."""
+    """Two processes with one thread each; Dask gives up one that is long to return."""
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"}),
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
