@@ -35,7 +35,7 @@ from common import read_rows, write_config, write_rows
 from exactness import ROUNDING, Model, Referee, Reference
 
 from leaveout.kernel import Problem
-from leaveout.loo import MachineLoo, loo_stopping, loo_walk
+from leaveout.loo import METHODS, MachineLoo
 from leaveout.loo._checks import check_left_out
 from leaveout.loo._left_out import LeftOutSolver
 from leaveout.loo._result import REFIT, STOPPING
@@ -115,8 +115,8 @@ def check(model: Model, seed: int) -> Row:
     y, n = model.y, len(model.y)
     problem = Problem(model.K, y, np.full(n, model.C))
     solution = solve_svc(problem)
-    walk = loo_walk(problem, solution=solution)
-    stopping = loo_stopping(problem, solution=solution)
+    walk = METHODS["walk"](problem, solution=solution)
+    stopping = METHODS["stopping"](problem, solution=solution)
     settled = check_left_out(problem, solution)
     rng = np.random.default_rng(seed)
     open_rows = rng.permutation(settled.open_rows)

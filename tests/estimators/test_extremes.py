@@ -7,7 +7,7 @@ import pytest
 import leaveout as lo
 from leaveout.kernel import Problem
 from leaveout.solve import solve_lpm_basis, solve_svc
-from leaveout.solve._lpm import LpmBasis
+from leaveout.solve._lpm import LpmBasis, lpm_certificate
 
 ignore_leaveout_warnings = pytest.mark.filterwarnings(
     "ignore::leaveout.LeaveoutWarning"
@@ -165,3 +165,10 @@ def test_a_singular_basis_of_the_linear_program_is_none(rng):
     z, lam = solve_lpm_basis(problem, basis)
     assert not z.any()
     assert np.isfinite(lam).all()
+
+
+def test_certificate_of_coefficients_and_boxes_whose_product_overflows():
+    problem = Problem(np.eye(4), np.array([1.0, -1.0, 1.0, -1.0]), np.full(4, 1e6))
+    point, boxes = np.full((1, 4), 1e304), np.full((1, 4), 1e6)
+    primal, gap, _ = lpm_certificate(problem, point, 0 * point, 0 * point, boxes)
+    assert np.isfinite([primal, gap]).all()

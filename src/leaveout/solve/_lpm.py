@@ -267,7 +267,7 @@ def lpm_certificate(
     # multiplies what f is off by C.
     size = 4.0 * np.finfo(float).eps * np.abs(problem.K).max()
     norm = np.abs(coefs).sum(axis=1)
-    rounding = size * (total + boxes.sum(axis=1) * norm / np.maximum(1.0, primal))
+    rounding = size * (total + boxes.sum(axis=1) * (norm / np.maximum(1.0, primal)))
     small = gap <= np.maximum(OPTIMAL, rounding)
     return primal, gap, small & (rounding <= TELLING)
 
