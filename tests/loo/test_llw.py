@@ -90,7 +90,7 @@ def test_zero_multipliers_are_not_refitted():
 def test_lost_walks_are_refitted(monkeypatch):
     problem = random_problem(4, Q=3, n=40)
     walked = loo_llw_walk(problem)
-    monkeypatch.setattr(LlwWalker, "without", lambda *_: None)
+    monkeypatch.setattr(LlwWalker, "_walk", lambda *_: None)
     refitted = loo_llw_walk(problem)
     names = np.array(SETTLED_BY)[refitted[0].settled_by]
     assert set(names) == {"zero_alpha", "refit"}

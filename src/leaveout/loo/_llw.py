@@ -9,7 +9,7 @@ lost the sample is solved for anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from time import perf_counter
 
@@ -156,14 +156,13 @@ class _Leaver:
                 self._keep(r, ZERO_ALPHA)
             else:
                 others.append(r)
-        if self.walker is None:
-            for r in others:
-                self._solve_without(r, None)
-        elif others:
-            for r, start in zip(
-                others, self.walker.starts(np.array(others)), strict=True
-            ):
-                self._solve_without(r, self.walker.without(r, start))
+        if not others:
+            return
+        walked: Iterable[LlwSolution | None] = [None] * len(others)
+        if self.walker is not None:
+            walked = self.walker.without_each(np.array(others))
+        for r, left in zip(others, walked, strict=True):
+            self._solve_without(r, left)
 
     def _solve_without(self, r: int, walked: LlwSolution | None) -> None:
         """Take the end of the walk, or solve anew."""

@@ -145,7 +145,7 @@ class _Answer:
         self.upper = full.decision_values.copy()
         # The program is solved to 1e-6 of kernel values: near copies are one to it.
         near = nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0))
-        self.certified = np.full(n, full.converged and not near)
+        self.certified = np.full(n, full.telling and not near)
         self.trusted = not near
         self.n_iter = np.zeros(n, dtype=np.int64)
         # The full optimum stays where nothing hangs on the sample; if it is the only
@@ -174,7 +174,7 @@ class _Answer:
         """Keep the answer for one sample: the range of f over the optimal face."""
         self.n_iter[row] = left_out.n_iter
         self.lower[row] = self.upper[row] = left_out.decision_values[row]
-        self.certified[row] = left_out.converged and self.trusted
+        self.certified[row] = left_out.telling and self.trusted
         self._put_range(row, left_out)
 
     def _put_range(self, row: int, solution: LoomSolution) -> None:

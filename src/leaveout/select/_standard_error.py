@@ -64,11 +64,14 @@ def random_blocks(n: int, groups: IntArray | None = None) -> list[Block]:
     """
     groups = np.arange(n) if groups is None else groups
     n_groups = int(groups.max()) + 1
-    order = np.random.default_rng(0).permutation(n_groups)
-    return [
-        Block(np.flatnonzero(np.isin(groups, some)))
-        for some in np.array_split(order, min(n_groups, N_BLOCKS))
-    ]
+    order, n_blocks = (
+        np.random.default_rng(0).permutation(n_groups),
+        min(n_groups, N_BLOCKS),
+    )
+    block = np.empty(n_groups, dtype=np.intp)
+    for k, some in enumerate(np.array_split(order, n_blocks)):
+        block[some] = k
+    return [Block(np.flatnonzero(block[groups] == k)) for k in range(n_blocks)]
 
 
 def standard_errors(

@@ -88,7 +88,10 @@ class LoomSolution:
     n_iter : int
         Simplex steps.
     converged : bool
-        Whether the gap is below 1e-6 times the smallest weight, divided by the largest.
+        Whether the gap is below 1e-6.
+    telling : bool
+        Whether it is so beside the loss of the lightest sample, too: then the labels
+        of all are those of an optimum.
     tight : ndarray of bool, shape (n,)
         Samples that have a coefficient, or a part in one of the two dual points: all
         others can be left out, and this point stays optimal.
@@ -107,6 +110,7 @@ class LoomSolution:
     n_capped: int
     n_iter: int
     converged: bool
+    telling: bool
     tight: BoolArray
     face: LoomFace
 
@@ -280,7 +284,7 @@ class LoomSolver:
         return LoomSolution(
             coef, point.b, f, own, slack, np.minimum(point.u * weights.max(), weights),
             float(weights @ slack), point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()),
-            n_iter, point.is_optimal, point.tight, face,
+            n_iter, bool(point.gap <= OPTIMAL), point.is_telling, point.tight, face,
         )  # fmt: skip
 
 
@@ -301,7 +305,7 @@ class _Point:
         return (self.primal - self.low) / max(1.0, self.primal)
 
     @property
-    def is_optimal(self) -> bool:
+    def is_telling(self) -> bool:
         """Whether the gap is small, also beside the loss of the lightest sample."""
         lightest = float(self.w[self.w > 0.0].min(initial=1.0))
         return lightest >= LIGHTEST and self.gap <= OPTIMAL * lightest
