@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import FitFailedWarning
 
 import leaveout
+from leaveout.estimators._check import check_groups
 from leaveout.estimators._search_cell import (
     CellOutcome,
     CellRun,
@@ -59,7 +60,7 @@ def run_cells(
         run, n_workers = replace(run, n_threads=n_workers), 1
     groups = None
     if run.groups is not None:
-        groups = np.unique(np.asarray(run.groups), return_inverse=True)[1]
+        groups = check_groups(run.groups, np.ones(len(labels)))
     found: dict[int, CellOutcome] = {}
     with _open(checkpoint, cells, run) as kept:
         for number in range(len(cells)):
