@@ -11,7 +11,9 @@ A method works with fixed tolerances. Around each of them stands :func:`trusted`
   beside C = 1e12 a coefficient of 1 would look like 0;
 - withdraws the certificate of values that rounding may have changed. f is a sum of
   terms of which none is larger than ``max K_ii * alpha_j``: in doubles it is known to
-  some multiple of ``2^-52 max K_ii sum(alpha)`` and no better, whoever solves it.
+  some multiple of ``2^-52 max K_ii sum(alpha)`` and no better, whoever solves it;
+- asks the machine of all the others about a sample that is far larger than they are:
+  at its scale theirs is rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel import Problem
-from leaveout.loo._result import MachineLoo, middle
+from leaveout.loo._result import REFIT, MachineLoo, middle
 from leaveout.solve import Rescaled, Solution, WindowProblem, rescale, solve_svc
 
 # A box this many times the sum of all alpha is never reached without a sample (2 is
@@ -41,7 +43,9 @@ SEVERAL = 8.0
 # NEAR, and yet not 0, can hardly be told apart: an optimum to 12 digits may then give
 # another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
 # NEAR_ROUNDING where others have none.
-NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**16, 1e-6
+NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
+# A K_ii this many times as large as all others: without it the machine is another.
+GIANT = 2.0**10
 # Units of 2^-52 that f may be off however small it is.
 ONE = 16.0
 # Nothing is certified if values are not even known to two digits.
@@ -127,7 +131,8 @@ def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
         growth = 1.0 if factors is None else max(1.0, float(np.max(factors)))
         footing = find_footing(problem, solution, several=bool(which), growth=growth)
         found = method(footing.problem, *which, solution=footing.solution, **options)
-        return _shrink(withdraw(found, footing), footing)
+        found = _shrink(withdraw(found, footing), footing)
+        return found if which else _ask_without_giant(problem, found)
 
     return run
 
@@ -238,6 +243,33 @@ def ask_elsewhere(
     clear = clear_of_rounding(lower, upper, rounding, problem.fit_intercept)
     lower, upper = (np.ldexp(end, -magnified) for end in (lower, upper))
     return lower, upper, clear & found.converged
+
+
+def _ask_without_giant(problem: Problem, found: MachineLoo) -> MachineLoo:
+    """Return the answers, that of a sample far larger than all others made anew."""
+    diagonal = problem.K.diagonal()
+    giant = int(diagonal.argmax())
+    rows = np.flatnonzero((problem.C > 0.0) & (np.arange(problem.n_samples) != giant))
+    size = float(diagonal[rows].max(initial=0.0))
+    if diagonal[giant] <= GIANT * size or not found.certified[giant]:
+        return found
+    y = problem.y[rows]
+    if size == 0.0 or (problem.fit_intercept and np.unique(y).size < 2):
+        return found
+    others = Problem(
+        problem.K[np.ix_(rows, rows)], y, problem.C[rows], problem.fit_intercept
+    )
+    ends = ask_elsewhere(others, solve_svc(others), problem.K[giant, rows][None])
+    lower, upper, certified, settled_by = (
+        found.lower.copy(), found.upper.copy(),
+        found.certified.copy(), found.settled_by.copy(),
+    )  # fmt: skip
+    lower[giant], upper[giant], certified[giant] = (end[0] for end in ends)
+    settled_by[giant] = REFIT
+    return replace(
+        found, values=middle(lower, upper), lower=lower, upper=upper,
+        certified=certified, settled_by=settled_by,
+    )  # fmt: skip
 
 
 def withdraw(found: MachineLoo, footing: Footing) -> MachineLoo:

@@ -21,6 +21,8 @@ from leaveout.solve._solution import BOUNDED, MARGIN, OUTSIDE, Solution
 # SMO finds the neighbourhood, the active set the point: over n = 200...2000 and
 # C = 0.1...100 the sum of both is smallest around this violation.
 SMO_TOL = 1e-2
+# Units of 2^-52 max K_ii sum(alpha) that are rounding for the active set.
+ROUNDING = 64.0
 # On ill-conditioned kernels with large C SMO crawls; the active set does not.
 SMO_STEPS_PER_SAMPLE = 50
 # Steps between two looks at Python's signals, so that Ctrl-C works.
@@ -157,17 +159,26 @@ def _finish(
     place, pivots = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intc)
     total = 0
     while True:
+        tight = min(0.1 * tol, _rounding(diag, beta))
         free = np.flatnonzero((beta > lower) & (beta < upper))
         members[: free.size] = free
         m, _, steps, worst = run_active_set(
             K, diag, problem.y, lower, upper, problem.fit_intercept, shift,
             beta, F, members, free.size, factor, work, place, pivots,
-            0.1 * tol, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
+            tight, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
         )  # fmt: skip
         total += steps
         # No step although one was allowed: F has overflowed, nothing can be moved.
-        if worst <= 0.1 * tol or total >= cap or steps == 0:
+        if worst <= tight or total >= cap or steps == 0:
             return m, total
+
+
+def _rounding(diag: FloatArray, beta: FloatArray) -> float:
+    """Return how far rounding may move f: the active set ends no earlier than there.
+
+    Points that nearly coincide pull the optimum far for a violation far below ``tol``.
+    """
+    return ROUNDING * 2.0**-52 * max(1.0, float(diag.max()) * float(np.abs(beta).sum()))
 
 
 def _balance(
