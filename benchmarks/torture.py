@@ -5,14 +5,16 @@
 
 For each kind of tests/torture.py a fixed list of seeds is drawn: C from 1e-12 to 1e12,
 weights over 12 decades, Gram values from 1e-298 to 1e297, 2 to 8 samples that coincide
-nearly or wholly, kernels of rank one, random labels. They are put to every method of
-leave_one_out, to all else that leaves samples out of an SVC (tests/torture_faces.py)
-and, with fewer samples, to the other machines (tests/torture_linear.py); every answer
-is judged against arithmetic without rounding (tests/rational.py), which takes most of
-the time. Then input at the edge of doubles goes to every classifier and function of the
-public API, each data set in a process of its own with a time limit: ``answered``
-without NaN, or ``refused`` by a message of ours; anything else is a ``defect``. The
-counts are written to results/torture/results.json; they are the same at every run.
+nearly or wholly, kernels of rank one, random labels; and so for each family of
+tests/torture_families.py. They are put to every method of leave_one_out, to all else
+that leaves samples out of an SVC (tests/torture_faces.py) and, with fewer samples, to
+the other machines (tests/torture_linear.py); every answer is judged against arithmetic
+without rounding (tests/rational.py), which takes most of the time. Mirror images of up
+to 40 samples, whose left-out value is 0, follow (tests/torture_mirror.py). Then input
+at the edge of doubles goes to every classifier and function of the public API, each
+data set in a process of its own with a time limit: ``answered`` without NaN, or
+``refused`` by a message of ours; anything else is a ``defect``. The counts are written
+to results/torture/results.json; they are the same at every run.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date
 from importlib.metadata import version
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
+from problems import Case  # noqa: E402
 from torture import (  # noqa: E402
     ALLOWED,
     KINDS,
@@ -44,7 +48,10 @@ from torture import (  # noqa: E402
     truth_of,
 )
 from torture_faces import FACES, put_to  # noqa: E402
+from torture_families import FAMILIES, draw_family  # noqa: E402
 from torture_linear import MACHINES, put_to_machine  # noqa: E402
+from torture_mirror import MACHINES as MIRRORED  # noqa: E402
+from torture_mirror import draw_mirror, put_to_mirror  # noqa: E402
 
 import leaveout as lo  # noqa: E402
 
@@ -57,29 +64,51 @@ def exact_cases(kind: str, n_cases: int) -> tuple[dict[str, Counter[str]], list[
     """Judge a kind of problem: outcomes by who answers, and what is not allowed."""
     outcomes: dict[str, Counter[str]] = {}
     bad = []
-    seeds = (seed for seed in range(10_000) if draw(seed, kind) is not None)
-    for _, seed in zip(range(n_cases), seeds, strict=False):
-        for name, words in answers(kind, seed):
+    cases = ((seed, draw_case(kind, seed)) for seed in range(10_000))
+    drawn = ((seed, case) for seed, case in cases if case is not None)
+    for seed, case in islice(drawn, n_cases):
+        for name, words in answers(case, seed):
             outcomes.setdefault(name, Counter()).update(words)
             if not set(words) <= {*ALLOWED, "refused"}:
                 bad.append(f"{kind} seed={seed} {name}: {words}")
     return outcomes, bad
 
 
-def answers(kind: str, seed: int) -> Iterator[tuple[str, list[str]]]:
+def draw_case(kind: str, seed: int) -> Case | None:
+    """Draw a problem of a kind or family; None if rounding made K indefinite."""
+    if kind in FAMILIES:
+        return draw_family(kind, seed)
+    drawn = draw(seed, kind)
+    return None if drawn is None else drawn[1]
+
+
+def answers(case: Case, seed: int) -> Iterator[tuple[str, list[str]]]:
     """Yield who answers to one problem, and one word for each answer."""
-    _, case = draw(seed, kind)
     truths = truth_of(case)
     svc = lo.SVC(kernel="precomputed", fit_intercept=case.fit_intercept)
     for method in METHODS:
         found = lo.leave_one_out(
             svc, case.K, case.y, sample_weight=case.C, method=method
         )
-        yield method, judge(found, truths, near=kind == "nearly_equal")
+        yield method, judge(found, truths)
     for face in FACES:
         yield face, put_to(face, case, seed)
     for name in MACHINES:
         yield name, put_to_machine(name, case)
+
+
+def mirrored_cases(n_cases: int) -> tuple[dict[str, Counter[str]], list[str]]:
+    """Judge samples in the mirror: outcomes by who answers, and what is not allowed."""
+    outcomes = {name: Counter[str]() for name in MIRRORED}
+    bad = []
+    for seed in range(n_cases):
+        case, asked = draw_mirror(seed)
+        for name in MIRRORED:
+            words = put_to_mirror(name, case, asked)
+            outcomes[name].update(words)
+            if not set(words) <= {*ALLOWED, "refused"}:
+                bad.append(f"mirror seed={seed} {name}: {words}")
+    return outcomes, bad
 
 
 def data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -225,14 +254,17 @@ def main() -> None:
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", lo.LeaveoutWarning)
     exact, defects = {}, []
-    for kind in KINDS:
+    for kind in (*KINDS, *FAMILIES):
         exact[kind], bad = exact_cases(kind, args.cases)
         defects += bad
         print(kind, sum(exact[kind].values(), Counter()), flush=True)
+    mirrored, bad = mirrored_cases(10 * args.cases)
+    defects += bad
+    print("mirror", sum(mirrored.values(), Counter()), flush=True)
     edges, bad, reasons = edge_cases()
     defects += bad
     by_name = {
-        name: sum((exact[kind][name] for kind in KINDS), Counter[str]())
+        name: sum((found[name] for found in exact.values()), Counter[str]())
         for name in (*METHODS, *FACES, *MACHINES)
     }
     totals = sum(by_name.values(), Counter[str]())
@@ -243,7 +275,11 @@ def main() -> None:
         "cases_of_each_kind": args.cases,
         "answers": {"total": totals.total(), **totals},
         "by_name": by_name,
-        "by_kind": {kind: sum(exact[kind].values(), Counter()) for kind in KINDS},
+        "by_kind": {kind: sum(exact[kind].values(), Counter()) for kind in exact},
+        "mirrored": {
+            "total": sum(found.total() for found in mirrored.values()),
+            **mirrored,
+        },
         "questions": {"total": asked.total(), **asked},
         "questions_by_data_set": edges,
         "refused_because": dict(reasons),

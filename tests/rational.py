@@ -148,13 +148,16 @@ def dot(left, right):
     return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
 
 
-def range_over_optima(value, costs, A, b):
-    """Ends of ``value @ x`` over the x that minimise one cost after the other."""
+def range_over_optima(value, costs, A, b, tie=Fraction(0)):
+    """Ends of ``value @ x`` over the x that minimise one cost after the other.
+
+    Whose first cost is above the least by no more than ``tie`` minimises it, too.
+    """
     A, b = [*A], [*b]
-    for cost in costs:
+    for k, cost in enumerate(costs):
         best = dot(cost, solve_lp(cost, A, b))
         A.append([-v for v in cost])
-        b.append(-best)
+        b.append(-best - (tie if k == 0 else 0))
     ends = []
     for sign in (1, -1):
         try:

@@ -25,9 +25,9 @@ from rational import is_exactly_psd, leave_out_exactly
 METHODS = ("walk", "refit", "stopping", "consolidated", "magic")
 ALLOWED = ("exact", "ambiguous", "cautious", "uncertified")
 # Certified values: relative to max(1, |f|), or what the result says of rounding if that
-# is more. Points nearer to each other than 1e-6 sqrt(K_ii) cost some digits more.
+# is more. Faces whose answers do not say it have some digits less.
 ACCURACY = 1e-6
-NEAR_ACCURACY = 1e-3
+NEAR_ACCURACY = 1e-5
 
 
 def _labels(rng, X):

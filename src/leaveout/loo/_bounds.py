@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import fsum
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -134,13 +135,19 @@ def bound_sv_count(problem: Problem, solution: Solution) -> Bound:
     """Share of support vectors: the others do not change the machine.
 
     Without a free support vector the intercept may still move, and a sample with alpha
-    = 0 may become ambiguous, though never certainly wrong.
+    = 0 may become ambiguous, though never certainly wrong. If boxes balance all but
+    their last bits, who stops the intercept has an alpha too small to be seen.
     """
     settled = not problem.fit_intercept or has_room(
         problem.C, solution.alpha, solution.free
     )
     note = "" if settled else "no free support vector: others may be ambiguous"
-    share = float(np.mean(solution.beta != 0.0))
+    support = solution.beta != 0.0
+    if not settled and fsum(solution.beta) != 0.0:
+        at = problem.y - (solution.decision_values - solution.intercept)
+        for end in solution.intercept_interval:
+            support |= np.abs(at - end) <= ROUNDING
+    share = _share(support)
     return Bound(
         "support-vector count", BOUND if settled else WEAK, share, cost="0", note=note
     )

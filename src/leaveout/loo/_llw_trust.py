@@ -54,7 +54,13 @@ def trusted_llw(
             if nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0)):
                 rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
         certified = found[0].certified & _is_clear(found, rounding)
-        return [replace(machine, certified=certified) for machine in found]
+        return [
+            replace(
+                machine, certified=certified,
+                counts={**machine.counts, "rounding": rounding},
+            )
+            for machine in found
+        ]  # fmt: skip
 
     return run
 

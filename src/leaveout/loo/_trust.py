@@ -12,8 +12,8 @@ A method works with fixed tolerances. Around each of them stands :func:`trusted`
 - withdraws the certificate of values that rounding may have changed. f is a sum of
   terms of which none is larger than ``max K_ii * alpha_j``: in doubles it is known to
   some multiple of ``2^-52 max K_ii sum(alpha)`` and no better, whoever solves it;
-- asks the machine of all the others about a sample that is far larger than they are:
-  at its scale theirs is rounding.
+- asks the machine of all the others about samples that are far larger than they are:
+  at such a scale theirs is rounding.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ SEVERAL = 8.0
 # another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
 # NEAR_ROUNDING where others have none.
 NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
-# A K_ii this many times as large as all others: without it the machine is another.
+# A K_ii this many times as large as the next: without it the machine may be another.
 GIANT = 2.0**10
+# Where it is not known, f at x_r is off by so much for each time that r is longer.
+GIANT_ROUNDING = 6e-11
 # Units of 2^-52 that f may be off however small it is.
 ONE = 16.0
 # Nothing is certified if values are not even known to two digits.
@@ -132,7 +134,7 @@ def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
         footing = find_footing(problem, solution, several=bool(which), growth=growth)
         found = method(footing.problem, *which, solution=footing.solution, **options)
         found = _shrink(withdraw(found, footing), footing)
-        return found if which else _ask_without_giant(problem, found)
+        return found if which else _ask_without_giants(problem, found)
 
     return run
 
@@ -245,31 +247,56 @@ def ask_elsewhere(
     return lower, upper, clear & found.converged
 
 
-def _ask_without_giant(problem: Problem, found: MachineLoo) -> MachineLoo:
-    """Return the answers, that of a sample far larger than all others made anew."""
-    diagonal = problem.K.diagonal()
-    giant = int(diagonal.argmax())
-    rows = np.flatnonzero((problem.C > 0.0) & (np.arange(problem.n_samples) != giant))
-    size = float(diagonal[rows].max(initial=0.0))
-    if diagonal[giant] <= GIANT * size or not found.certified[giant]:
+def _ask_without_giants(problem: Problem, found: MachineLoo) -> MachineLoo:
+    """Return the answers, those of samples far larger than the rest made anew.
+
+    The machine of the rest is the one without r if all other giants lie outside of its
+    margin: they would not change it. Else they pull at a machine of two scales: what is
+    off by rounding at the small samples is off by far more at the large ones.
+    """
+    giants, rest = _split_by_size(problem)
+    one_class = problem.fit_intercept and np.unique(problem.y[rest]).size < 2
+    if giants.size == 0 or one_class:
         return found
-    y = problem.y[rows]
-    if size == 0.0 or (problem.fit_intercept and np.unique(y).size < 2):
-        return found
-    others = Problem(
-        problem.K[np.ix_(rows, rows)], y, problem.C[rows], problem.fit_intercept
+    K, y = problem.K, problem.y
+    small = Problem(
+        K[np.ix_(rest, rest)], y[rest], problem.C[rest], problem.fit_intercept
     )
-    ends = ask_elsewhere(others, solve_svc(others), problem.K[giant, rows][None])
+    ends = ask_elsewhere(small, solve_svc(small), K[np.ix_(giants, rest)])
+    inside = np.minimum(y[giants] * ends[0], y[giants] * ends[1]) <= 1.0 + ACCURACY
+    inside |= ~ends[2]
+    settled = (np.count_nonzero(inside) - inside == 0) & found.certified[giants]
+    rows, others = giants[settled], giants[~settled]
     lower, upper, certified, settled_by = (
-        found.lower.copy(), found.upper.copy(),
-        found.certified.copy(), found.settled_by.copy(),
-    )  # fmt: skip
-    lower[giant], upper[giant], certified[giant] = (end[0] for end in ends)
-    settled_by[giant] = REFIT
+        part.copy()
+        for part in (found.lower, found.upper, found.certified, found.settled_by)
+    )
+    lower[rows], upper[rows], certified[rows] = (end[settled] for end in ends)
+    settled_by[rows] = REFIT
+    counts = dict(found.counts)
+    if others.size:
+        sizes = K.diagonal()
+        noise = GIANT_ROUNDING * float(np.sqrt(sizes[others].max() / sizes[rest].max()))
+        certified[others] &= clear_of_rounding(
+            lower[others], upper[others], noise, problem.fit_intercept
+        )
+        counts["rounding"] = max(counts["rounding"], noise)
     return replace(
         found, values=middle(lower, upper), lower=lower, upper=upper,
-        certified=certified, settled_by=settled_by,
+        certified=certified, settled_by=settled_by, counts=counts,
     )  # fmt: skip
+
+
+def _split_by_size(problem: Problem) -> tuple[IntArray, IntArray]:
+    """Return samples far larger than the rest, at most half of all, and the rest."""
+    trained = np.flatnonzero(problem.C > 0.0)
+    order = trained[np.argsort(-problem.K.diagonal()[trained], kind="stable")]
+    sizes = problem.K.diagonal()[order]
+    gaps = np.flatnonzero((sizes[:-1] > GIANT * sizes[1:]) & (sizes[1:] > 0.0))
+    first = int(gaps[0]) + 1 if gaps.size else 0
+    if 2 * first > order.size:
+        first = 0
+    return order[:first], np.sort(order[first:])
 
 
 def withdraw(found: MachineLoo, footing: Footing) -> MachineLoo:

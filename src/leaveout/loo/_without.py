@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import fsum
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from leaveout.solve import Solution, intercept_range_without
 
 # Values that rounding may have moved further than this are not certified.
 ACCURACY = 1e-3
+# The middle of a shorter interval of b is as good as its ends.
+SHORT = 1e-6
 
 
 class Without:
@@ -75,13 +78,19 @@ class Without:
     def answer(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
         """Return the values, and for each row whether they are certified.
 
-        They are if the optimality conditions were verified and rounding has left three
-        digits or more.
+        They are if the optimality conditions were verified, rounding has left three
+        digits or more, and b is in the middle of an interval only where that is one.
         """
         footing = self._footing
         problem, solution = footing.problem, footing.solution
         found = np.tile(self.solution.decision_values, (rows.size, 1))
         known = self.solution.converged and footing.rounding <= ACCURACY
+        low, high = solution.intercept_interval
+        known &= self._is_middle(
+            solution.decision_values,
+            low - solution.intercept,
+            high - solution.intercept,
+        )
         certified = np.full(rows.size, known)
         inside = problem.C[rows] > 0.0
         if not inside.any():
@@ -93,6 +102,7 @@ class Without:
             room = intercept_range_without(problem, solution, rows[resting])
             full = np.tile(solution.decision_values, (resting.size, 1))
             found[resting] = self._settle(full, *room)
+            certified[resting] &= self._are_middles(rows[resting], full, *room)
         walked = moving & self._can_walk[rows]
         for some, leave_out in (
             (walked, self._walker.leave_out),
@@ -101,8 +111,36 @@ class Without:
             if some.any():
                 ends = leave_out(Groups.singles(rows[some]))
                 found[some] = self._settle(ends.everywhere, ends.down, ends.up)
-                certified[some] &= ends.certified
+                certified[some] &= ends.certified & self._are_middles(
+                    rows[some], ends.everywhere, ends.down, ends.up
+                )
         return found, certified
+
+    def _are_middles(
+        self, rows: IntArray, values: FloatArray, down: FloatArray, up: FloatArray
+    ) -> BoolArray:
+        """Whether b may be anywhere in its interval, without each of some rows."""
+        wide = np.isfinite(up - down) & (up - down > SHORT)
+        proved = ~wide
+        for k in np.flatnonzero(wide):
+            proved[k] = self._is_middle(values[k], down[k], up[k], rows[k])
+        return proved
+
+    def _is_middle(
+        self, f: FloatArray, down: float, up: float, left_out: int | None = None
+    ) -> bool:
+        """Whether b may be anywhere between f + down and f + up.
+
+        Boxes that balance up to rounding count as balanced; but unless they do to the
+        last bit, one end of the interval is b, and no digit kept tells which.
+        """
+        if not up - down > SHORT or not np.isfinite(up - down):
+            return True
+        y, C = self.problem.y, self.problem.C
+        bounded = y * (f + 0.5 * (down + up)) < 1.0
+        if left_out is not None:
+            bounded[left_out] = False
+        return fsum(y[bounded] * C[bounded]) == 0.0
 
     def _refit(self, groups: Groups) -> Ends:
         return refit_groups(
