@@ -267,12 +267,11 @@ def _ask_without_giants(problem: Problem, found: MachineLoo) -> MachineLoo:
     inside |= ~ends[2]
     settled = (np.count_nonzero(inside) - inside == 0) & found.certified[giants]
     rows, others = giants[settled], giants[~settled]
-    lower, upper, certified, settled_by = (
-        part.copy()
-        for part in (found.lower, found.upper, found.certified, found.settled_by)
-    )
-    lower[rows], upper[rows], certified[rows] = (end[settled] for end in ends)
-    settled_by[rows] = REFIT
+    values, lower, upper = found.values.copy(), found.lower.copy(), found.upper.copy()
+    certified, settled_by = found.certified.copy(), found.settled_by.copy()
+    lower[rows], upper[rows] = ends[0][settled], ends[1][settled]
+    values[rows] = middle(lower[rows], upper[rows])
+    certified[rows], settled_by[rows] = ends[2][settled], REFIT
     counts = dict(found.counts)
     if others.size:
         sizes = K.diagonal()
@@ -282,7 +281,7 @@ def _ask_without_giants(problem: Problem, found: MachineLoo) -> MachineLoo:
         )
         counts["rounding"] = max(counts["rounding"], noise)
     return replace(
-        found, values=middle(lower, upper), lower=lower, upper=upper,
+        found, values=values, lower=lower, upper=upper,
         certified=certified, settled_by=settled_by, counts=counts,
     )  # fmt: skip
 
