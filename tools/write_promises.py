@@ -156,12 +156,19 @@ def torture() -> list[tuple[str, str, str]]:
     stored = read_json("torture")
     answers, asked = stored["answers"], stored["questions"]
     exact, flagged = answers.get("exact", 0), answers["total"] - answers.get("exact", 0)
+    mirrored = stored["mirrored"]
+    decided = [defect for defect in stored["defects"] if defect.startswith("mirror ")]
     return [
         (
             "Problems made to break floating point, against whole-number arithmetic",
             f"{answers['total']:,} answers: {exact:,} exact, {flagged:,} flagged "
             "ambiguous, not certified or refused",
-            f"{len(stored['defects'])} defects, questions below included",
+            f"{len(stored['defects'])} defects, those of the next rows included",
+        ),
+        (
+            "Mirror images of up to 40 samples, whose left-out value is 0",
+            f"{mirrored['total']:,} answers by {len(mirrored) - 1} methods and machines",
+            f"{len(decided)} decided without a flag",
         ),
         (
             "Input at the edge of doubles, to every function",

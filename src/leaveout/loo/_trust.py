@@ -12,8 +12,8 @@ A method works with fixed tolerances. Around each of them stands :func:`trusted`
 - withdraws the certificate of values that rounding may have changed. f is a sum of
   terms of which none is larger than ``max K_ii * alpha_j``: in doubles it is known to
   some multiple of ``2^-52 max K_ii sum(alpha)`` and no better, whoever solves it;
-- asks the machine of all the others about samples that are far larger than they are:
-  at such a scale theirs is rounding.
+- asks the machine of the others about samples far larger than they are, and about
+  groups with such samples: at that scale theirs is rounding.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ SEVERAL = 8.0
 NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
 # A K_ii this many times as large as the next: without it the machine may be another.
 GIANT = 2.0**10
+# More than these do not leave at once, nor do they all lie outside.
+FEW = 16
 # Where it is not known, f at x_r is off by so much for each time that r is longer.
 GIANT_ROUNDING = 6e-11
 # Units of 2^-52 that f may be off however small it is.
@@ -134,7 +136,8 @@ def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
         footing = find_footing(problem, solution, several=bool(which), growth=growth)
         found = method(footing.problem, *which, solution=footing.solution, **options)
         found = _shrink(withdraw(found, footing), footing)
-        return found if which else _ask_without_giants(problem, found)
+        codes = which[0] if which else np.arange(problem.n_samples)
+        return _ask_without_giants(problem, found, codes, factors)
 
     return run
 
@@ -247,53 +250,75 @@ def ask_elsewhere(
     return lower, upper, clear & found.converged
 
 
-def _ask_without_giants(problem: Problem, found: MachineLoo) -> MachineLoo:
+def _ask_without_giants(
+    problem: Problem, found: MachineLoo, codes: IntArray, factors: FloatArray | None
+) -> MachineLoo:
     """Return the answers, those of samples far larger than the rest made anew.
 
-    The machine of the rest is the one without r if all other giants lie outside of its
-    margin: they would not change it. Else they pull at a machine of two scales: what is
-    off by rounding at the small samples is off by far more at the large ones.
+    Where it cannot be done other giants pull at a machine of two scales: what is off by
+    rounding at the small samples is off by far more at the large ones. ``codes`` and
+    ``factors`` are those of :func:`~leaveout.loo.loo_groups`.
     """
     giants, rest = _split_by_size(problem)
-    one_class = problem.fit_intercept and np.unique(problem.y[rest]).size < 2
-    if giants.size == 0 or one_class:
+    if giants.size == 0:
         return found
-    K, y = problem.K, problem.y
-    small = Problem(
-        K[np.ix_(rest, rest)], y[rest], problem.C[rest], problem.fit_intercept
-    )
-    ends = ask_elsewhere(small, solve_svc(small), K[np.ix_(giants, rest)])
-    inside = np.minimum(y[giants] * ends[0], y[giants] * ends[1]) <= 1.0 + ACCURACY
-    inside |= ~ends[2]
-    settled = (np.count_nonzero(inside) - inside == 0) & found.certified[giants]
-    rows, others = giants[settled], giants[~settled]
+    sizes = problem.K.diagonal()
     values, lower, upper = found.values.copy(), found.lower.copy(), found.upper.copy()
     certified, settled_by = found.certified.copy(), found.settled_by.copy()
-    lower[rows], upper[rows] = ends[0][settled], ends[1][settled]
-    values[rows] = middle(lower[rows], upper[rows])
-    certified[rows], settled_by[rows] = ends[2][settled], REFIT
-    counts = dict(found.counts)
-    if others.size:
-        sizes = K.diagonal()
-        noise = GIANT_ROUNDING * float(np.sqrt(sizes[others].max() / sizes[rest].max()))
-        certified[others] &= clear_of_rounding(
-            lower[others], upper[others], noise, problem.fit_intercept
+    rounding = found.counts["rounding"]
+    for code in np.unique(codes[giants]):
+        leaving = codes == code
+        rows, stay = rest[~leaving[rest]], giants[~leaving[giants]]
+        asked = np.flatnonzero(leaving & found.certified)
+        if asked.size == 0 or (
+            problem.fit_intercept and np.unique(problem.y[rows]).size < 2
+        ):
+            continue
+        C = problem.C[rows]
+        if factors is not None:
+            C = C * factors[code, (problem.y[rows] > 0).astype(np.intp)]
+        ends = _ask_the_rest(problem, rows, C, stay, asked)
+        if ends is not None:
+            lower[asked], upper[asked], certified[asked] = ends
+            values[asked] = middle(lower[asked], upper[asked])
+            settled_by[asked] = REFIT
+            continue
+        noise = GIANT_ROUNDING * float(np.sqrt(sizes[asked].max() / sizes[rows].max()))
+        certified[asked] &= clear_of_rounding(
+            lower[asked], upper[asked], noise, problem.fit_intercept
         )
-        counts["rounding"] = max(counts["rounding"], noise)
+        rounding = max(rounding, noise)
     return replace(
-        found, values=values, lower=lower, upper=upper,
-        certified=certified, settled_by=settled_by, counts=counts,
+        found, values=values, lower=lower, upper=upper, certified=certified,
+        settled_by=settled_by, counts={**found.counts, "rounding": rounding},
     )  # fmt: skip
 
 
+def _ask_the_rest(
+    problem: Problem, rows: IntArray, C: FloatArray, stay: IntArray, asked: IntArray
+) -> tuple[FloatArray, FloatArray, BoolArray] | None:
+    """Return what the machine of some rows says of others; see :func:`ask_elsewhere`.
+
+    None unless all who ``stay`` lie outside of its margin: these do not change it.
+    """
+    K, y = problem.K, problem.y
+    small = Problem(K[np.ix_(rows, rows)], y[rows], C, problem.fit_intercept)
+    machine = solve_svc(small)
+    low, high, clear = ask_elsewhere(small, machine, K[np.ix_(stay, rows)])
+    outside = np.minimum(y[stay] * low, y[stay] * high) > 1.0 + ACCURACY
+    if not np.all(clear & outside):
+        return None
+    return ask_elsewhere(small, machine, K[np.ix_(asked, rows)])
+
+
 def _split_by_size(problem: Problem) -> tuple[IntArray, IntArray]:
-    """Return samples far larger than the rest, at most half of all, and the rest."""
+    """Return a few samples far larger than the rest, if there are any, and the rest."""
     trained = np.flatnonzero(problem.C > 0.0)
     order = trained[np.argsort(-problem.K.diagonal()[trained], kind="stable")]
     sizes = problem.K.diagonal()[order]
     gaps = np.flatnonzero((sizes[:-1] > GIANT * sizes[1:]) & (sizes[1:] > 0.0))
     first = int(gaps[0]) + 1 if gaps.size else 0
-    if 2 * first > order.size:
+    if first > min(FEW, order.size // 2):
         first = 0
     return order[:first], np.sort(order[first:])
 
