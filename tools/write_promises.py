@@ -167,7 +167,7 @@ def torture() -> list[tuple[str, str, str]]:
         ),
         (
             "Mirror images of up to 40 samples, whose left-out value is 0",
-            f"{mirrored['total']:,} answers by {len(mirrored) - 1} methods and machines",
+            f"{mirrored['total']:,} answers by {len(mirrored) - 1} ways to leave out",
             f"{len(decided)} decided without a flag",
         ),
         (

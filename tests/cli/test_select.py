@@ -2,6 +2,7 @@
 import json
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import leaveout as lo
+from leaveout.cli._session import warnings_told
 from leaveout.select import default_Cs, default_gammas
 
 
@@ -276,3 +278,12 @@ def test_help_has_an_example_and_no_values_for_flags(run):
         flags = [line for line in shown.splitlines() if "--debug" in line]
         assert flags
         assert "bool" not in flags[0]
+
+
+def test_what_packages_tell_of_each_other_is_not_told(capsys):
+    """Python 3.12 warns of fork in a process with threads, pandas and pyparsing too."""
+    with warnings_told() as warned:
+        warnings.warn("oneOf deprecated - use one_of", DeprecationWarning, stacklevel=1)
+        warnings.warn("two classes of one sample", UserWarning, stacklevel=1)
+    assert warned == ["two classes of one sample"]
+    assert capsys.readouterr().err == "Warning: two classes of one sample\n"

@@ -152,8 +152,9 @@ def command_line() -> str:
 def warnings_told() -> Iterator[list[str]]:
     """Write each warning once, as its message, to stderr; collect them in a list.
 
-    Two are left out: the notes on the data tell of classes with one sample, and every
-    report that the preparation is fitted once on all rows.
+    Two of ours are left out: the notes on the data tell of classes with one sample, and
+    every report that the preparation is fitted once on all rows. What packages tell of
+    each other's future is not for users of a command.
     """
     found: list[str] = []
 
@@ -167,6 +168,8 @@ def warnings_told() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", PreprocessingWarning)
         warnings.simplefilter("ignore", SingletonClassWarning)
+        for category in (DeprecationWarning, PendingDeprecationWarning):
+            warnings.simplefilter("ignore", category)
         warnings.showwarning = show
         yield found
 
