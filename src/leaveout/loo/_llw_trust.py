@@ -24,6 +24,7 @@ from leaveout.loo._trust import (
     NEAR_AMPLIFICATION,
     NEAR_ROUNDING,
     REACH,
+    SEVERAL,
     TIE,
     nearly_coincide,
     rounding_of_sum,
@@ -52,7 +53,7 @@ def trusted_llw(
             top = float(problem.K.diagonal().max())
             rounding = rounding_of_sum(top, float(solution.alpha.sum()))
             if nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0)):
-                rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
+                rounding = SEVERAL * max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
         certified = found[0].certified & _is_clear(found, rounding)
         return [
             replace(
