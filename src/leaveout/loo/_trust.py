@@ -12,8 +12,8 @@ A method works with fixed tolerances. Around each of them stands :func:`trusted`
 - withdraws the certificate of values that rounding may have changed. f is a sum of
   terms of which none is larger than ``max K_ii * alpha_j``: in doubles it is known to
   some multiple of ``2^-52 max K_ii sum(alpha)`` and no better, whoever solves it;
-- asks the machine of all the others about a sample that is far larger than they are:
-  at its scale theirs is rounding.
+- asks the machine of all the others about a sample, or a group with one, that is far
+  larger than they are: at its scale theirs is rounding.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def trusted(method: Callable[..., MachineLoo]) -> Callable[..., MachineLoo]:
         footing = find_footing(problem, solution, several=bool(which), growth=growth)
         found = method(footing.problem, *which, solution=footing.solution, **options)
         found = _shrink(withdraw(found, footing), footing)
-        return found if which else _ask_without_giant(problem, found)
+        codes = which[0] if which else np.arange(problem.n_samples)
+        return _ask_without_giant(problem, found, codes, factors)
 
     return run
 
@@ -245,27 +246,36 @@ def ask_elsewhere(
     return lower, upper, clear & found.converged
 
 
-def _ask_without_giant(problem: Problem, found: MachineLoo) -> MachineLoo:
-    """Return the answers, that of a sample far larger than all others made anew."""
+def _ask_without_giant(
+    problem: Problem, found: MachineLoo, codes: IntArray, factors: FloatArray | None
+) -> MachineLoo:
+    """Return the answers, those made anew where what stays is far smaller.
+
+    ``codes`` and ``factors`` are the groups, and those of the boxes, as in
+    :func:`~leaveout.loo.loo_groups`.
+    """
     diagonal = problem.K.diagonal()
     giant = int(diagonal.argmax())
-    rows = np.flatnonzero((problem.C > 0.0) & (np.arange(problem.n_samples) != giant))
+    out = codes == codes[giant]
+    rows = np.flatnonzero((problem.C > 0.0) & ~out)
     size = float(diagonal[rows].max(initial=0.0))
-    if diagonal[giant] <= GIANT * size or not found.certified[giant]:
+    asked = np.flatnonzero(out & found.certified)
+    if diagonal[giant] <= GIANT * size or asked.size == 0:
         return found
-    y = problem.y[rows]
+    y, C = problem.y[rows], problem.C[rows]
     if size == 0.0 or (problem.fit_intercept and np.unique(y).size < 2):
         return found
-    others = Problem(
-        problem.K[np.ix_(rows, rows)], y, problem.C[rows], problem.fit_intercept
-    )
-    ends = ask_elsewhere(others, solve_svc(others), problem.K[giant, rows][None])
+    if factors is not None:
+        C = C * factors[codes[giant], (y > 0).astype(np.intp)]
+    others = Problem(problem.K[np.ix_(rows, rows)], y, C, problem.fit_intercept)
     lower, upper, certified, settled_by = (
         found.lower.copy(), found.upper.copy(),
         found.certified.copy(), found.settled_by.copy(),
     )  # fmt: skip
-    lower[giant], upper[giant], certified[giant] = (end[0] for end in ends)
-    settled_by[giant] = REFIT
+    lower[asked], upper[asked], certified[asked] = ask_elsewhere(
+        others, solve_svc(others), problem.K[np.ix_(asked, rows)]
+    )
+    settled_by[asked] = REFIT
     return replace(
         found, values=middle(lower, upper), lower=lower, upper=upper,
         certified=certified, settled_by=settled_by,
