@@ -46,6 +46,9 @@ SEVERAL = 8.0
 NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
 # A K_ii this many times as large as all others: without it the machine is another.
 GIANT = 2.0**10
+# Samples with K_ii sum(alpha) below this are told apart by the last digits of f only:
+# which of them are support vectors is rounding, and f at the largest may follow it.
+TINY = 1e-9
 # Units of 2^-52 that f may be off however small it is.
 ONE = 16.0
 # Nothing is certified if values are not even known to two digits.
@@ -170,7 +173,20 @@ def rounding_of_values(problem: Problem, solution: Solution) -> float:
     rows = np.flatnonzero((solution.beta != 0.0) | (np.abs(margins - 1.0) < 1e-2))
     if nearly_coincide(problem.K, rows):
         rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
-    return rounding
+    return rounding + _pull_of_tiny(problem, float(solution.alpha.sum()))
+
+
+def _pull_of_tiny(problem: Problem, size: float) -> float:
+    """Return how far f at the largest sample follows several of the smallest.
+
+    ``size`` is the sum of alpha. Without an intercept these are all at their bounds.
+    """
+    diagonal = problem.K.diagonal()
+    top = float(diagonal.max(initial=0.0)) or 1.0
+    tiny = (problem.C > 0.0) & (np.maximum(diagonal * size, diagonal / top) < TINY)
+    if not problem.fit_intercept or np.count_nonzero(tiny) < 2:
+        return 0.0
+    return float(problem.C[tiny] @ np.sqrt(diagonal[tiny])) * float(np.sqrt(top))
 
 
 def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
