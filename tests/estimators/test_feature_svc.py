@@ -515,3 +515,12 @@ def test_what_rounding_would_decide_is_refused(C, scale):
     X, y = _conflicts(3)
     with pytest.raises(ValueError, match=r"C=.* too large for features .* lower C"):
         FeatureSVC("linear", C=C).fit(scale * X, y)
+
+
+@pytest.mark.parametrize("n", [6, 3000])
+def test_losses_that_overflow_are_refused(n):
+    """Rows that are all zero have no length that C would be too large for."""
+    with pytest.raises(ValueError, match=r"C=3e\+300 is too large for rows of weight"):
+        FeatureSVC("linear", C=3e300).fit(np.zeros((n, 1)), np.arange(n) % 2)
+    clf = FeatureSVC("linear", C=1e150).fit(np.zeros((n, 1)), np.arange(n) % 2)
+    assert np.isfinite([*clf.coef_[0], *clf.intercept_, *clf.duality_gap_]).all()
