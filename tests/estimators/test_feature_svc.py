@@ -245,15 +245,28 @@ def test_others_of_a_class_may_be_outside_the_window(many_rows, rng):
     compare_with_exact(X, y, 1e-2, weights)
 
 
-def test_rows_without_weight_keep_the_label_of_the_machine(many_rows, rng):
+@pytest.mark.parametrize("C", [1e-5, 1.0])
+def test_rows_without_weight_keep_the_label_of_the_machine(size, rng, C):
     X, y = draw(rng, 100, 2)
     weights = np.ones(100)
     weights[10:40] = 0.0
     y = np.where(weights > 0, (X[:, 0] > np.median(X[weights > 0, 0])), y).astype(int)
-    clf = FeatureSVC("linear", C=1e-5).fit(X, y, sample_weight=weights)
+    clf = FeatureSVC("linear", C=C).fit(X, y, sample_weight=weights)
     idle = weights == 0
-    assert clf.loo_proved_[idle].all()
+    # As many of each class: if C is small, any b between -1 and 1 is optimal.
+    assert (clf.loo_proved_[idle] == (C == 1.0)).all()
     np.testing.assert_array_equal(clf.loo_labels_[idle], clf.predict(X)[idle])
+
+
+def test_what_no_intercept_turns_is_proved_among_three_classes():
+    # Classes 1 and 2 are on one place, as many of each: any b between is optimal, and
+    # decides their labels, but none of class 0.
+    X = np.repeat([[0.0], [9.0], [9.0]], 6, axis=0)
+    y = np.repeat([0, 1, 2], 6)
+    clf = FeatureSVC("linear", C=1.0).fit(X, y)
+    _, loo = exact(X, y, 1.0)
+    np.testing.assert_array_equal(clf.loo_proved_, ~loo.ambiguous)
+    np.testing.assert_array_equal(clf.loo_labels_[:6], 0)
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e-3, 1e3, 1e6])
@@ -484,8 +497,30 @@ def test_proved_labels_are_those_of_exact_arithmetic(seed, C):
         assert truths[r].sign == (1 if clf.loo_labels_[r] == y[r] else -1)
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("C", [1e-3, 1.0])
+@pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
+def test_no_optimal_intercept_turns_proved_labels_of_rows_not_trained_on(seed, C):
+    X, y = _conflicts(seed)
+    weights = np.ones(len(y))
+    weights[2::2] = 0.0
+    clf = FeatureSVC("linear", C=C).fit(X, y, sample_weight=weights)
+    truths = leave_out_exactly(X @ X.T, y.astype(float), C * weights)
+    for r in np.flatnonzero(clf.loo_proved_):
+        assert truths[r].sign == (1 if clf.loo_labels_[r] == y[r] else -1)
+
+
 @pytest.mark.parametrize(("C", "scale"), [(1e12, 1.0), (1.0, 1e40), (1e-2, 1e135)])
 def test_what_rounding_would_decide_is_refused(C, scale):
     X, y = _conflicts(3)
     with pytest.raises(ValueError, match=r"C=.* too large for features .* lower C"):
         FeatureSVC("linear", C=C).fit(scale * X, y)
+
+
+@pytest.mark.parametrize("n", [6, 3000])
+def test_losses_that_overflow_are_refused(n):
+    """Rows that are all zero have no length that C would be too large for."""
+    with pytest.raises(ValueError, match=r"C=3e\+300 is too large for rows of weight"):
+        FeatureSVC("linear", C=3e300).fit(np.zeros((n, 1)), np.arange(n) % 2)
+    clf = FeatureSVC("linear", C=1e150).fit(np.zeros((n, 1)), np.arange(n) % 2)
+    assert np.isfinite([*clf.coef_[0], *clf.intercept_, *clf.duality_gap_]).all()

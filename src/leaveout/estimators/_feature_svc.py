@@ -54,6 +54,8 @@ LARGEST_SAMPLE = 131_072
 # Largest C times squared length of features; f is a sum of terms of this size, and
 # beyond it what is called optimal need not be.
 MOST_DIGITS = 1e10
+# Largest C times the weight of all rows; narrow bands divide it until it overflows.
+MOST_LOSS = 1e200
 # Parameters that decide what machine comes out; a checkpoint is one of them all.
 DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
@@ -242,6 +244,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _solve(self, fit: _Fit, Cs: FloatArray) -> None:
         """Solve the machines, leave every row out, store all there is."""
         n_threads = fit.n_threads
+        _check_losses(Cs, fit.total_weight)
         machines = fit.machines(Cs)
         optima = solve_linear(
             fit.rows, machines, samples=fit.samples, progress=fit.progress,
@@ -435,6 +438,8 @@ class _Fit:
         self.parts = list(census.samples(self.classes))
         self.class_weight = self._class_weights()
         self.largest_weight = census.largest_weight * float(self.class_weight.max())
+        totals = np.array([part.total_weight for part in self.parts])
+        self.total_weight = float(totals @ self.class_weight)
         self.feature_map = self._make_map()
         encode = Encode(self.feature_map, self.classes, self.class_weight)
         self.rows = self._make_rows(encode)
@@ -560,6 +565,16 @@ class _Fit:
             np.concatenate(X), np.concatenate(codes), np.concatenate(weights),
             n_threads=self.n_threads,
         )  # fmt: skip
+
+
+def _check_losses(Cs: FloatArray, total_weight: float) -> None:
+    """Raise if sums of losses are beyond what the solver computes with."""
+    C = float(Cs.max())
+    if not C <= MOST_LOSS / total_weight:
+        raise ValueError(
+            f"C={C:.3g} is too large for rows of weight {total_weight:.3g} in all: "
+            f"above a product of {MOST_LOSS:.0e} losses overflow. Lower C."
+        )
 
 
 def _check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:

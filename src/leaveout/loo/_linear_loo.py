@@ -18,6 +18,7 @@ from leaveout.loo._linear_votes import (
     VoteJob,
     elect,
     full_votes,
+    is_settled,
     left_out_votes,
     trained_signs,
 )
@@ -159,7 +160,9 @@ def _walk_all(
     jobs = []
     for k, optimum in enumerate(optima):
         open_ = tally.open_rows[k // n_pairs]
-        waiting = np.flatnonzero(open_.votes[:, k % n_pairs] == 0)
+        known = np.isin(open_.codes, (machines.positive[k], machines.negative[k]))
+        known &= open_.weight > 0.0
+        waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
         if optimum.proved and waiting.size:
             order = np.argsort(open_.closeness[waiting], kind="stable")
             jobs.append(_Walks(machines, k, optimum, tally, open_, waiting[order]))
@@ -222,7 +225,7 @@ class _Walks:
 
 def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearLoo:
     """Count at one C."""
-    settled = np.all(open_.votes != 0, axis=1)
+    settled = is_settled(open_.votes, n_classes)
     labels = np.where(settled, elect(open_.votes, n_classes), -1)
     wrong = float(tally.wrong[c])
     wrong += float(open_.weight[settled & (labels != open_.codes)].sum())
@@ -292,7 +295,7 @@ class _LabelJob:
         f = self.machines.decide(block.Z)
         full = full_votes(f, len(self.machines))
         signs = trained_signs(self.machines, block)
-        votes = left_out_votes(f, signs, self.thresholds, full)
-        proved = np.all(votes != 0, axis=0)
+        votes = left_out_votes(f, signs, self.thresholds)
+        proved = is_settled(votes.T, self.n_classes)
         codes = elect(np.where(votes == 0, full, votes).T, self.n_classes)
         return _Labels([codes], [proved])

@@ -39,10 +39,14 @@ class Thresholds:
     ----------
     wrong_below, right_above : ndarray of shape (L, 2)
         Of the positive and the negative class.
+    elsewhere : ndarray of shape (L, 2)
+        Of rows a machine was not trained on: f below the first is negative for all
+        optimal intercepts, f above the second positive.
     """
 
     wrong_below: FloatArray
     right_above: FloatArray
+    elsewhere: FloatArray
 
     @classmethod
     def prove(
@@ -62,17 +66,22 @@ class Thresholds:
         """
         wrong = np.full((len(optima), 2), -np.inf)
         right = np.full((len(optima), 2), np.inf)
+        elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
         for k, (optimum, box) in enumerate(zip(optima, boxes, strict=True)):
             for side, sign in enumerate((1.0, -1.0)):
                 if optimum.proved:
                     ends = _settled(optimum, sign, float(box))
                     wrong[k, side], right[k, side] = ends
+            if optimum.proved:
+                elsewhere[k] = _settled_elsewhere(optimum)
         wrong[alone], right[alone] = np.inf, np.inf
-        return cls(wrong, right)
+        return cls(wrong, right, elsewhere)
 
     def take(self, which: IntArray) -> Thresholds:
         """Return those of some machines."""
-        return Thresholds(self.wrong_below[which], self.right_above[which])
+        return Thresholds(
+            self.wrong_below[which], self.right_above[which], self.elsewhere[which]
+        )
 
 
 def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
@@ -94,6 +103,18 @@ def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, fl
         # Beyond the margin alpha = 0, and beside a free support vector nothing changes.
         right_above = min(right_above, 1.0 + BEYOND + noise)
     return wrong_below, right_above
+
+
+def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
+    """Return below and above which f is settled at rows that were not trained on."""
+    window, solution, R = optimum.window, optimum.solution, optimum.radius
+    noise = noise_of_window(window, solution)
+    # They may be longer than those of the machine, and are off by as much more.
+    top = float(window.problem.K.diagonal().max(initial=0.0))
+    longer = window.C * R * R / top if top > 0.0 else 1.0
+    noise *= max(1.0, longer)
+    low, high = solution.intercept_interval
+    return solution.intercept - high - noise, solution.intercept - low + noise
 
 
 class OpenRows:
@@ -221,20 +242,20 @@ class VoteJob:
         n_pairs = n_classes * (n_classes - 1) // 2
         signs = trained_signs(self.machines, block)
         full = full_votes(f, n_pairs)
-        votes = left_out_votes(f, signs, self.thresholds, full)
+        votes = left_out_votes(f, signs, self.thresholds)
         weight = block.weight / self.class_weight[block.codes]
         open_rows, wrong, missed = [], [], []
         for first in range(0, len(self.machines), n_pairs):
             group = slice(first, first + n_pairs)
-            open_ = np.any((votes[group] == 0), axis=0)
+            open_ = ~is_settled(votes[group].T, n_classes)
             guess = np.where(votes[group] == 0, full[group], votes[group])
             off = elect(guess.T, n_classes) != block.codes
             wrong.append(float(weight[~open_ & off].sum()))
             missed.append(float(weight[open_ & off].sum()))
             rows = np.flatnonzero(open_)
-            doubt = np.where(
-                votes[group][:, rows] == 0, (signs[group] * f[group])[:, rows], np.inf
-            )
+            # No walk settles what a machine says of a row it was not trained on.
+            walkable = (votes[group][:, rows] == 0) & (signs[group][:, rows] != 0.0)
+            doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
             open_rows.append(
                 OpenRows(
                     block.start + rows, doubt.min(axis=0, initial=np.inf),
@@ -259,11 +280,12 @@ def full_votes(f: FloatArray, n_pairs: int) -> np.ndarray:
 
 
 def left_out_votes(
-    f: FloatArray, signs: FloatArray, thresholds: Thresholds, full: np.ndarray
+    f: FloatArray, signs: FloatArray, thresholds: Thresholds
 ) -> np.ndarray:
     """Return the sign each machine without the row gives it, 0 if open; (L, m).
 
-    A machine that was not trained on the row keeps its sign, as in ``full``.
+    A machine that was not trained on the row keeps its sign, if it has one for all
+    optimal intercepts.
     """
     h = signs * f
     side = (signs < 0.0).astype(np.intp)
@@ -271,7 +293,9 @@ def left_out_votes(
     right = h > thresholds.right_above[k, side]
     wrong = h < thresholds.wrong_below[k, side]
     own = np.where(right, signs, np.where(wrong, -signs, 0.0))
-    return np.where(signs == 0.0, full, own).astype(np.int8)
+    below, above = thresholds.elsewhere.T[:, :, None]
+    kept = np.where(f > above, 1.0, np.where(f < below, -1.0, 0.0))
+    return np.where(signs == 0.0, kept, own).astype(np.int8)
 
 
 def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
@@ -290,8 +314,34 @@ def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
     """
     if n_classes == 2:
         return (votes[:, 0] > 0).astype(np.intp)
+    return np.asarray(_count(votes, n_classes).argmax(axis=1))
+
+
+def is_settled(votes: np.ndarray, n_classes: int) -> BoolArray:
+    """Whether the class with most votes is the same however the open ones, 0, turn out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_settled(np.array([[1, 1, 0], [1, 0, -1]]), 3)
+    array([ True, False])
+    """
+    if n_classes == 2:
+        return np.asarray(votes[:, 0] != 0)
+    least = _count(votes, n_classes)
+    most = (n_classes - 1) - _count(-votes, n_classes)
+    first = least.argmax(axis=1)
+    rows = np.arange(votes.shape[0])
+    # Of equal numbers the first class wins.
+    rival = most - (np.arange(n_classes) > first[:, None])
+    rival[rows, first] = -1
+    return np.asarray(least[rows, first] > rival.max(axis=1))
+
+
+def _count(votes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Count the votes for each class, (m, n_classes)."""
     counts = np.zeros((votes.shape[0], n_classes), dtype=np.intp)
     for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
         counts[:, i] += votes[:, k] > 0
         counts[:, j] += votes[:, k] < 0
-    return np.asarray(counts.argmax(axis=1))
+    return counts

@@ -284,6 +284,9 @@ def _ask_without_giants(
             settled_by[asked] = REFIT
             continue
         noise = GIANT_ROUNDING * float(np.sqrt(sizes[asked].max() / sizes[rows].max()))
+        # |sum of beta_j K_rj| <= sum of C_j ||x_j|| ||x_r||, whatever beta is
+        pull = float(C @ np.sqrt(sizes[rows])) * float(np.sqrt(sizes[asked].max()))
+        noise = min(noise, 2.0 * pull)
         certified[asked] &= clear_of_rounding(
             lower[asked], upper[asked], noise, problem.fit_intercept
         )
