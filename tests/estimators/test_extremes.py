@@ -172,3 +172,11 @@ def test_certificate_of_coefficients_and_boxes_whose_product_overflows():
     point, boxes = np.full((1, 4), 1e304), np.full((1, 4), 1e6)
     primal, gap, _ = lpm_certificate(problem, point, 0 * point, 0 * point, boxes)
     assert np.isfinite([primal, gap]).all()
+
+
+def test_a_fit_that_rounding_decides_is_told():
+    """All kernel values 2^80: f is off by 1e6, the gap computed from it was 0."""
+    weights = [1.79e-6, 7.47e-3, 4.36e-5, 1.28e-4]
+    svc = lo.SVC(kernel="precomputed")
+    with pytest.warns(lo.CertificateWarning, match="rounding may decide labels"):
+        svc.fit(np.full((4, 4), 2.0**80), [1, -1, 1, 1], sample_weight=weights)

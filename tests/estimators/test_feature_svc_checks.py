@@ -82,7 +82,13 @@ def test_in_a_pipeline_and_a_search(data):
 
 
 @pytest.mark.parametrize(
-    "features", ["fourier", "nystroem", "linear", Nystroem(n_components=9, gamma=0.1)]
+    "features",
+    [
+        "fourier",
+        "nystroem",
+        "linear",
+        Nystroem(n_components=9, gamma=0.1, random_state=0),
+    ],
 )
 def test_model_files(tmp_path, data, features):
     X, y = data

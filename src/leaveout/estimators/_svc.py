@@ -37,6 +37,9 @@ from leaveout.kernel import (
 )
 from leaveout.solve import Solution, solve_svc
 
+# Values that doubles do not keep to this are worth a warning.
+ROUNDING = 1e-2
+
 
 class SVC(ClassifierMixin, BaseEstimator):
     r"""Support vector classifier whose optimum is exact.
@@ -102,7 +105,8 @@ class SVC(ClassifierMixin, BaseEstimator):
     fit_status_ : int
         0 if every machine reached ``tol``, else 1.
     duality_gap_ : ndarray of shape (n_machines,)
-        Relative difference between primal and dual value, the proof of optimality.
+        Relative difference between primal and dual value, the proof of optimality, up
+        to rounding of the decision values.
     n_iter_ : ndarray of shape (n_machines,)
         Steps of the solver.
     shape_fit_ : tuple of int
@@ -204,6 +208,8 @@ class SVC(ClassifierMixin, BaseEstimator):
         self._store(task, solutions)
         if definite and self.fit_status_:
             self._warn_not_converged(solutions)
+        elif definite:
+            self._warn_of_rounding(task.K, solutions)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -317,6 +323,21 @@ class SVC(ClassifierMixin, BaseEstimator):
             f"its smallest eigenvalue is {smallest_eigenvalue(K):.2g}. The SVM then "
             "has no certified optimum. Use another kernel, or other parameters of it, "
             "or cut the negative eigenvalues of the matrix.",
+            CertificateWarning,
+            stacklevel=3,
+        )
+
+    def _warn_of_rounding(self, K: FloatArray, solutions: Sequence[Solution]) -> None:
+        """Warn if values are sums of terms so large that rounding decides labels."""
+        sums = [float(solution.alpha.sum()) for solution in solutions]
+        terms = float(K.diagonal().max(initial=0.0)) * max(sums)
+        if not 2.0**-52 * terms > ROUNDING:
+            return
+        warnings.warn(
+            f"Decision values are sums of terms as large as {terms:.0e}, of which "
+            f"doubles keep +-{2.0**-52 * terms:.0e}: rounding may decide labels, and "
+            "duality_gap_ proves no more than that. Standardise the features "
+            "(sklearn.preprocessing.StandardScaler) or lower C.",
             CertificateWarning,
             stacklevel=3,
         )

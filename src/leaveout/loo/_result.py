@@ -97,7 +97,8 @@ class LooResult:
     margins : ndarray of shape (n,)
         y f for two classes; true class minus best other for more.
     lower, upper : ndarray of shape (n,)
-        Interval of the margin over all optimal intercepts.
+        Interval of the margin over all optimal intercepts; NaN with three classes or
+        more where an intercept is not unique, for votes have no interval.
     ambiguous : ndarray of bool, shape (n,)
         Whether another optimal intercept gives another label, or f is 0 to rounding.
     certified : ndarray of bool, shape (n,)
