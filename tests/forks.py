@@ -15,6 +15,8 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 
+from joblib.externals.loky import reusable_executor
+
 NOBODY = 65534
 # No fork lives longer, whatever becomes of the test.
 N_SECONDS = 600
@@ -48,6 +50,8 @@ class Fork:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
             signal.alarm(N_SECONDS)
+            # The threads of a pool that earlier tests have used did not come along.
+            reusable_executor._executor = None
             for number, path in ((1, self.out), (2, self.err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644), number)
             sys.stdout = open(1, "w", closefd=False, encoding="utf-8")
