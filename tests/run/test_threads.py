@@ -149,3 +149,21 @@ def test_a_fork_within_a_limit_has_its_own():
         child.start()
         child.join(20)
     assert child.exitcode == 0
+
+
+def test_a_limit_in_another_thread_holds_after_one_in_this():
+    """Of threadpoolctl 3.8 only the first thread that sets a limit is heard."""
+    with blas_threads(1):
+        pass
+    seen = []
+
+    def work():
+        with blas_threads(1):
+            seen.extend(blas_now())
+
+    before = blas_now()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert set(seen) == {1}
+    assert blas_now() == before

@@ -46,13 +46,27 @@ class _BlasLimit:
             if self._wishes:
                 self._apply()
             else:
+                self._take_control()
                 self._before.restore_original_limits()
+                self._take_control()  # and leave it to the next, whichever thread
                 self._before = None
 
     def _apply(self) -> Any:
         if self._controller is None:  # scanning the libraries takes milliseconds
             self._controller = ThreadpoolController()
+        self._take_control()
         return self._controller.limit(limits=min(self._wishes), user_api="blas")
+
+    def _take_control(self) -> None:
+        """Be the thread whose limits count.
+
+        From version 3.8 on threadpoolctl hears the first thread only, until that has
+        given up control; which of ours sets the number does not matter.
+        """
+        assert self._controller is not None
+        for library in self._controller.lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
 
 
 _blas_limit = _BlasLimit()
