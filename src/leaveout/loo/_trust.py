@@ -262,7 +262,7 @@ def _ask_without_giants(
     giants, rest = _split_by_size(problem)
     if giants.size == 0:
         return found
-    sizes = problem.K.diagonal()
+    lengths = np.sqrt(np.maximum(problem.K.diagonal(), 0.0))
     values, lower, upper = found.values.copy(), found.lower.copy(), found.upper.copy()
     certified, settled_by = found.certified.copy(), found.settled_by.copy()
     rounding = found.counts["rounding"]
@@ -270,9 +270,8 @@ def _ask_without_giants(
         leaving = codes == code
         rows, stay = rest[~leaving[rest]], giants[~leaving[giants]]
         asked = np.flatnonzero(leaving & found.certified)
-        if asked.size == 0 or (
-            problem.fit_intercept and np.unique(problem.y[rows]).size < 2
-        ):
+        n_classes = np.unique(problem.y[rows]).size
+        if asked.size == 0 or n_classes < 1 + problem.fit_intercept:
             continue
         C = problem.C[rows]
         if factors is not None:
@@ -283,10 +282,11 @@ def _ask_without_giants(
             values[asked] = middle(lower[asked], upper[asked])
             settled_by[asked] = REFIT
             continue
-        noise = GIANT_ROUNDING * float(np.sqrt(sizes[asked].max() / sizes[rows].max()))
-        # |sum of beta_j K_rj| <= sum of C_j ||x_j|| ||x_r||, whatever beta is
-        pull = float(C @ np.sqrt(sizes[rows])) * float(np.sqrt(sizes[asked].max()))
-        noise = min(noise, 2.0 * pull)
+        longest = lengths[asked].max()
+        with np.errstate(over="ignore", divide="ignore"):
+            # |sum of beta_j K_rj| <= sum of C_j ||x_j|| ||x_r||, whatever beta is
+            pull = 2.0 * (C @ lengths[rows]) * longest
+            noise = float(min(GIANT_ROUNDING * longest / lengths[rows].max(), pull))
         certified[asked] &= clear_of_rounding(
             lower[asked], upper[asked], noise, problem.fit_intercept
         )
@@ -319,7 +319,7 @@ def _split_by_size(problem: Problem) -> tuple[IntArray, IntArray]:
     trained = np.flatnonzero(problem.C > 0.0)
     order = trained[np.argsort(-problem.K.diagonal()[trained], kind="stable")]
     sizes = problem.K.diagonal()[order]
-    gaps = np.flatnonzero((sizes[:-1] > GIANT * sizes[1:]) & (sizes[1:] > 0.0))
+    gaps = np.flatnonzero((sizes[:-1] / GIANT > sizes[1:]) & (sizes[1:] > 0.0))
     first = int(gaps[0]) + 1 if gaps.size else 0
     if first > min(FEW, order.size // 2):
         first = 0
