@@ -18,8 +18,8 @@ import leaveout as lo
 
 # Largest coefficient of LOOMClassifier, for kernel values whose largest is about 1.
 LOOM_CAP = 10**6
-# Slacks that differ by less, in units of the largest weight, are one to it.
-LOOM_TIE = 1e-10
+# Slacks that differ by less, in units of the largest weight, are one to it: rounding.
+LOOM_TIE = 1e-12
 
 
 def _signed(ends, sign):

@@ -251,6 +251,17 @@ def test_missed_tolerance_warns_with_the_residual_and_the_remedy():
     assert clf.fit_status_ == 1
 
 
+@pytest.mark.parametrize("max_iter", [0, 1, 2, 5, 20])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_no_more_steps_than_max_iter(max_iter, fit_intercept):
+    rng = np.random.default_rng(max_iter)
+    X, y = rng.normal(size=(60, 4)), rng.integers(0, 2, 60)
+    clf = SVC(C=100, max_iter=max_iter, fit_intercept=fit_intercept)
+    with pytest.warns(ConvergenceWarning, match=f"max_iter={max_iter}"):
+        clf.fit(X, y)
+    assert clf.n_iter_[0] <= max_iter
+
+
 def test_inputs_are_not_changed():
     copies = X.copy(), y.copy(), np.linspace(0.5, 2, 6)
     SVC(C=3).fit(X, y, copies[2])

@@ -5,10 +5,16 @@ import numpy as np
 import pytest
 from loom_oracles import loom_loo_ranges
 from problems import DEGENERATE, random_case
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import scale
 
+from leaveout import LOOMClassifier
+from leaveout.exceptions import LeaveoutError
 from leaveout.kernel import Problem
 from leaveout.loo import loo_loom_bound, loo_loom_refit, loom_bound
-from leaveout.solve import solve_loom
+from leaveout.solve import LoomSolver, solve_loom
 
 
 def assert_equals_refits(case, nu=1.0):
@@ -45,6 +51,34 @@ def test_a_sample_without_weight_gets_the_value_of_all_others():
     found = loo_loom_refit(Problem(case.K, case.y, w, case.fit_intercept))
     full = solve_loom(Problem(case.K, case.y, w, case.fit_intercept))
     assert found.values[5] == pytest.approx(full.decision_values[5])
+
+
+@pytest.mark.parametrize(("n", "gamma"), [(100, 2.0), (100, 0.5)])
+def test_programs_that_highs_cannot_solve_are_not_certified(n, gamma):
+    """Of kernel values next to nothing: one of n programs once ended all of them."""
+    X, labels = load_breast_cancer(return_X_y=True)
+    X = scale(X)[:n]
+    y = np.where(labels[:n] > 0, 1.0, -1.0)
+    problem = Problem(rbf_kernel(X, gamma=gamma), y, np.ones(n), True)
+    found = loo_loom_refit(problem)
+    assert np.isfinite(found.values).all()
+    assert 0 < np.mean(found.certified) < 0.9
+
+
+def test_no_smallest_coefficients_are_no_optimum(monkeypatch):
+    """Only the first of two programs solved: said, and nothing certified."""
+
+    def fail(self, first, tie):
+        raise LeaveoutError("no optimum")
+
+    monkeypatch.setattr(LoomSolver, "_run_second", fail)
+    case = random_case(np.random.default_rng(34), n=20, kernel="rbf", C=1.0)
+    solution = solve_loom(Problem(*case))
+    assert solution.duality_gap < 1e-6
+    assert not solution.converged
+    assert not loo_loom_refit(Problem(*case)).certified.any()
+    with pytest.warns(ConvergenceWarning, match="no smallest coefficients"):
+        LOOMClassifier(kernel="precomputed").fit(case.K, case.y)
 
 
 def test_threads_change_nothing():

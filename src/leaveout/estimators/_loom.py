@@ -203,8 +203,9 @@ def _warn_of_trouble(solutions: list[LoomSolution]) -> None:
         )
     elif not all(solution.converged for solution in solutions):
         warnings.warn(
-            f"HiGHS reached a relative duality gap of {worst:.1e}, wanted 1e-6. "
-            "Standardise the features (sklearn.preprocessing.StandardScaler) or take "
+            "HiGHS found no smallest coefficients, or no proof of them (relative "
+            f"duality gap {worst:.1e}, wanted 1e-6). Standardise the features "
+            "(sklearn.preprocessing.StandardScaler) or take "
             "a wider kernel.",
             ConvergenceWarning,
             stacklevel=3,

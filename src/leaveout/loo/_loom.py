@@ -30,6 +30,8 @@ from leaveout.solve import LoomSolution, LoomSolver, solve_loom
 
 # Values this close to 0 are 0: the margin is 1, and predictions have the same rule.
 ZERO = 1e-10
+# Values this close, beside max(1, |f|), are one: the program is solved to 1e-6.
+SAME = 1e-6
 # Samples in a row: each such part loads the program once.
 CHUNK = 64
 
@@ -75,8 +77,11 @@ def loo_loom_refit(
     def run(part: slice) -> None:
         own = solver if n_threads == 1 else LoomSolver(problem, nu=nu)
         own.start_from(solver)
-        for row in rows[part]:
-            answer.put(int(row), own.solve_without(np.array([row])))
+        for row in rows[part].tolist():
+            try:
+                answer.put(row, own.solve_without(np.array([row])))
+            except LeaveoutError:
+                answer.give_up(row, full)
 
     map_chunks(run, rows.size, n_threads, size=CHUNK)
     counts = {
@@ -150,7 +155,8 @@ class _Answer:
         self.n_iter = np.zeros(n, dtype=np.int64)
         # The full optimum stays where nothing hangs on the sample; if it is the only
         # one, so is that without the sample.
-        idle = ~full.tight & full.face.unique
+        unique = full.rival is None and full.face is not None and full.face.unique
+        idle = ~full.tight & unique
         self.settled_by = np.where(idle, ZERO_ALPHA, REFIT).astype(np.int8)
         absent = np.flatnonzero(problem.C == 0.0)
         self.settled_by[absent] = UNTOUCHED
@@ -171,20 +177,42 @@ class _Answer:
                 self.settled_by[members] = SINGLETON
 
     def put(self, row: int, left_out: LoomSolution) -> None:
-        """Keep the answer for one sample: the range of f over the optimal face."""
+        """Keep the answer for one sample that the machine is without."""
         self.n_iter[row] = left_out.n_iter
-        self.lower[row] = self.upper[row] = left_out.decision_values[row]
         self.certified[row] = left_out.telling and self.trusted
         self._put_range(row, left_out)
 
+    def give_up(self, row: int, full: LoomSolution) -> None:
+        """HiGHS has no answer: keep what all terms but the own one say, unproved."""
+        self.lower[row] = self.upper[row] = full.left_out_values[row]
+        self.certified[row] = False
+
     def _put_range(self, row: int, solution: LoomSolution) -> None:
-        """Keep the range of f at a sample the machine is without."""
-        if solution.face.unique:
-            return
-        # The face speaks of a y and of a kernel whose largest value is about 1.
-        scale = solution.face.scale
-        slope = self.problem.K[row] * self.problem.y / scale
-        try:
-            self.lower[row], self.upper[row] = solution.face.range_of(slope)
-        except LeaveoutError:
+        """Keep the range of f over the optimal face; near ties must not move it."""
+        ends = self._range(row, solution)
+        if ends is None:
+            ends = (solution.decision_values[row],) * 2
             self.certified[row] = False
+        self.lower[row], self.upper[row] = ends
+        if solution.rival is not None:
+            other = self._range(row, solution.rival)
+            self.certified[row] &= other is not None and _agree(ends, other)
+
+    def _range(self, row: int, solution: LoomSolution) -> tuple[float, float] | None:
+        """Return both ends of f at a sample the machine is without, if found."""
+        face = solution.face
+        if face is None:
+            return None
+        if face.unique:
+            return (solution.decision_values[row],) * 2
+        # The face speaks of a y and of a kernel whose largest value is about 1.
+        slope = self.problem.K[row] * self.problem.y / face.scale
+        try:
+            return face.range_of(slope)
+        except LeaveoutError:
+            return None
+
+
+def _agree(ends: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two ranges are one, infinite ends included."""
+    return np.allclose(ends, other, rtol=SAME, atol=SAME)

@@ -168,7 +168,7 @@ cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
             waiting = take_dependent(s, j)
 
 
-cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
+cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexcept nogil:
     """Go to the optimum on M, dropping the indices that reach a bound; return b.
 
     Step: (K_MM + c 11') d + (b + c q) 1 = F_M, 1'd = -q, where q = sum(beta) is 0 but
@@ -183,7 +183,7 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
     cdef int m, one = 1
     for k in range(s.m):
         s.F_M[s.M[k]] = s.F[s.M[k]]
-    while s.m > 0:
+    while s.m > 0 and n_steps[0] < max_steps:
         m = <int>s.m
         for k in range(s.m):
             s.v[k] = s.F_M[s.M[k]]
@@ -379,11 +379,11 @@ def run_active_set(
         if n_members > 0:
             factor_start(&s, n_members, &work[4, 0], &pivots[0])
         while True:
-            b = climb(&s, &steps)
+            b = climb(&s, &steps, max_steps)
             # A nearly singular factor makes the step inexact: climb again with true F.
             n_again = 0
-            while refresh(&s, b) > tol and n_again < 5:
-                b = climb(&s, &steps)
+            while refresh(&s, b) > tol and n_again < 5 and steps < max_steps:
+                b = climb(&s, &steps, max_steps)
                 n_again += 1
             if intercept and s.m == 0:
                 # No free point: any b of an interval will do, if there is one.

@@ -13,6 +13,9 @@ from leaveout._typing import FloatArray
 from leaveout.exceptions import LeaveoutError
 
 Bounds = tuple[FloatArray, FloatArray]
+# Most simplex steps of a run, by rows and columns. Some 1.2 is what ordinary programs
+# need; on kernel values next to nothing HiGHS may go in circles for ever.
+STEPS_PER_VARIABLE = 20
 
 
 def open_highs(
@@ -38,7 +41,7 @@ def open_highs(
     import highspy
 
     lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = cost.size, rows[0].size
+    lp_shape = lp.num_col_, lp.num_row_ = cost.size, rows[0].size
     lp.col_cost_ = cost
     lp.col_lower_, lp.col_upper_ = columns
     lp.row_lower_, lp.row_upper_ = rows
@@ -48,6 +51,9 @@ def open_highs(
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
     highs.setOptionValue("small_matrix_value", 1e-12)
+    highs.setOptionValue(
+        "simplex_iteration_limit", 1000 + STEPS_PER_VARIABLE * sum(lp_shape)
+    )
     highs.setOptionValue("primal_feasibility_tolerance", tolerance)
     highs.setOptionValue("dual_feasibility_tolerance", tolerance)
     highs.passModel(lp)

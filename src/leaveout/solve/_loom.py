@@ -23,13 +23,15 @@ in full precision, and primal and dual value are compared (docs/method/loom).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.exceptions import LeaveoutError
 from leaveout.kernel import Problem
 from leaveout.solve._highs import open_highs, run_simplex
 from leaveout.solve._loom_face import LoomFace
@@ -47,8 +49,10 @@ LIGHTEST = 1e-8
 # Above this gap the dual point is looked at again, magnified by LENS.
 FINE, LENS = 1e-8, 2.0**20
 # Dual variables this close to a bound, and dual constraints this close to equality, are
-# there: both are known to some 1e-14.
+# there: slacks that differ by less are a tie.
 FACE = 1e-11
+# Below that both are rounding. Between the two another rule would see no tie.
+ROUNDING = 1e-13
 # The same for the direction of the second stage, which has fewer digits.
 STILL = 1e-8
 # What HiGHS may be asked, in this order. Its own scaling of the matrix is off: kernel
@@ -88,15 +92,18 @@ class LoomSolution:
     n_iter : int
         Simplex steps.
     converged : bool
-        Whether the gap is below 1e-6.
+        Whether the gap is below 1e-6 and the sum of coefficients the smallest.
     telling : bool
         Whether it is so beside the loss of the lightest sample, too: then the labels
         of all are those of an optimum.
     tight : ndarray of bool, shape (n,)
         Samples that have a coefficient, or a part in one of the two dual points: all
         others can be left out, and this point stays optimal.
-    face : LoomFace
-        All optima with the same sum of coefficients.
+    face : LoomFace or None
+        All optima with the same sum of coefficients; None if HiGHS did not find it.
+    rival : LoomSolution or None
+        Where slacks differ by something between rounding and a tie, the optimum of a
+        rule that sees no tie there. What both do not agree on hangs on last digits.
     """
 
     coef: FloatArray
@@ -112,7 +119,8 @@ class LoomSolution:
     converged: bool
     telling: bool
     tight: BoolArray
-    face: LoomFace
+    face: LoomFace | None
+    rival: LoomSolution | None = None
 
     @property
     def left_out_values(self) -> FloatArray:
@@ -184,19 +192,33 @@ class LoomSolver:
         return self._solve(weights)
 
     def _solve(self, weights: FloatArray) -> LoomSolution:
-        """Run both stages; take the point of the first if the second lost digits."""
+        """Run both stages, the second also without near ties if there are any."""
         w = weights / weights.max()
         n_iter = self._run_first(w)
         first = _Point(self.M, self.problem, w)
         first.read_dual(self._highs, _column_values(self._highs))
         first.read_primal(self._highs)
         if first.gap > FINE:
-            n_iter += self._refine(first)
-        n_iter += self._run_second(w, first)
-        second = _Point(self.M, self.problem, w)
+            # Where HiGHS fails at that, the gap stays as it is, and tells.
+            with suppress(LeaveoutError):
+                n_iter += self._refine(first)
+        rules = (FACE, ROUNDING) if first.has_near_ties else (FACE,)
+        found = [self._settle(first, weights, n_iter, tie) for tie in rules]
+        found.sort(key=lambda solution: solution.face is None)
+        return replace(found[0], rival=found[1]) if len(found) > 1 else found[0]
+
+    def _settle(
+        self, first: _Point, weights: FloatArray, n_iter: int, tie: float
+    ) -> LoomSolution:
+        """Run the second stage; take the point of the first if that lost digits."""
+        try:
+            n_iter += self._run_second(first, tie)
+        except LeaveoutError:  # the slacks are the least all the same
+            return self._solution(first, weights, n_iter, None)
+        second = _Point(self.M, self.problem, first.w)
         second.u, second.s, second.low = first.u, first.s, first.low
         second.read_primal(self._highs)
-        face = self._face(first)
+        face = self._face(first, tie)
         if second.gap > OPTIMAL and second.gap > 2.0 * first.gap:
             second = first
         return self._solution(second, weights, n_iter, face)
@@ -234,31 +256,31 @@ class LoomSolver:
         first.read_primal(highs)
         return n_iter
 
-    def _run_second(self, w: FloatArray, first: _Point) -> int:
+    def _run_second(self, first: _Point, tie: float) -> int:
         """Minimise the sum of a on the optimal face of the first stage."""
-        highs, infinity = self._highs, self._highs.inf
+        highs, infinity, w = self._highs, self._highs.inf, first.w
         # u at 0 can only rise, u at w only fall; where s > 0, a is at its largest.
-        lower = np.where(first.u > FACE, -infinity, 0.0)
-        upper = np.where(first.u < w - FACE, infinity, 0.0)
+        lower = np.where(first.u > tie, -infinity, 0.0)
+        upper = np.where(first.u < w - tie, infinity, 0.0)
         absent = w == 0.0
         lower[absent] = upper[absent] = 0.0
-        lower_s = np.where(first.s > FACE, -infinity, 0.0)
+        lower_s = np.where(first.s > tie, -infinity, 0.0)
         upper_s = np.where(absent, 0.0, infinity)
         _set_columns(highs, np.append(lower, lower_s), np.append(upper, upper_s))
         # Columns of M with a dual constraint to spare have a = 0 on the whole face.
-        inside = (self.M.T @ first.u - first.s < -FACE) | absent
+        inside = (self.M.T @ first.u - first.s < -tie) | absent
         _set_rows(highs, np.where(inside, infinity, 1.0))
         return run_simplex(highs, STRATEGIES, "leave-one-out machine")
 
-    def _face(self, first: _Point) -> LoomFace:
+    def _face(self, first: _Point, tie: float) -> LoomFace:
         """Describe what both stages leave open, by complementary slackness."""
         n, w = first.w.size, first.w
         solution = self._highs.getSolution()
         v, t = np.split(np.asarray(solution.col_value), 2)
         spare = np.asarray(solution.row_value)[:n] < 1.0 - STILL
-        spare |= (self.M.T @ first.u - first.s < -FACE) | (w == 0.0)
-        full = (first.s > FACE) | (t > STILL)
-        at_0, at_w = first.u <= FACE, first.u >= w - FACE
+        spare |= (self.M.T @ first.u - first.s < -tie) | (w == 0.0)
+        full = (first.s > tie) | (t > STILL)
+        at_0, at_w = first.u <= tie, first.u >= w - tie
         still = np.abs(v) <= STILL * max(1.0, np.abs(v).max())
         return LoomFace(
             self.M, self.problem.y if self.problem.fit_intercept else None, w,
@@ -272,7 +294,7 @@ class LoomSolver:
         )  # fmt: skip
 
     def _solution(
-        self, point: _Point, weights: FloatArray, n_iter: int, face: LoomFace
+        self, point: _Point, weights: FloatArray, n_iter: int, face: LoomFace | None
     ) -> LoomSolution:
         """Undo the scaling of kernel and weights."""
         problem = self.problem
@@ -284,7 +306,8 @@ class LoomSolver:
         return LoomSolution(
             coef, point.b, f, own, slack, np.minimum(point.u * weights.max(), weights),
             float(weights @ slack), point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()),
-            n_iter, bool(point.gap <= OPTIMAL), point.is_telling, point.tight, face,
+            n_iter, face is not None and bool(point.gap <= OPTIMAL),
+            face is not None and point.is_telling, point.tight, face,
         )  # fmt: skip
 
 
@@ -303,6 +326,14 @@ class _Point:
     def gap(self) -> float:
         """Relative duality gap."""
         return (self.primal - self.low) / max(1.0, self.primal)
+
+    @property
+    def has_near_ties(self) -> bool:
+        """Whether something of the dual is neither 0 by rounding nor clearly not 0."""
+        u, s, w = self.u, self.s, self.w
+        parts = np.concatenate([u, w - u, s, s - self.M.T @ u])
+        near = (parts > ROUNDING) & (parts <= FACE)
+        return bool(near[np.tile(w > 0.0, 4)].any())
 
     @property
     def is_telling(self) -> bool:
