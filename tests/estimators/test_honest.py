@@ -222,3 +222,27 @@ def test_svccv_is_left_out_whole(kernel):
         assert result.predictions[r] == model.predict(X[[r]])
         assert result.params[r] == model.best_params_
     assert result.naive_error == model.fit(X, y).loo_error_
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, np.ndarray.tolist])
+def test_gram_matrices_as_tables_and_lists(kind):
+    X, y = noisy()
+    search = lo.LooSearchCV(SVC(kernel="precomputed"), {"C": [1.0, 10.0]})
+    K = rbf_kernel(X, gamma=0.1)
+    found, wanted = honest(search, kind(K), y), honest(search, K, y)
+    np.testing.assert_array_equal(found.predictions, wanted.predictions)
+    pipeline = make_pipeline(SVC(kernel="precomputed"))
+    left_out = [
+        lo.leave_one_out(pipeline, gram, y, preprocessing="refit").decision_values
+        for gram in (kind(K), K)
+    ]
+    np.testing.assert_array_equal(*left_out)
+
+
+def test_what_cannot_be_judged_is_refused_at_once():
+    X, y = noisy()
+    with pytest.raises(ValueError, match=r"groups: SVCCV leaves out single samples"):
+        honest(lo.SVCCV(), X, y, groups=np.arange(24) // 2)
+    several = lo.LooSearchCV(SVC(), GRID, scoring=["accuracy", "f1"], refit=False)
+    with pytest.raises(ValueError, match=r"several scores and refit=False"):
+        honest(several, X, y)

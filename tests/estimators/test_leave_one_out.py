@@ -4,6 +4,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.svm
 from agreement import assert_ambiguous
@@ -396,3 +397,81 @@ def test_table_and_frame():
     assert len(frame) == len(y)
     np.testing.assert_array_equal(frame["prediction"], res.predictions)
     np.testing.assert_array_equal(frame["settled_by"], res.settled_by)
+
+
+def test_entries_of_a_sparse_matrix_at_one_place_are_summed(rng):
+    """As scipy has it; RBF kernels were wrong, and certified."""
+    x = rng.normal(size=30)
+    y = np.where(x + 0.5 * rng.normal(size=30) > 0, 1, 0)
+    twice = sparse.csr_array(
+        (np.repeat(x, 2) / 2, np.tile([1, 1], 30), np.arange(0, 61, 2)), shape=(30, 3)
+    )
+    for model in (lo.SVC(gamma=0.5), lo.LPMClassifier(gamma=0.5)):
+        found = lo.leave_one_out(model, twice, y)
+        wanted = lo.leave_one_out(model, twice.toarray(), y)
+        np.testing.assert_allclose(
+            found.decision_values, wanted.decision_values, atol=1e-8
+        )
+    fitted = lo.SVC(gamma=0.5).fit(twice.toarray(), y)
+    np.testing.assert_allclose(
+        fitted.decision_function(twice), fitted.decision_function(twice.toarray())
+    )
+    assert twice.nnz == 60  # the user's own stays as it is
+
+
+def test_results_stay_when_the_labels_change():
+    X, y = two_classes("iris")
+    labels = y.copy()
+    found = lo.leave_one_out(lo.SVC(C=0.1), X, labels)
+    error = found.error
+    labels[:] = labels[::-1]
+    assert found.error == error
+    np.testing.assert_array_equal(found.y, y)
+    assert found == found
+    assert len({found, found}) == 1
+
+
+LONG = 2**53 + np.arange(10)
+GROUPS = {
+    "nullable": pd.Series(LONG.repeat(4), dtype="Int64"),
+    "pyarrow": pd.Series(LONG.repeat(4), dtype="int64[pyarrow]"),
+    "texts and numbers": [v if v < 5 else str(v) for v in np.arange(10).repeat(4)],
+    "one and its text": [v if v % 2 else str(v - 1) for v in range(2, 12)] * 4,
+    "column": np.arange(10).repeat(4)[:, None],
+    "categories": pd.Series(LONG.repeat(4)).astype("category"),
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_groups_as_they_are(kind, rng):
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    found = lo.leave_one_out(lo.SVC(), X, y, groups=GROUPS[kind])
+    assert np.unique(found.groups).size == 10
+    search = lo.LooSearchCV(lo.SVC(), {"C": [1.0]}).fit(X, y, groups=GROUPS[kind])
+    assert search.n_splits_ == 10
+
+
+@pytest.mark.parametrize(
+    ("groups", "match"),
+    [
+        (np.zeros((40, 2)), r"groups has shape \(40, 2\); one entry is needed"),
+        (np.where(np.arange(40) == 7, np.nan, 1.0), "groups has 1 missing .* row 7"),
+        ([None if k == 3 else "a" for k in range(40)], "groups has 1 missing .* row 3"),
+        (
+            pd.Series(["a", pd.NA] * 20, dtype="string"),
+            "groups has 20 missing .* row 1",
+        ),
+        (np.zeros(40), "leaving out group 0.0 leaves no sample"),
+    ],
+)
+def test_groups_that_are_none(groups, match):
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    with pytest.raises(ValueError, match=match):
+        lo.leave_one_out(lo.SVC(), X, y, groups=groups)
+
+
+@pytest.mark.parametrize("weights", [-np.ones(100), np.ones(3), np.zeros(100)])
+def test_bad_weights_of_the_score_are_named(weights):
+    X, y = data("iris")
+    with pytest.raises(ValueError, match=r"^score_sample_weight"):
+        lo.leave_one_out(lo.SVC(), X, y, score_sample_weight=weights)

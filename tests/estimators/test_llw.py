@@ -281,3 +281,8 @@ def test_bounds_at_extremes(seed):
     least = np.mean(sure & (loo.predictions != y))
     for name in ("radius_margin", "sharp_sum", "sharp_count"):
         assert bounds[name].value >= least - 1e-9
+
+
+def test_bounds_say_which_machine_they_take():
+    with pytest.raises(TypeError, match=r"must be an LLWClassifier, or .*; SVC will"):
+        lo.llw_bounds(lo.SVC(), [[0.0], [1.0]], [0, 1])

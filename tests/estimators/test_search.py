@@ -710,3 +710,50 @@ def test_jobs_must_be_a_whole_number(data, n_jobs):
         LooSearchCV(SVC(), {"C": [1.0]}, n_jobs=n_jobs).fit(*data)
     with pytest.raises(ValueError, match=message):
         lo.leave_one_out(SVC(), *data, n_jobs=n_jobs)
+
+
+def test_nothing_of_an_earlier_fit_stays_when_one_fails():
+    X, y = make_moons(30, noise=0.2, random_state=0)
+    search = LooSearchCV(SVC(), {"C": [1.0]}).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        search.fit(np.where(X > 1, np.nan, X), y)
+    with pytest.raises(NotFittedError):
+        search.predict(X)
+    assert not [name for name in vars(search) if name.endswith("_")]
+    search.fit(X, y).set_params(refit=False).fit(X, y)
+    assert not hasattr(search, "refit_time_")
+
+
+def test_the_result_is_weighted_as_the_score_that_decides(rng):
+    X, y = make_moons(30, noise=0.3, random_state=0)
+    scores = {"scoring": ["balanced_accuracy", "accuracy"], "refit": "accuracy"}
+    search = LooSearchCV(SVC(), {"C": [0.1, 1.0]}, **scores)
+    search.fit(X, y, sample_weight=rng.random(30))
+    assert search.best_score_ == pytest.approx(1 - search.best_loo_result_.error)
+
+
+def test_weights_that_one_candidate_does_not_take_are_refused_at_once(rng):
+    X, y = make_moons(30, noise=0.3, random_state=0)
+    models = [sklearn.svm.SVC(), OneVsRestClassifier(sklearn.svm.SVC())]
+    search = LooSearchCV(Pipeline([("svc", SVC())]), {"svc": models})
+    with pytest.raises(TypeError, match="OneVsRestClassifier takes sample_weight only"):
+        search.fit(X, y, sample_weight=rng.random(30))
+
+
+@pytest.mark.parametrize("long", [np.int32, np.int64])
+def test_sparse_samples_in_any_order_are_left_as_they_are(long, rng):
+    """scikit-learn's SVC sorts indices in place, and refuses those of 64 bits."""
+    indices, ends = np.tile([2, 0], 30).astype(long), np.arange(0, 61, 2, dtype=long)
+    X = sparse.csr_array((rng.normal(size=60), indices, ends), shape=(30, 3))
+    y = (X.toarray()[:, 0] > 0).astype(int)
+    search = LooSearchCV(sklearn.svm.SVC(), {"C": [10.0]}).fit(X, y)
+    np.testing.assert_array_equal(X.indices, np.tile([2, 0], 30))
+    dense = sklearn.svm.SVC(C=10.0).fit(X.toarray(), y)
+    np.testing.assert_array_equal(
+        search.predict(X.toarray()), dense.predict(X.toarray())
+    )
+
+
+def test_verbose_is_a_number():
+    with pytest.raises(TypeError, match="verbose must be a whole number; got 'a'"):
+        LooSearchCV(SVC(), {"C": [1.0]}, verbose="a").fit([[0.0], [1.0]], [0, 1])

@@ -330,3 +330,16 @@ def test_without_probabilities(two):
 def test_wrong_parameters_are_named(two, params, error, message):
     with pytest.raises(error, match=message):
         lo.SVCCV(**params).fit(*two)
+
+
+def test_one_score_decides(two):
+    with pytest.raises(ValueError, match="scoring must return one number"):
+        lo.SVCCV(scoring=lambda clf, X, y: {"a": 1.0, "b": 2.0}).fit(*two)
+
+
+def test_every_warning_names_the_line_of_the_user():
+    y = np.arange(20) % 2
+    with pytest.warns(lo.LeaveoutWarning) as caught:
+        lo.SVCCV().fit(np.ones((20, 2)), y)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert any(w.category is lo.exceptions.CalibrationWarning for w in caught)

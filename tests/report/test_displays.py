@@ -163,6 +163,17 @@ class TestGrid:
         assert display.image_.get_clim() == (0.05, 0.5)
         assert "worse than majority" in labels_of(display.ax_)
 
+    def test_all_worse_than_the_majority(self):
+        """Noise does that; the scale once ended before it began."""
+        errors = np.array([[0.7, 0.6], [0.9, 0.8]])
+        display = lo.LooGridDisplay(
+            errors=errors, Cs=np.array([1.0, 10.0]), gammas=np.array([0.1, 1.0]),
+            best_index=(0, 1), majority_error=0.5,
+            anti_learning=np.zeros((2, 2), dtype=bool),
+        ).plot()  # fmt: skip
+        assert display.image_.get_clim() == (0.6, 0.9)
+        drawn(display.figure_)
+
     def test_ambiguous_cells_have_a_dot(self):
         display = lo.LooGridDisplay(**GRID).plot()
         x, y = display.ambiguous_.get_data()
@@ -294,6 +305,15 @@ class TestMargins:
             text.get_window_extent() for text in drawn(display.figure_) and texts
         )
         assert not first.overlaps(second)
+
+    def test_no_name_of_a_suspect_is_behind_the_legend(self, result):
+        suspects = np.argsort(result.margins)[:8]
+        display = lo.LooMarginDisplay.from_result(result, suspects=suspects)
+        drawn(display.figure_)
+        legend = display.ax_.get_legend().get_window_extent()
+        names = [text.get_window_extent() for text in display.ax_.texts]
+        assert len(names) == 8
+        assert not any(legend.overlaps(name) for name in names)
 
     def test_suspects_are_called_by_name(self, result):
         names = np.array([f"$\\frac {k}$" for k in range(result.y.size)], dtype=object)

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
@@ -88,3 +89,41 @@ def test_the_same_in_another_process():
 def test_what_cannot_be_seen_is_refused():
     with pytest.raises(TypeError, match="its content is not visible"):
         fingerprint(np.random.RandomState(0))
+
+
+def kernel_of_module(text, **names):
+    """The function ``k`` of a module with this text."""
+    module = {"__name__": "mine", **names}
+    exec(text, module)
+    return module["k"]
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("def k(A, B, *, c=1.0): return A @ B.T + c", "c=2.0"),
+        ("c = 1.0\ndef k(A, B): return A @ B.T + c", "c = 2.0"),
+        ("def g(): return 1.0\ndef k(A, B): return A @ B.T + g()", "return 2.0"),
+        ("c = 1.0\ndef k(A, B): return [c for _ in A]", "c = 2.0"),
+        ("t = {'f': lambda: 1.0}\ndef k(A, B): return t['f']()", "lambda: 2.0"),
+    ],
+)
+def test_what_a_function_reads_counts(text, other):
+    changed = text.replace(other.replace("2.0", "1.0"), other)
+    assert changed != text
+    assert fingerprint(kernel_of_module(text)) == fingerprint(kernel_of_module(text))
+    assert fingerprint(kernel_of_module(text)) != fingerprint(kernel_of_module(changed))
+
+
+def test_functions_that_call_each_other_end():
+    text = "def g(n): return k(n - 1)\ndef k(n): return n and g(n) + k(n - 1)"
+    assert fingerprint(kernel_of_module(text)) == fingerprint(kernel_of_module(text))
+
+
+def test_installed_functions_are_taken_as_they_are():
+    text = "def k(A, B): return rbf_kernel(A, B) + np.mean(A)"
+    names = {"rbf_kernel": rbf_kernel, "np": np}
+    one = fingerprint(kernel_of_module(text, **names))
+    assert one == fingerprint(kernel_of_module(text, **names))
+    assert one != fingerprint(kernel_of_module(text, **names | {"rbf_kernel": len}))
+    assert fingerprint(rbf_kernel) == fingerprint(rbf_kernel)

@@ -156,7 +156,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
         ) from error
     _check_finite(checked, getattr(X, "columns", None))
     validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return _with_short_indices(checked)
+    return tidy_sparse(checked)
 
 
 def check_preprocessing(preprocessing: Any) -> str:
@@ -170,7 +170,10 @@ def check_preprocessing(preprocessing: Any) -> str:
 
 
 def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
-    """Return y as an array of class labels, one per row of X."""
+    """Return y as an array of class labels, one per row of X; a copy.
+
+    What is computed from it stays true when the caller changes y.
+    """
     if y is None:
         raise ValueError(
             "The classifier requires y to be passed, but the target y is None. "
@@ -197,31 +200,33 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"Unknown label type: {kind}. y must hold class labels; got {y[0]!r} in "
             "row 0. Use a regressor for numbers, or bin them into classes first."
         )
-    return y
+    return y.copy()
 
 
-def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
+def check_sample_weight(
+    sample_weight: Any, n_samples: int, name: str = "sample_weight"
+) -> FloatArray:
     """Return n_samples finite weights >= 0, not all of them 0."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weights = _to_numbers(sample_weight)
+    weights = _to_numbers(sample_weight, name)
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}, but X has {n_samples} rows. "
+            f"{name} has shape {weights.shape}, but X has {n_samples} rows. "
             "Pass one weight per row."
         )
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if bad.size:
         raise ValueError(
-            f"sample_weight must be finite and >= 0; got {weights[bad[0]]:g} in row "
+            f"{name} must be finite and >= 0; got {weights[bad[0]]:g} in row "
             f"{bad[0]} ({bad.size} such row(s)). Use 0 to leave a row out."
         )
     if not weights.any():
         raise ValueError(
-            "sample_weight is zero in all rows: nothing is left to learn from. "
-            "Give the rows to learn from a weight > 0."
+            f"{name} is zero in all rows: nothing is left that counts. "
+            "Give some rows a weight > 0."
         )
     return weights
 
@@ -229,21 +234,50 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
 def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
     """Return the group of each row as a number from 0, each leaving rows behind."""
     n_samples = C.shape[0]
-    groups = column_or_1d(check_array(groups, ensure_2d=False, dtype=None))
-    if groups.shape[0] != n_samples:
+    names = _group_names(groups)
+    if names.shape[0] != n_samples:
         raise ValueError(
-            f"groups has {groups.shape[0]} entries, X has {n_samples} rows; one is "
+            f"groups has {names.shape[0]} entries, X has {n_samples} rows; one is "
             "needed for each row."
         )
-    names, codes = np.unique(groups, return_inverse=True)
+    missing = np.flatnonzero(is_missing(names))
+    if missing.size:
+        raise ValueError(
+            f"groups has {missing.size} missing entry(s) (NaN, inf or None), the first "
+            f"in row {missing[0]}. Name the group of each row, or drop these rows."
+        )
+    codes = _number_groups(names)
     weight = np.bincount(codes, C > 0)
     whole = np.flatnonzero(weight == weight.sum())
     if whole.size:
+        first = names[np.argmax(codes == whole[0])]
         raise ValueError(
-            f"groups: leaving out group {names[whole].tolist()[0]!r} leaves no sample "
-            "to train on. There must be two groups or more."
+            f"groups: leaving out group {getattr(first, 'item', lambda: first)()!r} "
+            "leaves no sample to train on. There must be two groups or more."
         )
-    return codes.astype(np.intp)
+    return codes
+
+
+def _group_names(groups: Any) -> NDArray[Any]:
+    """Return the groups as they are: through floats, long numbers would be merged."""
+    names = np.asarray(groups, dtype=object if isinstance(groups, list) else None)
+    if names.ndim == 2 and names.shape[1] == 1:
+        names = names[:, 0]
+    if names.ndim != 1:
+        raise ValueError(
+            f"groups has shape {names.shape}; one entry is needed for each row of X."
+        )
+    return names
+
+
+def _number_groups(names: NDArray[Any]) -> NDArray[np.intp]:
+    """Return a number from 0 for each group, in order if they have one."""
+    try:
+        return np.unique(names, return_inverse=True)[1].astype(np.intp)
+    except TypeError:  # numbers and texts
+        number_of: dict[Any, int] = {}
+        numbers = [number_of.setdefault(name, len(number_of)) for name in names]
+        return np.array(numbers, dtype=np.intp)
 
 
 def check_ids(ids: Any, X: Any) -> NDArray[Any]:
@@ -263,12 +297,12 @@ def check_ids(ids: Any, X: Any) -> NDArray[Any]:
     return names
 
 
-def _to_numbers(sample_weight: Any) -> FloatArray:
+def _to_numbers(weights: Any, name: str) -> FloatArray:
     try:
-        return np.array(sample_weight, dtype=np.float64)
+        return np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"sample_weight must hold numbers: {error}. Pass one weight per row."
+            f"{name} must hold numbers: {error}. Pass one weight per row."
         ) from error
 
 
@@ -293,11 +327,15 @@ def _is_text(column: NDArray[Any]) -> bool:
     return False
 
 
-def _with_short_indices(X: Any) -> Any:
-    """Return a sparse X with 32-bit indices, which some kernels want, if they fit."""
-    if not sparse.issparse(X) or X.indices.dtype == np.int32:
+def tidy_sparse(X: Any) -> Any:
+    """Return a sparse X as kernels want it: one entry a place, short indices."""
+    if not sparse.issparse(X):
         return X
-    if max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    too_many = max(X.nnz, *X.shape) > np.iinfo(np.int32).max
+    if X.indices.dtype == np.int32 or too_many:
         return X
     indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return type(X)((X.data, indices, indptr), shape=X.shape)

@@ -122,6 +122,13 @@ def take_rows(X: Any, rows: IntArray) -> Any:
     return X.take(rows)  # pyarrow
 
 
+def take_columns(X: Any, columns: IntArray) -> Any:
+    """Return some columns of an array, a sparse matrix, a table or a list of rows."""
+    if hasattr(X, "iloc"):  # pandas
+        return X.iloc[:, columns]
+    return (X if hasattr(X, "shape") else np.asarray(X))[:, columns]
+
+
 def _refit_groups(
     model: Model, svc: SVC, X: Any, target: Target, groups: IntArray, numbers: IntArray
 ) -> Folds:
@@ -167,7 +174,7 @@ def _transform_fold(
     Z, z = take_rows(X, kept), take_rows(X, rows)
     first = model.steps[0][1] if model.steps else model.svc
     if get_tags(first).input_tags.pairwise:
-        Z, z = Z[:, kept], z[:, kept]
+        Z, z = take_columns(Z, kept), take_columns(z, kept)
     for _, step in model.steps:
         step = clone(step)
         Z = fit_transform(step, Z, labels)

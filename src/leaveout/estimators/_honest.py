@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 import leaveout
 from leaveout._typing import FloatArray, IntArray
@@ -26,7 +27,7 @@ from leaveout.estimators._check import (
     check_sample_weight,
     count_rows,
 )
-from leaveout.estimators._folds import take_rows
+from leaveout.estimators._folds import take_columns, take_rows
 from leaveout.run import (
     Checkpoint,
     blas_threads,
@@ -153,7 +154,7 @@ class _Case:
         """Tune and fit on some rows; also return the warnings, each once."""
         X = take_rows(self.X, rows)
         if self._pairwise:
-            X = X[:, rows]
+            X = take_columns(X, rows)
         how: dict[str, Any] = {}
         if self.weights is not None:
             how["sample_weight"] = self.weights[rows]
@@ -177,7 +178,7 @@ class _Case:
             return _Outcome(number, np.full(rows.size, self._code(found)[0]), {})
         fitted, warned = self.fit(kept)
         x = take_rows(self.X, rows)
-        labels = fitted.predict(x[:, kept] if self._pairwise else x)
+        labels = fitted.predict(take_columns(x, kept) if self._pairwise else x)
         return _Outcome(number, self._code(labels), _choice(fitted), warned)
 
     def params_of(self, choice: int | dict[str, float]) -> Mapping[str, Any]:
@@ -204,6 +205,11 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _C
     weights = None if sample_weight is None else check_sample_weight(sample_weight, n)
     folds = np.arange(n)
     if groups is not None:
+        if not has_fit_parameter(search, "groups"):
+            raise ValueError(
+                f"groups: {type(search).__name__} leaves out single samples and has no "
+                "groups to choose by. Pass a LooSearchCV."
+            )
         present = np.ones(n) if weights is None else weights
         groups = folds = check_groups(groups, present)
         if folds.max() < 2:
@@ -215,6 +221,11 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _C
     quiet = {"n_jobs": 1, "verbose": 0, "checkpoint": None, "probability": False}
     if known.get("refit") is False:
         quiet["refit"] = True  # it has to predict
+        if isinstance(search.scoring, list | tuple | set | Mapping):
+            raise ValueError(
+                "search has several scores and refit=False: there is no choice to "
+                "judge. Set refit to the name of the score that decides."
+            )
     quiet = {name: value for name, value in quiet.items() if name in known}
     inner = clone(search).set_params(**quiet)
     return _Case(inner, X, labels, np.unique(labels), weights, groups, folds)

@@ -153,6 +153,11 @@ def leave_one_out(
     started = perf_counter()
     check_flag("labels_only", labels_only)
     check_preprocessing(preprocessing)
+    weights = None
+    if score_sample_weight is not None:
+        weights = check_sample_weight(
+            score_sample_weight, count_rows(X), "score_sample_weight"
+        )
     model = unwrap(estimator, MACHINES)
     svc: SVC | ExpansionClassifier
     task: Target
@@ -186,9 +191,6 @@ def leave_one_out(
         name, codes = plan.name, plan.groups
         with blas_threads(1):
             machines = plan.leave_out_all(task)
-    weights = None
-    if score_sample_weight is not None:
-        weights = check_sample_weight(score_sample_weight, task.codes.shape[0])
     seconds = perf_counter() - started
     return summarise(
         model, svc, task, machines, name, definite, seconds, weights, groups=codes

@@ -97,8 +97,10 @@ class Scoring:
             return {"score": accuracy}, {"score": result.standard_error}
         pooled = PooledClassifier(result)
         scores = self._call(pooled, X, y, self.error_score)
-        # With method="bound" all values are those of one machine.
-        several = result.method != "bound"
+        # With method="bound" all values are those of one machine; a mean of losses
+        # compares no sample with another.
+        ranks = any(own not in OWN_SCORERS.values() for own in self.scorers.values())
+        several = result.method != "bound" and ranks
         if several and "decision_function" in pooled.asked and not self.warned:
             _warn_pooled(self.scorers)
             self.warned = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
@@ -29,10 +30,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
 from leaveout.estimators._check import (
+    check_groups,
     check_labels,
     check_preprocessing,
     check_sample_weight,
     count_rows,
+    tidy_sparse,
 )
 from leaveout.estimators._room import check_search_room
 from leaveout.estimators._scoring import Scoring, make_scoring
@@ -263,11 +266,14 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         X, y = indexable(X, y)
         labels = check_labels(y, count_rows(X))
         models = [unwrap(estimator, MACHINES) for estimator in estimators]
-        metadata = self._metadata(params, estimators[0], models[0], scoring)
-        weights = metadata.sample_weight
+        metadata = self._metadata(params, estimators, models, scoring)
+        weights = metadata[0].sample_weight
         results = self._leave_out(candidates, models, X, y, labels, weights, groups)
-        results = _with_score_weights(results, scoring, len(labels))
-        self.n_splits_ = len(labels if groups is None else np.unique(groups))
+        decisive = self.refit if scoring.multimetric else "score"
+        results = _with_score_weights(results, scoring, decisive, len(labels))
+        self.n_splits_ = len(labels)
+        if groups is not None:
+            self.n_splits_ = int(check_groups(groups, np.ones(len(labels))).max()) + 1
         self.scorer_ = scoring.face
         self.cv_results_, names = tabulate(
             candidates, results, scoring, X, labels, self.n_splits_
@@ -277,7 +283,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             self._check_decides(names)
         self._choose(candidates, models, results)
         if self.refit is not False:
-            self._refit(X, y, metadata)
+            self._refit(X, y, metadata[self.best_index_].fit_params)
         return self
 
     @available_if(_refitted_has("predict"))
@@ -373,6 +379,8 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "refit must be True, False, the name of a score or a function; got "
                 f"{self.refit!r}."
             )
+        if not isinstance(self.verbose, Integral):
+            raise TypeError(f"verbose must be a whole number; got {self.verbose!r}.")
 
     def _check_decides(self, names: Any) -> None:
         """Raise if it is not said which of several scores decides."""
@@ -385,10 +393,9 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _forget(self) -> None:
-        """Drop what only some fits set."""
-        for name in ("index", "params", "score", "loo_result", "estimator"):
-            self.__dict__.pop(f"best_{name}_", None)
-        self.__dict__.pop("feature_names_in_", None)
+        """Drop what an earlier fit has set."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
 
     def _leave_out(
         self,
@@ -439,17 +446,24 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         return results
 
     def _metadata(
-        self, params: dict[str, Any], candidate: Any, model: Model, scoring: Scoring
-    ) -> Metadata:
-        """Divide what fit was given among the SVC and the scorers."""
+        self,
+        params: dict[str, Any],
+        candidates: list[Any],
+        models: list[Model],
+        scoring: Scoring,
+    ) -> list[Metadata]:
+        """Divide what fit was given among the SVC of each candidate and the scorers."""
         if not _routing_enabled():
-            metadata = plain_metadata(params, model)
-            if metadata.sample_weight is not None:
-                scoring.weigh(metadata.sample_weight)
+            metadata = [plain_metadata(params, model) for model in models]
+            if metadata[0].sample_weight is not None:
+                scoring.weigh(metadata[0].sample_weight)
             return metadata
         routed = process_routing(self, "fit", **params)
         scoring.route(routed.scorer.score)
-        return route_metadata(candidate, routed.estimator.fit, model)
+        return [
+            route_metadata(candidate, routed.estimator.fit, model)
+            for candidate, model in zip(candidates, models, strict=True)
+        ]
 
     def _choose(
         self,
@@ -480,11 +494,13 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.best_loo_result_ = best
         report_anti_learning(best, stacklevel=4)
 
-    def _refit(self, X: Any, y: Any, metadata: Metadata) -> None:
+    def _refit(self, X: Any, y: Any, fit_params: Mapping[str, Any]) -> None:
         """Fit the best candidate on all samples."""
         self.best_estimator_ = set_candidate(self.estimator, self.best_params_)
+        if sparse.issparse(X):  # scikit-learn's SVC sorts in place, and takes no others
+            X = tidy_sparse(X.tocsr())
         started = time.perf_counter()
-        self.best_estimator_.fit(X, y, **metadata.fit_params)
+        self.best_estimator_.fit(X, y, **fit_params)
         self.refit_time_ = time.perf_counter() - started
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
@@ -526,10 +542,10 @@ def _routing_enabled() -> bool:
 
 
 def _with_score_weights(
-    results: list[LooResult | Failure], scoring: Scoring, n_samples: int
+    results: list[LooResult | Failure], scoring: Scoring, decisive: Any, n_samples: int
 ) -> list[LooResult | Failure]:
-    """Let the errors of the results count weights as the scores do."""
-    weights = scoring.params.get("score", {}).get("sample_weight")
+    """Let the errors of the results count weights as the score that decides does."""
+    weights = scoring.params.get(decisive, {}).get("sample_weight")
     if weights is None:
         return results
     weights = check_sample_weight(weights, n_samples)

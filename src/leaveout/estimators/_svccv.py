@@ -244,7 +244,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         self._report_passed_over()
         if self.probability:
             values: Any = self.loo_result_.machine_values
-            sigmoids = fit_pair_sigmoids(values, target, stacklevel=2)
+            sigmoids = fit_pair_sigmoids(values, target, stacklevel=3)
             self.platt_slope_ = np.array([s.slope for s in sigmoids])
             self.platt_offset_ = np.array([s.offset for s in sigmoids])
         return self
@@ -382,8 +382,17 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 
 def _take_best(table: Mapping[str, Any]) -> int:
     """Return the best cell that is not anti-learning, if there is one."""
-    ranks = rank_candidates(table["mean_test_score"], avoid=_flagged(table))
+    ranks = rank_candidates(_scores(table), avoid=_flagged(table))
     return take_best(ranks, table["param_C"], table.get("param_gamma"))
+
+
+def _scores(table: Mapping[str, Any]) -> FloatArray:
+    if "mean_test_score" not in table:
+        raise ValueError(
+            "scoring must return one number, which decides; it returned several. Use "
+            "LooSearchCV for these."
+        )
+    return table["mean_test_score"]
 
 
 def _flagged(table: Mapping[str, Any]) -> BoolArray:
@@ -393,7 +402,7 @@ def _flagged(table: Mapping[str, Any]) -> BoolArray:
 def _take_smoothest(table: Mapping[str, Any]) -> int:
     """Return the cell for ``one_se=True``, from ``cv_results_``."""
     return take_smoothest(
-        table["mean_test_score"],
+        _scores(table),
         table["std_test_score"],
         table["param_C"],
         table.get("param_gamma"),

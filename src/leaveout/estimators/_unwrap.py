@@ -137,7 +137,7 @@ def _unwrap(
         )
     names = [base.__name__ for base in type(estimator).__mro__]
     reason = next((ADVICE[name] for name in names if name in ADVICE), OTHERWISE)
-    raise _refusal(f"{around}{type(estimator).__name__}", reason)
+    raise _refusal(f"{around}{type(estimator).__name__}", reason, kinds)
 
 
 def _unwrap_pipeline(pipeline: Pipeline, around: str, kinds: tuple[type, ...]) -> Model:
@@ -148,6 +148,7 @@ def _unwrap_pipeline(pipeline: Pipeline, around: str, kinds: tuple[type, ...]) -
         raise _refusal(
             f"{around}{kind} without a classifier",
             "nothing in it predicts. End it with SVC(...).",
+            kinds,
         )
     inside = _unwrap(last, f"{around}{kind} ending in ", kinds, one_vs_rest=False)
     name = pipeline.steps[-1][0]
@@ -178,7 +179,14 @@ def _check_transformer(name: str, step: Any) -> None:
         )
 
 
-def _refusal(what: str, reason: str) -> TypeError:
+def _refusal(what: str, reason: str, kinds: tuple[type, ...]) -> TypeError:
+    """Say what will do, and why this will not."""
+    if not set(SVMS) <= set(kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        return TypeError(
+            f"estimator must be an {names}, or a Pipeline that ends in one; {what} "
+            "will not do."
+        )
     return TypeError(
         "estimator must be an SVC (scikit-learn's or leaveout's), a Pipeline that ends "
         f"in one, or OneVsRestClassifier(SVC()); {what} will not do: {reason}"

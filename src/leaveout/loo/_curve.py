@@ -39,7 +39,7 @@ CHECKS = (0.241, 0.493, 0.747, 0.9999)
 PATHS_PER_CALL = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LooCurve:
     """The exact leave-one-out error as a step function of C.
 

@@ -48,7 +48,7 @@ def solve_path(
         yield scaled, solution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LooPath:
     """Leave-one-out results over a list of C.
 

@@ -81,7 +81,7 @@ class MachineLoo:
     anti_learning: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LooResult:
     """Exact leave-one-out of a classifier.
 

@@ -241,7 +241,9 @@ class LooGridDisplay:
         learning = self.errors[~self._to_hatch()]
         learning = learning[~np.isnan(learning)]
         top = float(learning.max() if learning.size else np.nanmax(self.errors))
-        return top if self.majority_error is None else min(top, self.majority_error)
+        if self.majority_error is None or self.majority_error <= np.nanmin(self.errors):
+            return top  # all cells are worse than the largest class
+        return min(top, self.majority_error)
 
     def _write_errors(self) -> list[Artist]:
         """Write each error in percent, dark on light and light on dark."""

@@ -186,8 +186,15 @@ class LooMarginDisplay:
         )
         lighten_frame(ax)
         if legend:
-            # Sorted points leave this corner free.
-            ax.legend(edgecolor="none", fontsize="small", loc="lower right")
+            # Above the points: names of suspects may stand in every corner.
+            ax.legend(
+                loc="lower left",
+                bbox_to_anchor=(0.0, 1.0),
+                ncols=2,
+                frameon=False,
+                fontsize="small",
+                borderaxespad=0.3,
+            )
         return self
 
     def _draw_samples(self) -> None:

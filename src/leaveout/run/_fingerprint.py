@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
+import sysconfig
 import types
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -113,16 +116,14 @@ def _table_parts(table: Any) -> Iterator[bytes]:
 
 
 def _callable_parts(thing: Any) -> Iterator[bytes]:
-    """Yield a function's code and closure, or what else a thing is made of."""
+    """Yield what a function does, or what else a thing is made of."""
     if isinstance(thing, functools.partial):
         yield from _parts(["partial", thing.func, thing.args, thing.keywords])
     elif isinstance(thing, types.FunctionType):
-        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-        yield from _code_parts(thing.__code__)
-        yield from _parts([thing.__qualname__, thing.__defaults__, cells])
+        yield from _function_parts(thing)
     elif isinstance(thing, types.MethodType):
         yield from _parts([thing.__func__, thing.__self__])
-    elif isinstance(thing, types.BuiltinFunctionType | np.ufunc):
+    elif isinstance(thing, types.BuiltinFunctionType | np.ufunc | types.ModuleType):
         yield from _parts(thing.__name__)
     elif hasattr(thing, "__dict__"):
         yield from _parts([type(thing), vars(thing)])
@@ -132,6 +133,56 @@ def _callable_parts(thing: Any) -> Iterator[bytes]:
             "not visible. Use a plain value in its place, such as an int for a "
             "random_state."
         )
+
+
+# Functions whose content is being told: they may call themselves, or each other.
+_being_told: ContextVar[tuple[types.FunctionType, ...]] = ContextVar(
+    "_being_told", default=()
+)
+
+
+def _function_parts(function: types.FunctionType) -> Iterator[bytes]:
+    """Yield code, defaults and closure, and what it reads of its module.
+
+    Installed modules have versions, which are not watched here.
+    """
+    yield function.__qualname__.encode()
+    yield from _code_parts(function.__code__)
+    told = _being_told.get()
+    if function in told:
+        return
+    token = _being_told.set((*told, function))
+    try:
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        yield from _parts([function.__defaults__, function.__kwdefaults__, cells])
+        if not _is_installed(function):
+            yield from _parts(_globals_read(function))
+    finally:
+        _being_told.reset(token)
+
+
+def _is_installed(function: types.FunctionType) -> bool:
+    own = (__package__ or "").partition(".")[0]
+    folders = ("stdlib", "platstdlib", "purelib", "platlib")
+    return function.__module__.partition(".")[0] == own or any(
+        function.__code__.co_filename.startswith(sysconfig.get_path(folder))
+        for folder in folders
+    )
+
+
+def _globals_read(function: types.FunctionType) -> dict[str, Any]:
+    """Return the values of module-level names that a function reads."""
+    codes, names = [function.__code__], set()
+    while codes:
+        code = codes.pop()
+        names |= {
+            step.argval
+            for step in dis.get_instructions(code)
+            if step.opname == "LOAD_GLOBAL"
+        }
+        codes += [part for part in code.co_consts if isinstance(part, types.CodeType)]
+    known = function.__globals__
+    return {name: known[name] for name in names if name in known}
 
 
 def _code_parts(code: types.CodeType) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from leaveout._typing import BoolArray, IntArray
 SHOWN = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HonestLoo:
     """Nested leave-one-out: parameters were chosen anew without each left-out sample.
 
