@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test fuzz lint docs clean test-oldest check-kernels check-versions check-packages
+.PHONY: demo test shuffle fuzz lint docs clean test-oldest check-kernels check-versions check-packages
 
 demo: $(VENV)/installed-cli
 	@$(COMPILE)
@@ -25,6 +25,13 @@ demo: $(VENV)/installed-cli
 test: $(VENV)/installed-test
 	@$(COMPILE)
 	$(PY) -m pytest -n $(WORKERS) --doctest-modules ./tests --pyargs leaveout
+
+# The same tests in another order each time; a failure prints the seed: SEED=123 repeats it.
+SEED ?= $(shell date +%s)
+shuffle: $(VENV)/installed-test
+	@$(COMPILE)
+	$(PY) -m pytest -n $(WORKERS) -p random_order --random-order-bucket=global \
+	  --random-order-seed=$(SEED) --doctest-modules ./tests --pyargs leaveout
 
 # Properties of the public API on new seeds, for so many seconds; a failure prints how to repeat it.
 SECONDS ?= 600
