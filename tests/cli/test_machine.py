@@ -67,6 +67,50 @@ def test_gamma_of_a_kernel_without_one_is_refused(run, table):
     assert "--gamma has no meaning for --kernel linear" in result.stderr
 
 
+@pytest.mark.parametrize("option", ["--degree", "--coef0"])
+def test_options_of_poly_are_refused_for_others(run, table, option):
+    result = run("loo", table, "--target", "colour", *MACHINE, option, "2")
+    assert result.exit_code == 1
+    assert f"{option} has no meaning for --kernel rbf." in result.stderr
+
+
+def test_poly_has_degree_and_constant(run, table):
+    how = ("--target", "colour", "--kernel", "poly", *MACHINE, "--json")
+    found = json.loads(run("loo", table, *how).stdout)["parameters"]
+    assert found == {"C": 10.0, "gamma": 0.5, "degree": 3, "coef0": 0.0}
+    more = ("--degree", "2", "--coef0", "1")
+    found = json.loads(run("loo", table, *how, *more).stdout)["parameters"]
+    assert found == {"C": 10.0, "gamma": 0.5, "degree": 2, "coef0": 1.0}
+
+
+@pytest.mark.parametrize("command", ["loo", "audit", "bounds"])
+def test_chosen_parameters_have_every_digit(run, table, command):
+    how = (table, "--target", "colour", "--json")
+    chosen = json.loads(run("select", *how).stdout)["best"]
+    found = json.loads(run(command, *how).stdout)["parameters"]
+    assert found == {name: chosen[name] for name in ("C", "gamma")}
+
+
+def test_suspects_have_every_digit(run, table, frame):
+    result = run("audit", table, "--target", "colour", *MACHINE, "--json")
+    found = json.loads(result.stdout)["suspects"]
+    X = StandardScaler().fit_transform(frame[["a", "b"]])
+    truth = lo.suspects(lo.SVC(C=10, gamma=0.5), X, frame["colour"], verbose=0)
+    assert [row["margin"] for row in found] == truth.margins[:20].tolist()
+
+
+@pytest.mark.parametrize("command", ["loo", "audit"])
+def test_headings_differ_whatever_the_id_is_called(run, frame, tmp_path, command):
+    path, out = tmp_path / "ids.csv", tmp_path / "out.csv"
+    named = frame.rename(columns={"name": "margin"})[["margin", "a", "b", "colour"]]
+    named.to_csv(path, index=False)
+    how = ("--target", "colour", "--id", "margin", *MACHINE, "-o", out)
+    assert run(command, path, *how).exit_code == 0
+    headings = out.read_text().splitlines()[0].split(",")
+    assert headings[0] == "margin (id)"
+    assert len(set(headings)) == len(headings)
+
+
 @pytest.mark.parametrize("command", ["loo", "audit"])
 def test_parameters_not_given_are_chosen_as_select_does(run, table, command):
     chosen = json.loads(run("select", table, "--target", "colour", "--json").stdout)[
@@ -129,6 +173,30 @@ def test_ids_keep_all_their_digits(run, frame, tmp_path):
     assert run("loo", path, *how, "-o", out).exit_code == 0
     named = pd.read_csv(out, dtype=str)["pid"].drop(3).tolist()
     assert named == [str(i) for k, i in enumerate(ids) if k != 3]
+
+
+@pytest.mark.parametrize("more", [[], ["--no-standardize"]])
+def test_numbers_too_large_to_square_are_named(run, frame, tmp_path, more):
+    path = tmp_path / "large.csv"
+    frame.loc[3, "b"] = -1e200
+    frame[["a", "b", "site", "colour"]].to_csv(path, index=False)
+    result = run("loo", path, "--target", "colour", *MACHINE, *more)
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: Column 'b' has -1e+200 in row 4, too large to be")
+    path.write_text("1 1:1\n2 1:2\n1 2:1e300\n")
+    result = run("loo", path, *MACHINE, *more)
+    assert "Column '2' has 1e+300 in row 3" in result.stderr
+
+
+def test_classes_beyond_whole_numbers_are_an_error_in_one_line(run, frame, tmp_path):
+    path = tmp_path / "huge.csv"
+    labels = ["1" + 20 * "0" if c == "red" else "3" for c in frame["colour"]]
+    frame[["a", "b"]].assign(colour=labels).to_csv(path, index=False)
+    result = run("loo", path, "--target", "colour", *MACHINE)
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert "Column 'colour' has 2 different values in 24 rows" in line
 
 
 def test_gamma_must_be_a_number_or_a_word(run):

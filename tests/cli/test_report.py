@@ -4,6 +4,8 @@
 import json
 import re
 
+from leaveout.cli import _select
+
 
 def test_page_agrees_with_json(run, table, tmp_path):
     path = tmp_path / "page.html"
@@ -28,6 +30,17 @@ def test_several_classes_have_no_roc_curve(run, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert f"Page written to {path}" in result.stdout
     assert "Ranking" not in path.read_text(encoding="utf-8")
+
+
+def test_page_of_two_samples_has_no_curve(run, tmp_path, monkeypatch):
+    pages = []
+    monkeypatch.setattr(_select, "write_page", lambda report, _: pages.append(report))
+    table = tmp_path / "two.csv"
+    table.write_text("a,y\n1,r\n2,b\n")
+    cell = ("--grid", "C=1", "--grid", "gamma=0.1")
+    result = run("select", table, "--target", "y", *cell, "--report", "page.html")
+    assert result.exit_code == 0, result.stderr
+    assert [page.pairs for page in pages] == [None]
 
 
 def test_folder_is_checked_before_the_work(run, table, tmp_path):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import leaveout as lo
+from leaveout.cli._grid import parse_grid
 from leaveout.cli._session import warnings_told
 from leaveout.select import default_Cs, default_gammas
 
@@ -116,6 +118,23 @@ def test_grid_from_the_command_line(run, table):
     assert len(report["cells"]) == 12
 
 
+@pytest.mark.parametrize(
+    ("typed", "values"),
+    [
+        ("degree=2:4:2", [2, 4]),
+        ("degree=1:10:4", [1, 2, 5, 10]),
+        ("degree=2.0", [2]),
+        ("coef0=-0.5,0,1", [-0.5, 0, 1]),
+    ],
+)
+def test_degrees_are_whole_and_constants_of_any_sign(typed, values):
+    name = typed.partition("=")[0]
+    found = parse_grid([typed])[name]
+    assert found == values
+    if name == "degree":
+        assert all(isinstance(value, int) for value in found)
+
+
 def test_class_weight_and_raw_features(run, table, frame):
     report = select_json(
         run, table, "--target", "colour", "--class-weight", "balanced",
@@ -179,6 +198,30 @@ def test_honest_and_curve_say_how_long_they_take(run, table, frame):
     assert min(curve["errors"]) <= report["best"]["error"]
 
 
+@pytest.mark.parametrize("groups", [[], ["--groups", "pair"]])
+def test_honest_error_with_a_category_of_one_sample(run, frame, tmp_path, groups):
+    frame.loc[frame["pair"] == 5, "site"] = "w"  # a group; without groups one sample
+    if not groups:
+        frame = frame.drop(columns="pair").drop(index=11)
+    path = tmp_path / "rare.csv"
+    frame.drop(columns="name").to_csv(path, index=False)
+    report = select_json(
+        run, path, "--target", "colour", *groups, "--grid", "C=1", "--grid",
+        "gamma=0.1", "--honest",
+    )  # fmt: skip
+    numbers, y = frame[["a", "b"]].to_numpy(), frame["colour"].to_numpy()
+    words = pd.get_dummies(frame["site"]).to_numpy(float)
+    folds = frame["pair"].to_numpy() if groups else np.arange(len(y))
+    wrong = 0
+    for fold in np.unique(folds):
+        rest = folds != fold
+        scaler = StandardScaler().fit(numbers[rest])
+        X = np.hstack([words, scaler.transform(numbers)])
+        model = SVC(C=1, gamma=0.1, tol=1e-10).fit(X[rest], y[rest])
+        wrong += np.sum(model.predict(X[~rest]) != y[~rest])
+    assert report["honest"]["error"] == wrong / len(y)
+
+
 def test_curve_of_more_samples_is_estimated_first(run, tmp_path):
     X, y = lo.data.make_class_blobs(300, n_classes=2, separation=3, random_state=0)
     path = tmp_path / "many.csv"
@@ -237,6 +280,12 @@ def plain(text):
         (["--grid", "C=1,x"], "'C=1,x' is no list of numbers."),
         (["--grid", "C=-1"], "'C=-1' has a value that is not positive."),
         (["--grid", "C"], "'C' has no values."),
+        (["--grid", "C=1:2"], "'C=1:2' is no list of numbers."),
+        (["--grid", "C=1,inf"], "'C=1,inf' has a value that is not finite."),
+        (["--grid", "C=0:1:3"], "'C=0:1:3' has an end that is not positive, so"),
+        (["--grid", "C=1:2:0"], "'C=1:2:0' asks for 0 values; a range has 1 to 1000"),
+        (["--grid", "C=1:2:1000000000"], "asks for 1000000000 values; a range has 1"),
+        (["--grid", "degree=2.5"], "'degree=2.5' has a degree that is no whole number"),
         (["--grid", "C=1", "--grid", "C=2"], "'C=2' gives C a second time."),
     ],
 )
@@ -269,6 +318,20 @@ def test_as_a_program(table):
     failed = subprocess.run([*command, "wrong"], capture_output=True, text=True)
     assert failed.returncode == 1
     assert "Traceback" not in failed.stderr
+
+
+def test_letters_that_stdout_lacks_are_written_as_codes(table):
+    text = table.read_text().replace("red", "αrot")
+    table.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "leaveout.cli", "select", table, "--target"]
+    done = subprocess.run(
+        [*command, "colour", "--grid", "C=1"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "cp1252"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"\\u03b1rot" in done.stdout
+    assert done.stderr == b""
 
 
 def test_help_has_an_example_and_no_values_for_flags(run):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from leaveout.cli import _options as options
 from leaveout.cli._machine import ask_machine
 from leaveout.cli._prepared import Prepared
 from leaveout.cli._session import at_terminal, command
+from leaveout.cli._tables import insert_names, to_records
 from leaveout.estimators import SVC, suspects
 from leaveout.loo import Suspects
 
@@ -41,15 +41,15 @@ def audit(
         )
         return replace(found, id_name=prepared.dataset.id_name or "row")
 
-    answer = ask_machine(table, machine, n_jobs, find)
+    answer = ask_machine(table, machine, n_jobs, find, output)
     found, dataset = answer.found, answer.prepared.dataset
     frame = found.to_frame().assign(row=found.rows + 1)  # rows as people count
     named = frame.reset_index(names="id")
     details = {
         "error": found.error,
         "n_flagged": found.n_flagged,
-        "suspects": json.loads(named.to_json(orient="records")),
+        "suspects": to_records(named),
     }
     if dataset.ids is not None:
-        frame.insert(0, dataset.id_name or "id", frame.index, allow_duplicates=True)
+        insert_names(frame, dataset.id_name or "id", frame.index)
     answer.give(details, frame, output, talk)

@@ -68,11 +68,11 @@ def run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> LooCurve:
 def run_pairs(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> PairAUC | None:
     """Leave out every pair of the chosen machine, if there are two classes, no groups.
 
-    Returns None where the pairs do not apply or are too many.
+    Returns None where the pairs do not apply, leave no sample or are too many.
     """
     y = prepared.dataset.y
     counts = np.unique(y, return_counts=True)[1]
-    if counts.size != 2 or prepared.dataset.groups is not None:
+    if counts.size != 2 or len(y) < 3 or prepared.dataset.groups is not None:
         return None
     if counts.prod() > MAX_PAIRS:
         return None
@@ -99,6 +99,11 @@ def _probe_rows(y: np.ndarray) -> np.ndarray:
     return np.sort(order[:: max(1, len(y) // N_PROBE)])
 
 
+def honest_file(checkpoint: Path) -> Path:
+    """Return the file that keeps the folds, beside the one that keeps the cells."""
+    return checkpoint.with_name(f"{checkpoint.stem}.honest{checkpoint.suffix}")
+
+
 def run_honest(
     prepared: Prepared,
     search: LooSearchCV,
@@ -116,9 +121,7 @@ def run_honest(
     if not dataset.text_features and not sparse.issparse(X):
         X = np.asarray(X)  # scikit-learn checks the columns of a frame one by one
     _tell_honest_time(whole, X, dataset, n_jobs)
-    kept = None
-    if checkpoint is not None:
-        kept = checkpoint.with_name(f"{checkpoint.stem}.honest{checkpoint.suffix}")
+    kept = None if checkpoint is None else honest_file(checkpoint)
     return honest_loo(
         whole,
         X,

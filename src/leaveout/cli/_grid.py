@@ -14,7 +14,9 @@ from leaveout.data import did_you_mean
 from leaveout.estimators import SVC, LooSearchCV
 from leaveout.select import default_Cs, default_gammas, kernel_scale, needs_gamma
 
-PARAMETERS = {"C": float, "gamma": float, "degree": int, "coef0": float}
+PARAMETERS = ("C", "gamma", "degree", "coef0")
+# A finer range takes hours, and a mistyped one all memory.
+MAX_COUNT = 1000
 
 
 def parse_grid(texts: Sequence[str] | None) -> dict[str, list[float]]:
@@ -43,16 +45,35 @@ def parse_grid(texts: Sequence[str] | None) -> dict[str, list[float]]:
 def _parse_values(text: str, name: str, values: str) -> list[float]:
     try:
         if ":" in values:
-            low, high, count = values.split(":")
-            found = np.geomspace(float(low), float(high), int(count)).tolist()
+            found = _spread(text, name, *values.split(":"))
         else:
-            found = [PARAMETERS[name](value) for value in values.split(",")]
-    except ValueError as why:
+            found = [float(value) for value in values.split(",")]
+    except (ValueError, TypeError) as why:
         raise _bad(text, "is no list of numbers") from why
-    lowest = 0.0 if name == "coef0" else np.nextafter(0.0, 1.0)
-    if not found or not all(lowest <= value < np.inf for value in found):
+    if not np.isfinite(found).all():
+        raise _bad(text, "has a value that is not finite")
+    if name != "coef0" and min(found) <= 0:
         raise _bad(text, "has a value that is not positive")
-    return found
+    if name != "degree":
+        return found
+    if not all(value.is_integer() for value in found):
+        raise _bad(text, "has a degree that is no whole number")
+    return [int(value) for value in found]
+
+
+def _spread(text: str, name: str, low: str, high: str, count: str) -> list[float]:
+    """Return values evenly apart in logarithm; degrees are the whole ones nearest."""
+    ends, n_values = (float(low), float(high)), int(count)
+    if not all(0 < end < np.inf for end in ends):
+        raise _bad(text, "has an end that is not positive, so it has no logarithm")
+    if not 1 <= n_values <= MAX_COUNT:
+        raise _bad(
+            text,
+            f"asks for {n_values} values; a range has 1 to {MAX_COUNT}, as each is a "
+            "leave-one-out",
+        )
+    found = np.geomspace(*ends, n_values)
+    return (np.rint(found) if name == "degree" else found).tolist()
 
 
 def _bad(text: str, what: str, stop: str = ".") -> typer.BadParameter:
@@ -63,12 +84,17 @@ def _bad(text: str, what: str, stop: str = ".") -> typer.BadParameter:
     )
 
 
+def parameters_of(kernel: str) -> set[str]:
+    """Return the parameters that a machine with this kernel has."""
+    uses = {"C", "gamma"} if needs_gamma(kernel) else {"C"}
+    return uses | ({"degree", "coef0"} if kernel == "poly" else set())
+
+
 def complete_grid(
     grid: dict[str, list[float]], X: Any, kernel: str
 ) -> dict[str, list[float]]:
     """Add the values that come from the data; refuse what the kernel cannot use."""
-    uses = {"C", "gamma"} if needs_gamma(kernel) else {"C"}
-    uses |= {"degree", "coef0"} if kernel == "poly" else set()
+    uses = parameters_of(kernel)
     useless = [name for name in grid if name not in uses]
     if useless:
         raise ValueError(

@@ -7,6 +7,7 @@ from leaveout.cli import _options as options
 from leaveout.cli._machine import ask_machine
 from leaveout.cli._prepared import Prepared
 from leaveout.cli._session import command
+from leaveout.cli._tables import insert_names
 from leaveout.estimators import SVC, leave_one_out
 from leaveout.loo import LooResult
 from leaveout.report import describe_result
@@ -26,8 +27,8 @@ def loo(
         y, groups = prepared.dataset.y, prepared.dataset.groups
         return leave_one_out(svc, prepared.X, y, groups=groups, n_jobs=n_jobs)
 
-    answer = ask_machine(table, machine, n_jobs, leave_out)
+    answer = ask_machine(table, machine, n_jobs, leave_out, output)
     frame = answer.found.to_frame()
-    name = answer.prepared.dataset.id_name or "row"
-    frame.insert(0, name, answer.prepared.names, allow_duplicates=True)
+    prepared = answer.prepared
+    insert_names(frame, prepared.dataset.id_name or "row", prepared.names)
     answer.give(describe_result(answer.found), frame, output, talk)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leaveout.cli._grid import complete_grid, search_grid
+from leaveout.cli._files import check_files_differ
+from leaveout.cli._grid import complete_grid, parameters_of, search_grid
 from leaveout.cli._options import MachineOptions, TableOptions, TalkOptions
 from leaveout.cli._prepared import Prepared, load, prepare
 from leaveout.cli._session import Clock, at_terminal, say, tell, warnings_told
@@ -17,10 +18,12 @@ from leaveout.data import format_csv
 from leaveout.estimators import SVC
 from leaveout.report import describe_dataset, format_dataset, format_model
 from leaveout.run import write_atomically
-from leaveout.select import needs_gamma
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+# What SVC takes where nothing is typed.
+POLY_DEFAULTS = {"degree": 3, "coef0": 0.0}
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Answer:
         The samples.
     model : str
         The machine, as one would type it.
+    parameters : dict
+        Its parameters, with every digit.
     found : object
         The result; its ``str`` is what a terminal shows.
     warned : list of str
@@ -43,6 +48,7 @@ class Answer:
 
     prepared: Prepared
     model: str
+    parameters: dict[str, Any]
     found: Any
     warned: list[str]
     clock: Clock
@@ -74,6 +80,7 @@ class Answer:
                 **describe_dataset(dataset),
                 "preparation": sentence,
                 "model": self.model,
+                "parameters": self.parameters,
                 **details,
                 "warnings": self.warned,
                 "seconds": self.clock.seconds,
@@ -91,19 +98,21 @@ def ask_machine(
     machine: MachineOptions,
     n_jobs: int,
     question: Callable[[SVC, Prepared], Any],
+    output: Path | None = None,
 ) -> Answer:
     """Read the samples, make the machine, and ask a question about both."""
+    check_files_differ({"DATA": table.data, "--output": output}, written=["--output"])
     clock = Clock()
-    with clock.measure("reading"):
-        dataset = load(table)
     with warnings_told() as warned:
+        with clock.measure("reading"):
+            dataset = load(table)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=table.standardize)
             svc, params = _make_svc(prepared, machine, n_jobs)
         with clock.measure("leave-one-out"):
             found = question(svc, prepared)
     model = format_model(machine.kernel.value, params, svc.class_weight)
-    return Answer(prepared, model, found, warned, clock)
+    return Answer(prepared, model, params, found, warned, clock)
 
 
 def _make_svc(
@@ -111,17 +120,24 @@ def _make_svc(
 ) -> tuple[SVC, dict[str, Any]]:
     """Return an SVC not fitted yet, and its parameters."""
     family, kernel = machine.make_svc(), machine.kernel.value
-    params: dict[str, Any] = {} if machine.C is None else {"C": machine.C}
-    if machine.gamma is not None:
-        if not needs_gamma(kernel):
-            raise ValueError(f"--gamma has no meaning for --kernel {kernel}.")
-        params["gamma"] = machine.width
-    if kernel == "poly":
-        params |= {"degree": machine.degree, "coef0": machine.coef0}
-    missing = {"C", "gamma"} if needs_gamma(kernel) else {"C"}
-    if missing - set(params):
-        given = {name: [value] for name, value in params.items()}
-        grid = complete_grid(given, prepared.numbers, kernel)
+    given = {
+        "C": machine.C,
+        "gamma": machine.width,
+        "degree": machine.degree,
+        "coef0": machine.coef0,
+    }
+    uses = parameters_of(kernel)
+    for name, value in given.items():
+        if value is not None and name not in uses:
+            raise ValueError(f"--{name} has no meaning for --kernel {kernel}.")
+    params: dict[str, Any] = {
+        name: POLY_DEFAULTS.get(name) if value is None else value
+        for name, value in given.items()
+        if name in uses
+    }
+    if None in params.values():
+        fixed = {name: [v] for name, v in params.items() if v is not None}
+        grid = complete_grid(fixed, prepared.numbers, kernel)
         search = search_grid(
             prepared, grid, family, n_jobs=n_jobs, verbose=at_terminal()
         )

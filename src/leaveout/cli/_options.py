@@ -176,10 +176,16 @@ class MachineOptions(FamilyOptions):
             help="Kernel width; 'scale' as in scikit-learn.",
         ),
     ] = None
-    degree: Annotated[int, typer.Option(help="Exponent of --kernel poly.")] = 3
+    degree: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Exponent of --kernel poly; else 3."),
+    ] = None
     coef0: Annotated[
-        float, typer.Option("--coef0", help="Constant of --kernel poly.")
-    ] = 0.0
+        float | None,
+        typer.Option(
+            "--coef0", metavar="NUMBER", help="Constant of --kernel poly; else 0."
+        ),
+    ] = None
 
     @property
     def width(self) -> float | str | None:

@@ -13,9 +13,13 @@ import numpy as np
 import typer
 
 from leaveout.cli import _options as options
+from leaveout.cli._files import check_files_differ, readable_twice
 from leaveout.cli._session import Clock, command, tell, warnings_told
+from leaveout.cli._spelling import are_text, spell_as
+from leaveout.cli._tables import insert_names, to_records
 from leaveout.data import (
     check_columns,
+    did_you_mean,
     format_csv,
     is_svmlight,
     known_categories,
@@ -30,7 +34,7 @@ from leaveout.exceptions import ModelFileError
 from leaveout.run import write_atomically
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 
 @command
@@ -46,19 +50,22 @@ def predict(
     output: options.OutputOption = None,
 ) -> None:
     """Print the class of each new sample as CSV, with probabilities if there are."""
+    check_files_differ(
+        {"MODEL": model, "DATA": data, "--output": output}, written=["--output"]
+    )
     clock = Clock()
     with clock.measure("loading"):
         card, classifier = read_model_card(model), load_model(model)
-    with clock.measure("reading"):
-        X, truth, ids = _read(data, card, classifier, id_column)
+    with warnings_told(), clock.measure("reading"), readable_twice(data) as path:
+        X, truth, ids = _read(path, card, classifier, id_column)
     with warnings_told(), clock.measure("predicting"), _model_blamed(model):
         table = _predict(classifier, X)
-    names = np.arange(1, len(table) + 1) if ids is None else ids
-    table.insert(0, id_column or "row", names, allow_duplicates=True)
     if truth is not None:
-        _compare(truth, table["prediction"].to_numpy(), card)
+        _compare(truth, table["prediction"], card)
+    names = np.arange(1, len(table) + 1) if ids is None else ids
+    insert_names(table, id_column or "row", names)
     if talk.as_json:
-        text = json.dumps(json.loads(table.to_json(orient="records")), indent=2) + "\n"
+        text = json.dumps(to_records(table), indent=2) + "\n"
     else:
         text = format_csv(table)
     if output is None:
@@ -75,25 +82,41 @@ def _read(
 ) -> tuple[Any, Any, Any]:
     """Return the features, the classes if the file has them, and the ids."""
     if is_svmlight(path):
-        X, classes, _ = read_svmlight(path, card.feature_names)
-        return X, classes, None
-    used = card.feature_names or ()
-    as_text = () if id_column is None or id_column in used else (id_column,)
+        return _read_svmlight(path, card, id_column)
+    target, categories = card.details.get("target"), known_categories(classifier)
+    known = categories | {str(target): [str(label) for label in card.classes]}
+    as_text = {name for name, words in known.items() if are_text(words)}
+    if id_column is not None and id_column not in card.feature_names:
+        as_text.add(id_column)
     frame = read_table(path, as_text=as_text).frame
     if id_column is not None:
         check_columns([id_column], frame, path)
     ids = None if id_column is None else sample_names(frame, id_column)
-    target = card.details.get("target")
-    truth = None
-    if target in frame.columns and frame[target].notna().all():
-        truth = frame[target].to_numpy()
+    spelled = {n: spell_as(frame[n], known[n]) for n in known if n in frame}
+    frame = frame.assign(**spelled)
+    truth = None if target is None else frame.get(target)
     names = card.feature_names or _unnamed_columns(frame, card, path)
-    rows = match_columns(frame, names, known_categories(classifier), path)
+    rows = match_columns(frame, names, categories, path)
     unused = [name for name in rows.unused if name not in (target, id_column)]
     if unused:
         tell(f"Not used by the model: {list_names(unused)}")
     X = rows.frame
     return (X if hasattr(classifier, "feature_names_in_") else X.to_numpy()), truth, ids
+
+
+def _read_svmlight(
+    path: Path, card: ModelCard, id_column: str | None
+) -> tuple[Any, Any, Any]:
+    """Return the features, the classes, and no ids."""
+    import pandas as pd
+
+    if id_column is not None:
+        raise ValueError(
+            f"'{path}' is an svmlight file, whose columns have no names: leave --id "
+            "away. Its samples are called by their rows."
+        )
+    X, classes, _ = read_svmlight(path, card.feature_names or None)
+    return X, spell_as(pd.Series(classes), [str(c) for c in card.classes]), None
 
 
 def _unnamed_columns(frame: DataFrame, card: ModelCard, path: Path) -> list[str]:
@@ -138,15 +161,26 @@ def _model_blamed(path: Path) -> Iterator[None]:
         ) from why
 
 
-def _compare(truth: Any, predictions: Any, card: ModelCard) -> None:
-    """Tell the error on the new samples, whose classes are there to compare with."""
-    wrong = np.array(
-        [str(a).strip() != str(b) for a, b in zip(truth, predictions, strict=True)]
-    )
+def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:
+    """Tell the error on the new samples whose classes are there to compare with."""
+    labels = [str(label) for label in card.classes]
+    comparable = truth.isin(labels).to_numpy()
+    wrong = (truth.to_numpy() != predictions.map(str).to_numpy())[comparable]
     expected = ""
     if card.loo_error is not None:
         expected = f"; leave-one-out error of the model: {100 * card.loo_error:.2f} %"
-    tell(
-        f"Classes are in the file too: {int(wrong.sum())} of {len(wrong)} wrong, "
-        f"{100 * wrong.mean():.2f} %{expected}"
-    )
+    if len(wrong):
+        tell(
+            f"Classes are in the file too: {int(wrong.sum())} of {len(wrong)} wrong, "
+            f"{100 * wrong.mean():.2f} %{expected}"
+        )
+    unknown = truth[truth.notna() & ~comparable]
+    if len(unknown):
+        tell(
+            f"Not compared: {len(unknown)} of {len(truth)} rows, whose class the model "
+            f"does not know: {list_names(unknown.unique())}."
+            f"{did_you_mean(unknown.iloc[0], labels)}"
+        )
+    n_empty = int(truth.isna().sum())
+    if 0 < n_empty < len(truth):
+        tell(f"Not compared: {n_empty} of {len(truth)} rows, which have no class.")

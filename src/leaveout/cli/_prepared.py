@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from leaveout.cli._files import readable_twice
 from leaveout.cli._options import TableOptions
 from leaveout.data import (
     Dataset,
@@ -20,18 +21,23 @@ from leaveout.data import (
     read_dataset,
 )
 
+# Squares of larger numbers, summed over many samples, are infinite.
+MAX_SIZE = 1e150
+
 
 def load(table: TableOptions) -> Dataset:
     """Read the data, or take the example."""
     if table.data is not None:
-        return read_dataset(
-            table.data,
-            table.target,
-            id_column=table.id_column,
-            group_column=table.groups,
-            drop=table.drop or (),
-            categorical=table.categorical or (),
-        )
+        # scikit-learn casts classes to whole numbers to see whether they are some.
+        with readable_twice(table.data) as path, np.errstate(invalid="ignore"):
+            return read_dataset(
+                path,
+                table.target,
+                id_column=table.id_column,
+                group_column=table.groups,
+                drop=table.drop or (),
+                categorical=table.categorical or (),
+            )
     named = {
         "--target": table.target,
         "--id": table.id_column,
@@ -93,7 +99,24 @@ class Prepared:
 
 def prepare(dataset: Dataset, *, standardize: bool) -> Prepared:
     """Encode and standardise the features, once on all rows."""
+    _check_sizes(dataset)
     preparation = make_preparation(dataset, standardize=standardize)
     X = dataset.X if preparation is None else preparation.fit_transform(dataset.X)
     sentence = describe_preparation(dataset, standardize=standardize)
     return Prepared(dataset, preparation, X, sentence)
+
+
+def _check_sizes(dataset: Dataset) -> None:
+    """Refuse numbers whose squares overflow: variances and kernels are made of them."""
+    X, names = dataset.X, dataset.feature_names
+    if not sparse.issparse(X):
+        frame = X.drop(columns=list(dataset.text_features))
+        X, names = frame.to_numpy(), list(frame)
+    rows, columns = (abs(X) > MAX_SIZE).nonzero()
+    if len(rows):
+        row, column = rows[0], columns[0]
+        raise ValueError(
+            f"Column '{names[column]}' has {X[row, column]:g} in row {row + 1}, too "
+            f"large to be squared (more than {MAX_SIZE:g}). Correct it, give the "
+            "column in a larger unit, or leave it out (--drop)."
+        )

@@ -13,11 +13,13 @@ import typer
 from leaveout.cli import _options as options
 from leaveout.cli._extras import (
     check_curve,
+    honest_file,
     run_bounds,
     run_curve,
     run_honest,
     run_pairs,
 )
+from leaveout.cli._files import check_files_differ
 from leaveout.cli._grid import complete_grid, parse_grid, search_grid
 from leaveout.cli._prepared import Prepared, load, prepare
 from leaveout.cli._session import (
@@ -78,6 +80,19 @@ class SelectOptions:
     ] = None
     n_jobs: options.JobsOption = 1
 
+    def check_files(self, data: Path | None) -> None:
+        """Refuse files that would overwrite each other or the data."""
+        folds = None
+        if self.honest and self.checkpoint is not None:
+            folds = honest_file(self.checkpoint)
+        writes = {
+            "--save": self.save,
+            "--report": self.page,
+            "--checkpoint": self.checkpoint,
+            "--checkpoint of --honest": folds,
+        }
+        check_files_differ({"DATA": data, **writes}, written=writes)
+
 
 @command
 def select(
@@ -87,13 +102,14 @@ def select(
     talk: options.TalkOptions,
 ) -> None:
     """Choose C and gamma by exact leave-one-out over a grid."""
+    wanted.check_files(table.data)
     clock, values = Clock(), parse_grid(wanted.grid)
-    with clock.measure("reading"):
-        dataset = load(table)
-    if wanted.curve:
-        check_curve(dataset)
     watched = talk.verbose or at_terminal()
     with warnings_told() as warned:
+        with clock.measure("reading"):
+            dataset = load(table)
+        if wanted.curve:
+            check_curve(dataset)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=table.standardize)
             values = complete_grid(values, prepared.numbers, family.kernel.value)

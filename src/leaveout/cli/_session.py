@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -52,6 +53,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(spread)
     def run(**options: Any) -> None:
+        _let_stdout_take_any_letter()
         try:
             with _stop_signals_raised():
                 spread(**options)
@@ -107,6 +109,12 @@ def _message(mistake: BaseException) -> str:
         reason = str(mistake).rstrip(".") or "no more is to be had"
         return f"Not enough memory: {reason}. Use fewer samples or --n-jobs."
     return str(mistake) or type(mistake).__name__
+
+
+def _let_stdout_take_any_letter() -> None:
+    """Write letters that the encoding of stdout lacks as codes: no result is lost."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _let_go_of_stdout() -> bool:

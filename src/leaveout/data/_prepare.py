@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -16,7 +17,8 @@ def make_preparation(dataset: Dataset, *, standardize: bool = True) -> Any:
     """Return a transformer that makes numbers of the features, not fitted yet.
 
     Text is one-hot encoded (one column for two categories), numbers are standardised:
-    mean 0 and variance 1, or, where they are sparse, variance 1 alone.
+    mean 0 and variance 1, or, where they are sparse, variance 1 alone. The categories
+    are those of all samples, also where it is fitted on some of them.
 
     Parameters
     ----------
@@ -43,7 +45,12 @@ def make_preparation(dataset: Dataset, *, standardize: bool = True) -> Any:
         numbers = StandardScaler(with_mean=not sparse.issparse(dataset.X))
     if not dataset.text_features:
         return numbers if standardize else None
-    encoder = OneHotEncoder(drop="if_binary", sparse_output=False)
+    # Listed, not found by each fit: a category of one sample would be unknown without
+    # it. Categories that no sample has stay refused.
+    categories = [np.unique(dataset.X[name]) for name in dataset.text_features]
+    encoder = OneHotEncoder(
+        categories=categories, drop="if_binary", sparse_output=False
+    )
     # Numbers are the rest, not named: scikit-learn looks p names up in p^2 steps.
     return ColumnTransformer(
         [("text", encoder, list(dataset.text_features))], remainder=numbers

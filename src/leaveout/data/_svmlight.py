@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from leaveout.data._names import list_names
 from leaveout.data._table import file_named, read_bytes
 
 # Columns have names; a list of more would fill the memory of a small machine.
@@ -64,7 +65,8 @@ def read_svmlight(
     Raises
     ------
     DataFileError
-        The file is damaged, or has a column that ``names`` has not.
+        The file is damaged, or has a column that ``names`` has not; or ``names`` are
+        not numbers without a gap.
 
     Examples
     --------
@@ -97,7 +99,7 @@ def _read(path: Path, names: list[str] | None) -> tuple[Any, NDArray[Any], list[
         )
     if names is None:
         names = [str(k) for k in range(int(X[:, 0].nnz == 0), X.shape[1])]
-    first, last = int(names[0]), int(names[-1])
+    first, last = _ends(names, path)
     if X.shape[1] > last + 1 or X[:, :first].nnz:
         wrong = X.shape[1] - 1 if X.shape[1] > last + 1 else 0
         raise ValueError(
@@ -106,6 +108,17 @@ def _read(path: Path, names: list[str] | None) -> tuple[Any, NDArray[Any], list[
     X = sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], last + 1))
     whole = bool((y == np.rint(y)).all())
     return X[:, first:], y.astype(np.int64) if whole else y, names
+
+
+def _ends(names: list[str], path: Path) -> tuple[int, int]:
+    """Return the first and the last index, or refuse names that are none."""
+    start = int(names[0] == "1")
+    if names != [str(k) for k in range(start, start + len(names))]:
+        raise ValueError(
+            f"'{path}' is an svmlight file, whose columns are numbered; those of the "
+            f"model are {list_names(names)}. Give a table with these columns."
+        )
+    return start, start + len(names) - 1
 
 
 def _parse(path: Path) -> tuple[Any, NDArray[Any]]:
