@@ -4,8 +4,6 @@
 import json
 import re
 
-from leaveout.cli import _select
-
 
 def test_page_agrees_with_json(run, table, tmp_path):
     path = tmp_path / "page.html"
@@ -32,15 +30,14 @@ def test_several_classes_have_no_roc_curve(run, tmp_path):
     assert "Ranking" not in path.read_text(encoding="utf-8")
 
 
-def test_page_of_two_samples_has_no_curve(run, tmp_path, monkeypatch):
-    pages = []
-    monkeypatch.setattr(_select, "write_page", lambda report, _: pages.append(report))
-    table = tmp_path / "two.csv"
+def test_page_of_two_samples_has_no_curve(run, tmp_path):
+    table, page = tmp_path / "two.csv", tmp_path / "page.html"
     table.write_text("a,y\n1,r\n2,b\n")
     cell = ("--grid", "C=1", "--grid", "gamma=0.1")
-    result = run("select", table, "--target", "y", *cell, "--report", "page.html")
+    result = run("select", table, "--target", "y", *cell, "--report", page)
     assert result.exit_code == 0, result.stderr
-    assert [page.pairs for page in pages] == [None]
+    assert "<h2>Margins</h2>" in page.read_text()
+    assert "<h2>Ranking</h2>" not in page.read_text()
 
 
 def test_folder_is_checked_before_the_work(run, table, tmp_path):

@@ -237,7 +237,7 @@ def _run_folds(
     """Run all folds that the checkpoint does not have."""
     n_folds = int(case.folds.max()) + 1
     found: dict[int, _Outcome] = {}
-    with _open(checkpoint, case) as kept, interruption_told(kept, n_folds):
+    with _open(checkpoint, case) as kept, interruption_told(kept, n_folds, "folds"):
         for number in range(n_folds):
             stored = None if kept is None else kept.get(number)
             if stored is not None:

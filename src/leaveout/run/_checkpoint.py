@@ -261,14 +261,16 @@ def _hint(error: Exception) -> str:
 
 
 @contextmanager
-def interruption_told(checkpoint: Checkpoint | None, total: int) -> Iterator[None]:
+def interruption_told(
+    checkpoint: Checkpoint | None, total: int, unit: str = "cells"
+) -> Iterator[None]:
     """On Ctrl-C and the like, say on stderr what is kept; the exception goes on."""
     try:
         yield
     except INTERRUPTIONS:
         if checkpoint is not None:
             sys.stderr.write(
-                f"Interrupted: {len(checkpoint)} of {total} cells are kept in "
+                f"Interrupted: {len(checkpoint)} of {total} {unit} are kept in "
                 f"{checkpoint.path}; run again to go on.\n"
             )
             sys.stderr.flush()
