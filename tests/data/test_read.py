@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import csv
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -88,6 +90,48 @@ def test_ids_are_kept_letter_by_letter(write):
     assert dataset.X["a"].tolist() == [1.5, 2.5, 0.5, 3.0]
 
 
+def test_ids_may_be_called_like_missing_values(write):
+    path = write("id,a,y\nNA,1,u\nnull,2,v\n?,3,u\n,4,v\n")
+    dataset = read_dataset(path, "y", id_column="id")
+    assert dataset.ids.tolist() == ["NA", "null", "?", ""]
+
+
+def test_blanks_around_groups_do_not_count_and_capitals_are_pointed_out(write):
+    path = write("p,a,y\np0,1,u\np0 ,2,v\n p1,3,u\nP1,4,v\np2,5,u\n")
+    dataset = read_dataset(path, "y", group_column="p")
+    assert dataset.groups.tolist() == ["p0", "p0", "p1", "P1", "p2"]
+    assert "Some groups differ in capitals only: 'P1', 'p1'." in dataset.notes
+
+
+@pytest.mark.parametrize("cell", ["", '"  "', "NA", "NA "])
+@pytest.mark.parametrize("id_column", [None, "p"])
+def test_samples_without_a_group_are_refused(write, cell, id_column):
+    path = write(f"p,a,y\nq,1,u\n{cell},2,v\n")
+    with pytest.raises(DataFileError, match=r"1 of 3 columns: 'p' \(1\), in 1 of 2"):
+        read_dataset(path, "y", id_column=id_column, group_column="p")
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "NA", "? "])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_blank_text_is_missing(tmp_path, kind, blank):
+    frame = pd.DataFrame({"a": [1, 2, 3], "site": list("uvu"), "y": list("rsr")})
+    path = tmp_path / "table"
+
+    def read_with_blank(column):
+        table = frame.copy()
+        table.loc[1, column] = blank
+        if kind == "csv":
+            table.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)
+        else:
+            table.to_parquet(path)
+        return read_dataset(path, "y")
+
+    with pytest.raises(DataFileError, match="no class in 1 of 3 rows, first in row 2"):
+        read_with_blank("y")
+    with pytest.raises(DataFileError, match=r"missing values in .*: 'site' \(1\)"):
+        read_with_blank("site")
+
+
 def test_id_like_and_constant_columns_are_pointed_out(write):
     n = 12
     text = rows(
@@ -134,7 +178,7 @@ def test_numbers_with_units_are_refused_and_codes_are_not(write):
 
 def test_classes_that_differ_in_capitals_are_pointed_out(write):
     dataset = read_dataset(write("a,y\n1,Yes\n2,yes\n3,no\n"), "y")
-    assert "differ in capitals only" in dataset.notes[0]
+    assert dataset.notes[0] == "Some classes differ in capitals only: 'Yes', 'yes'."
 
 
 MANY = range(30)

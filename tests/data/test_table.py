@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leaveout.data import read_table
+from leaveout.data import match_columns, read_table
 from leaveout.exceptions import DataFileError
 
 FRAME = pd.DataFrame({"dose": [1.5, -2.25, 3e-4], "n": [1, 2, 3], "kind": list("aba")})
@@ -111,6 +111,16 @@ def test_parquet_keeps_a_named_index(tmp_path):
     path = tmp_path / "table.parquet"
     FRAME.set_index("kind").to_parquet(path)
     assert set(read_table(path).frame) == set(FRAME)
+
+
+@pytest.mark.parametrize("index", [["s", "t", "u"], [100, 101, 102], [7, 7, 7]])
+def test_parquet_rows_are_counted_whatever_the_index(tmp_path, index):
+    path = tmp_path / "table.parquet"
+    FRAME.set_axis(index).to_parquet(path)
+    frame = read_table(path).frame
+    pd.testing.assert_frame_equal(frame, FRAME)
+    with pytest.raises(ValueError, match=r"not seen: 'b', first in row 2\. It knows"):
+        match_columns(frame, ["kind"], {"kind": ["a"]}, path)
 
 
 def test_many_columns_are_read_once(write, rng):

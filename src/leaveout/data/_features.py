@@ -101,7 +101,7 @@ def make_features(frame: DataFrame, categorical: Collection[str] = ()) -> Featur
     import pandas as pd
 
     text = [*categorical, *(c for c in text_columns(frame) if c not in categorical)]
-    words = {name: _as_words(frame[name]) for name in text}
+    words = {name: as_words(frame[name]) for name in text}
     refused = [
         problem
         for name in text
@@ -124,7 +124,7 @@ def make_features(frame: DataFrame, categorical: Collection[str] = ()) -> Featur
     return Features(full[order], kept, tuple(notes))
 
 
-def _as_words(column: Series) -> Series:
+def as_words(column: Series) -> Series:
     """Return the values as plain str objects without blanks at their ends."""
     return column.astype(str).str.strip().astype(object)
 

@@ -108,7 +108,7 @@ def read_table(path: str | Path, *, as_text: Collection[str] = ()) -> Table:
     with file_named(path):
         raw = read_bytes(path)
         if raw.startswith(b"PAR1"):
-            return _read_parquet(raw, path)
+            return Table(mark_missing(_read_parquet(raw, path), as_text))
         for start, what in _FOREIGN.items():
             if raw.startswith(start):
                 raise ValueError(f"'{path}' is {what}.")
@@ -155,7 +155,7 @@ def other_files(path: Path) -> str:
     return "" if close is None else f" Did you mean '{stems[close]}'?"
 
 
-def _read_parquet(raw: bytes, path: Path) -> Table:
+def _read_parquet(raw: bytes, path: Path) -> DataFrame:
     import pandas as pd
 
     try:
@@ -178,9 +178,8 @@ def _read_parquet(raw: bytes, path: Path) -> Table:
     frame.columns = [str(name) for name in frame.columns]
     index = [str(name) for name in frame.index.names if name is not None]
     _check_names([*index, *frame.columns], path)
-    if isinstance(frame.index, pd.MultiIndex) or frame.index.name is not None:
-        frame = frame.reset_index()
-    return Table(frame)
+    nameless = not index and not isinstance(frame.index, pd.MultiIndex)
+    return frame.reset_index(drop=nameless)
 
 
 def _check_n_values(metadata: Any, n_bytes: int) -> None:
@@ -217,36 +216,13 @@ def _decode(raw: bytes, path: Path) -> tuple[str, list[str]]:
 
 def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     """Return the table in a text with a row of names."""
-    import pandas as pd
-
     declared = re.match(r"sep=([,;\t|:^~])\r?\n", text)  # Excel's own first line
     if declared:
         text = text[declared.end() :]
     separator = declared[1] if declared else _find_separator(text)
     names = _column_names(text, separator, path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                StringIO(text),
-                sep=separator,
-                header=0,
-                names=names,
-                index_col=False,
-                dtype={name: str for name in as_text if name in names},
-                skipinitialspace=True,
-                na_values=MISSING_MARKS,
-                keep_default_na=False,
-                low_memory=False,
-                **_exact_numbers(),
-            )
-    except pd.errors.ParserWarning as why:  # it would cut rows to the header's length
-        raise ValueError(_long_row_message(text, separator, len(names), path)) from why
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as why:
-        if "out of memory" in str(why):
-            raise MemoryError(_memory_message(text, path)) from why
-        raise ValueError(_ragged_message(str(why), path)) from why
-    frame, n_empty = _drop_last_empty_rows(frame)
+    frame = _parse(text, separator, names, path, as_text)
+    frame, n_empty = _drop_last_empty_rows(mark_missing(frame, as_text))
     if frame.empty:
         raise ValueError(f"'{path}' has a header but no rows.")
     hollow = {UNNAMED.format(k + 1) for k in range(len(names))} & set(names)
@@ -263,6 +239,53 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     if commas:
         notes.append(f"Decimal commas read as such: {list_names(commas)}.")
     return Table(frame, tuple(notes))
+
+
+def _parse(
+    text: str, separator: str, names: list[str], path: Path, as_text: Collection[str]
+) -> DataFrame:
+    """Return the cells below the header, numbers as such unless ``as_text``."""
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                StringIO(text),
+                sep=separator,
+                header=0,
+                names=names,
+                index_col=False,
+                dtype={name: str for name in as_text if name in names},
+                skipinitialspace=True,
+                na_values={name: _missing_marks(name, as_text) for name in names},
+                keep_default_na=False,
+                low_memory=False,
+                **_exact_numbers(),
+            )
+    except pd.errors.ParserWarning as why:  # it would cut rows to the header's length
+        raise ValueError(_long_row_message(text, separator, len(names), path)) from why
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as why:
+        if "out of memory" in str(why):
+            raise MemoryError(_memory_message(text, path)) from why
+        raise ValueError(_ragged_message(str(why), path)) from why
+
+
+def _missing_marks(name: str, as_text: Collection[str]) -> list[str]:
+    """Return what counts as an empty cell: where letters matter, no letters at all."""
+    return [""] if name in as_text else MISSING_MARKS
+
+
+def mark_missing(frame: DataFrame, as_text: Collection[str] = ()) -> DataFrame:
+    """Take text away that is blank or stands for nothing, whatever file it is from."""
+    masked = {}
+    for name in text_columns(frame):
+        words = frame[name].astype(str).str.strip()
+        missing = words.isin(_missing_marks(name, as_text))
+        if missing.any():
+            masked[name] = frame[name].copy()
+            masked[name][missing] = None  # mask of pandas 2 warns where nothing is left
+    return frame.assign(**masked)
 
 
 def _drop_last_empty_rows(frame: DataFrame) -> tuple[DataFrame, int]:
