@@ -83,6 +83,13 @@ def test_missing_value_in_a_dropped_column_or_id_does_not_matter(write):
     assert dataset.feature_names == ["a"]
 
 
+def test_numbers_in_two_notations_do_not_matter_where_dropped(write):
+    path = write("dose;cells;y\n0,14;999;r\n0,00;1.234;b\n")
+    with pytest.raises(DataFileError, match=r"'cells' \(row 2: '1.234'\) has a point"):
+        read_dataset(path, "y")
+    assert read_dataset(path, "y", drop=["cells"]).feature_names == ["dose"]
+
+
 def test_ids_are_kept_letter_by_letter(write):
     path = write("id;a;y\n0042;1,5;u\n;2,5;v\n9007199254740993;0,5;u\n1,50;3;v\n")
     dataset = read_dataset(path, "y", id_column="id")

@@ -41,6 +41,42 @@ def test_decimal_commas(write, separator):
     assert "Decimal commas read as such: 'dose'." in table.notes
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "dose;cells;y\n0,14;999;r\n0,00;1.230;b\n",
+            r"'cells' \(row 2: '1.230'\) has a point, but the decimal mark of 'dose' "
+            r"\(row 1: '0,14'\) is a comma. Write all numbers with the same decimal",
+        ),
+        (
+            "dose\tcount\ty\n0.1257\t42,745\tr\n3\t999\tb\n",
+            r"'count' \(row 1: '42,745'\) has a comma, .* 'dose' \(row 1: '0.1257'\)",
+        ),
+        ("a;y\n1.234;r\n0,5;b\n", r"'a' \(row 1: '1.234'\) has a point, but .*'0,5'"),
+        ("a;y\n1.234;r\n1,234;b\n", r"'a' \(row 1: '1.234'\) has a point, but .*'1,2"),
+        ("a;b;c;y\n0,5;2.5;-1,500;r\n", r"'c' \(row 1: '-1,500'\) has a comma"),
+    ],
+)
+def test_thousands_that_the_file_contradicts_are_refused(write, text, message):
+    with pytest.raises(DataFileError, match=r"Thousands or decimals\? " + message):
+        read_table(write(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("a;y\n1,234;r\n5,678;b\n", [1.234, 5.678]),
+        ("b;a;y\n0,5;1,234;r\n0,25;5,678;b\n", [1.234, 5.678]),
+        ("b;a;y\n0,5;1.234;r\n0,25;22.5;b\n", [1.234, 22.5]),
+        ("b;a;y\n0,5;0.567;r\n0,25;1.234e3;b\n", [0.567, 1234.0]),
+        ("a;y\n1,5;r\n2.5;b\n", [1.5, 2.5]),
+    ],
+)
+def test_decimals_that_nothing_contradicts_are_read(write, text, values):
+    assert read_table(write(text)).frame["a"].tolist() == values
+
+
 def test_quoted_numbers_with_commas_stay_text_where_commas_separate(write):
     # 1,234 may be a thousand or one and a bit: not ours to decide.
     frame = read_table(write('a,y\n"1,234",0\n"5,678",1\n')).frame
@@ -82,6 +118,20 @@ def test_comma_in_a_quoted_name_and_in_numbers(write):
     table = read_table(write("dose, mg;weight, kg;class\n1,5;2;A\n2;3,25;B\n"))
     assert list(table.frame) == ["dose, mg", "weight, kg", "class"]
     assert table.frame["weight, kg"].tolist() == [2, 3.25]
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+@pytest.mark.parametrize("last", ["red", "2,25"])
+@pytest.mark.parametrize("names", [["a, kg", "y"], ["a, b, c", "y"]])
+def test_as_many_commas_in_names_as_in_numbers(write, separator, last, names):
+    rows = [names, ["1,5", last], ["0,25", last]]
+    path = write("\n".join(separator.join(row) for row in rows))
+    assert list(read_table(path).frame) == names
+
+
+def test_semicolons_in_words_do_not_separate(write):
+    frame = read_table(write("genes;set,y\nA;B,1.5\nC;D,2\n")).frame
+    assert frame.to_numpy().tolist() == [["A;B", 1.5], ["C;D", 2.0]]
 
 
 def test_row_names_without_a_header(write):

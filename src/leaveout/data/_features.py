@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from leaveout.data._names import list_items, list_names
+from leaveout.data._names import list_items, list_names, name_cell
 from leaveout.data._table import text_columns
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _number_problem(name: str, words: Series) -> list[str]:
     if not bad.any():  # numbers kept as text, as Parquet files may
         return [f"'{name}' (numbers stored as text)"]
     row = int(np.argmax(bad))
-    return [f"'{name}' (row {row + 1}: {words.iloc[row]!r})"]
+    return [name_cell(name, row, words.iloc[row])]
 
 
 def _many(words: Series) -> float:

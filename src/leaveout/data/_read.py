@@ -97,7 +97,9 @@ def read_dataset(
                 "columns have no names, so none can be chosen or left out."
             )
         return _read_svmlight(path)
-    table = read_table(path, as_text=() if id_column is None else (id_column,))
+    ids = () if id_column is None else (id_column,)
+    # What is dropped may be as it likes: numbers in two notations, for instance.
+    table = read_table(path, as_text=(*ids, *drop))
     if target is None:
         raise ValueError(
             f"Name the column of classes: --target COL. The columns of '{path}' are "

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leaveout.data._decimal_marks import check_decimal_marks
 from leaveout.data._formulas import unguard
 from leaveout.data._names import list_names, nearest_name, printable
 from leaveout.exceptions import DataFileError
@@ -38,6 +39,7 @@ UNNAMED = "(unnamed {})"
 # Numbers of a Parquet file: so many, and so many more per byte; beyond, it is a trap.
 N_VALUES_FREE, VALUES_PER_BYTE = 2**28, 64
 
+_NUMBER = re.compile(r"[+-]?[\d.,]++(?:[eE][+-]?\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive, as Excel's .xlsx is. Save the sheet as CSV",
@@ -230,6 +232,10 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     frame = frame.drop(columns=empty).copy()  # one block of memory, not one a column
     frame = _unguard(_long_integers_as_floats(frame, as_text))
     frame, commas = _convert_decimal_commas(frame, separator, as_text)
+    if commas:  # once more as it is written: of a number 1.23, nobody knows if 1.230
+        written = _parse(text, separator, names, path, as_text=names)
+        floats = frame.select_dtypes("floating").columns
+        check_decimal_marks(written[list(dict.fromkeys([*commas, *floats]))])
     notes = []
     if n_empty:
         notes.append(f"Empty rows at the end, left out: {n_empty}.")
@@ -328,20 +334,29 @@ def _unguard(frame: DataFrame) -> DataFrame:
 
 def _find_separator(text: str) -> str:
     """Return the separator by which header and rows have the same number of fields."""
-    best, best_rank = ",", (0.0, 1)
+    best, best_rank = ",", (0.0, 0, 1)
     for separator in SEPARATORS:
-        widths = [len(row) for row in _first_rows(text, separator) if row]
-        if len(widths) == 0 or widths[0] == 1:
-            continue
-        rows = widths[1:] or widths
-        # Row names without a header (R), or a separator at the end: one field more.
-        share = sum(w in (widths[0], widths[0] + 1) for w in rows) / len(rows)
-        if (rank := (round(share, 1), widths[0])) > best_rank:
+        if (rank := _rank(_first_rows(text, separator))) > best_rank:
             best, best_rank = separator, rank
-    if best_rank > (0.0, 1):
+    if best_rank > (0.0, 0, 1):
         return best
     widths = [len(row) for row in _first_rows(text, BLANKS)]
     return BLANKS if len(set(widths)) == 1 and widths[0] > 1 else ","
+
+
+def _rank(rows: list[list[str]]) -> tuple[float, int, int]:
+    """Return how well fields make a table: rows of equal width, whole numbers, width.
+
+    Of "weight, kg;kind" over "1,5;a", only semicolons leave all of the number together.
+    """
+    if not rows or len(rows[0]) == 1:
+        return (0.0, 0, 0)
+    width, body = len(rows[0]), rows[1:] or rows
+    # Row names without a header (R), or a separator at the end: one field more.
+    share = sum(len(row) in (width, width + 1) for row in body) / len(body)
+    fields = [field.strip() for row in body for field in row]
+    n_characters = sum(len(field) for field in fields if _NUMBER.fullmatch(field))
+    return (round(share, 1), n_characters, width)
 
 
 def _first_rows(text: str, separator: str) -> list[list[str]]:
