@@ -183,6 +183,73 @@ def test_numbers_with_units_are_refused_and_codes_are_not(write):
     assert dataset.text_features == ("code",)
 
 
+SPELLINGS = ["−{}", "–{}", "4\xa0477,{}", "4\u202f{}", "4’477.{}", "({})", "3.{}D+02"]
+OTHERS = ["${}", "€ {},5", "-£{}", '="{}"', "1.{}E−3"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS + OTHERS)
+@pytest.mark.parametrize("n_different", [3, 24])
+def test_numbers_in_other_spellings_are_refused(tmp_path, spelling, n_different):
+    cells = [spelling.format(100 + i % n_different) for i in range(24)]
+    path = tmp_path / "table.csv"
+    table = pd.DataFrame({"v": cells, "y": ["r", "s"] * 12})
+    table.to_csv(path, index=False)
+    with pytest.raises(DataFileError) as caught:
+        read_dataset(path, "y")
+    assert f"'v' (row 1: {cells[0]!r}). Correct the values" in str(caught.value)
+
+
+DAYS = ["{:02}-Mar-21", "Mar {}, 2021", "{} March 2021", "{:02}MAR2021", "3/{}/2021"]
+TIMES = [
+    "{}. März 2021",
+    "Sept. {}th, 1999",
+    "{}-Dez-2020 10:15",
+    "2021-03-{:02}T10:15",
+]
+MONTHS = ["2021-{:02}", "2021/{:02}", "Mar-{:02}", "October 20{:02}"]
+
+
+@pytest.mark.parametrize("date", DAYS + TIMES + MONTHS)
+def test_dates_are_refused(tmp_path, date):
+    cells = ["unknown", *(date.format(i % 12 + 1) for i in range(23))]
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"day": cells, "y": ["r", "s"] * 12}).to_csv(path, index=False)
+    with pytest.raises(DataFileError) as caught:
+        read_dataset(path, "y")
+    assert f"'day' (dates such as {cells[1]!r})" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["MAR1", "SEPT2", "OCT4", "DEC1"],
+        ["Oct-4", "MARCH5", "March"],
+        ["2021-A", "2021-B"],
+        ["2021-13", "2021-44"],
+        ["Marker 12", "Decoy-12", "Augsburg 2021"],
+        ["A549", "MCF-7", "T-47D", "U-2 OS"],
+        ["3T3", "4T1", "22Rv1"],
+        ["1D", "2D"],
+        ["(a)", "(b)"],
+        ["-", "+"],
+        ["$", "€"],
+        ["may", "jun"],
+    ],
+    ids=" ".join,
+)
+def test_words_are_neither_numbers_nor_dates(tmp_path, words):
+    path = tmp_path / "table.csv"
+    cells = [words[i % len(words)] for i in range(24)]
+    pd.DataFrame({"a": cells, "y": ["r", "s"] * 12}).to_csv(path, index=False)
+    assert read_dataset(path, "y").text_features == ("a",)
+
+
+def test_text_that_is_the_same_in_every_row_is_pointed_out(write):
+    dataset = read_dataset(write("site,a,y\nN,1,u\nN,2,v\nN ,4,u\n"), "y")
+    assert "Text, one-hot encoded: 'site' (1 category)." in dataset.notes
+    assert any(n.startswith("The same in every row: 'site'.") for n in dataset.notes)
+
+
 def test_classes_that_differ_in_capitals_are_pointed_out(write):
     dataset = read_dataset(write("a,y\n1,Yes\n2,yes\n3,no\n"), "y")
     assert dataset.notes[0] == "Some classes differ in capitals only: 'Yes', 'yes'."
@@ -305,7 +372,14 @@ def test_svmlight_of_a_stranger(tmp_path, text, message):
 
 
 @pytest.mark.parametrize(
-    "cell", ["1" * 100_000 + "x", "1" + " " * 100_000 + "x", "<" + " " * 100_000 + "x"]
+    "cell",
+    [
+        "1" * 100_000 + "x",
+        "1" + " " * 100_000 + "x",
+        "<" + " " * 100_000 + "x",
+        "1." * 50_000 + "x",
+        "1-Mar" + "." * 100_000 + "x",
+    ],
 )
 def test_long_cells_take_no_time(write, cell):
     # Each took an hour: a regular expression tried all ways to split the digits.
