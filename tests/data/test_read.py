@@ -341,6 +341,20 @@ def test_svmlight(tmp_path, rng, first):
         read_svmlight(path, dataset.feature_names)
 
 
+@pytest.mark.parametrize("first", ["1", " -1 # nothing", "1e0 1:2", "+1.E+0 qid:3 2:1"])
+def test_first_rows_of_svmlight(tmp_path, first):
+    path = tmp_path / "data.txt"
+    path.write_text(f"# made by hand\n\n{first}\n1\n-1 1:0.5\n1 1:2\n")
+    dataset = read_dataset(path)
+    assert dataset.X.shape[0] == 4
+    assert set(dataset.y.tolist()) == {-1, 1}
+
+
+def test_a_column_of_numbers_is_no_svmlight(write):
+    with pytest.raises(ValueError, match="--target COL"):
+        read_dataset(write("1\n2\n3\n"))
+
+
 def test_damaged_svmlight(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text("1 1:2 2:3\n-1 x:y\n")

@@ -83,7 +83,9 @@ def test_quoted_numbers_with_commas_stay_text_where_commas_separate(write):
     assert frame["a"].tolist() == ["1,234", "5,678"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"]
+)
 def test_encodings(write, encoding):
     table = read_table(write("größe;ort\n1;Köln\n2;Malmö\n".encode(encoding)))
     assert list(table.frame) == ["größe", "ort"]
@@ -196,7 +198,16 @@ def test_many_columns_are_read_once(write, rng):
         (b"a,b\n" + b"1,2\n" * 30_000 + b"\x00,1\n", r"has bytes that are no text"),
         ("a,y\n1,2,3\n1,2\n", r"line 2 has 3 fields, the header 2"),
         ('a,y\n"1\n5",2,3\n1,2\n', r"line 3 has 3 fields, the header 2"),
-        ('a,y\n"1,2\n3,4\n', r"table.csv' is not a table: .*EOF inside string"),
+        (
+            'a,y\n"1,2\n3,4\n',
+            r"quotation mark .* begins in line 2 is not closed. Close",
+        ),
+        ('a,y\n\n"1\n2",5\n3,"4\n5,6\n', r"row that begins in line 5 is not closed"),
+        ('a y\n1 2\n1 "2\n3 4\n', r"row that begins in line 3 is not closed"),
+        ("a,y\n1,2\n".encode("utf-16-le"), r"If it is UTF-16 .* save it as UTF-8"),
+        ("a,y\n1,2\n".encode("utf-32")[:-1], r"is damaged UTF-32 text: truncated"),
+        (b"\xef\xbb\xbf", r"table.csv' is empty"),
+        (b"\xff\xfe", r"table.csv' is empty"),
         ("a,y\n1,2\n".encode("utf-16")[:-1], r"is damaged UTF-16 text: truncated"),
         (b"\xff\xfe\x00\xd8a\x00", r"is damaged UTF-16 text: illegal"),
     ],

@@ -7,6 +7,7 @@ the plain case is noted, so that a wrong guess can be seen.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 import warnings
@@ -41,6 +42,13 @@ N_VALUES_FREE, VALUES_PER_BYTE = 2**28, 64
 
 _NUMBER = re.compile(r"[+-]?[\d.,]++(?:[eE][+-]?\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+# The longer ones first: that of UTF-32 begins like that of UTF-16.
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive, as Excel's .xlsx is. Save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "an old Excel file. Save the sheet as CSV",
@@ -69,7 +77,7 @@ def read_table(path: str | Path, *, as_text: Collection[str] = ()) -> Table:
     r"""Read a table from delimited text or Parquet.
 
     Text may be separated by commas, semicolons, tabs, bars or blanks, be encoded as
-    UTF-8 or 16 or the West European way, and have decimal commas; the first row has
+    UTF-8, 16 or 32 or the West European way, and have decimal commas; the first row has
     the names.
 
     Parameters
@@ -115,6 +123,8 @@ def read_table(path: str | Path, *, as_text: Collection[str] = ()) -> Table:
             if raw.startswith(start):
                 raise ValueError(f"'{path}' is {what}.")
         text, notes = _decode(raw, path)
+        if not text.strip():  # a byte order mark alone
+            raise ValueError(f"'{path}' is empty.")
         table = _read_text(text, path, as_text)
         return Table(table.frame, (*notes, *table.notes))
 
@@ -197,13 +207,20 @@ def _check_n_values(metadata: Any, n_bytes: int) -> None:
 
 def _decode(raw: bytes, path: Path) -> tuple[str, list[str]]:
     """Return the text, and a note if it is not UTF-8."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if not raw.startswith(mark):
+            continue
         try:
-            return raw.decode("utf-16"), []
+            return raw.decode(encoding), []
         except UnicodeDecodeError as why:
-            raise ValueError(f"'{path}' is damaged UTF-16 text: {why.reason}.") from why
+            raise ValueError(
+                f"'{path}' is damaged {encoding} text: {why.reason}."
+            ) from why
     if b"\x00" in raw:
-        raise ValueError(f"'{path}' is not a table: it has bytes that are no text.")
+        raise ValueError(
+            f"'{path}' is not a table: it has bytes that are no text. If it is UTF-16 "
+            "or UTF-32 without a byte order mark, save it as UTF-8."
+        )
     try:
         return raw.decode("utf-8-sig"), []
     except UnicodeDecodeError:
@@ -274,6 +291,8 @@ def _parse(
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as why:
         if "out of memory" in str(why):
             raise MemoryError(_memory_message(text, path)) from why
+        if "EOF inside string" in str(why):
+            raise ValueError(_open_quote_message(text, separator, path)) from why
         raise ValueError(_ragged_message(str(why), path)) from why
 
 
@@ -425,6 +444,16 @@ def _long_row_message(text: str, separator: str, n_names: int, path: Path) -> st
                 f"header {n_names}. Quote values that contain the separator."
             )
     return f"'{path}' is not a table: a row has more fields than the header has names."
+
+
+def _open_quote_message(text: str, separator: str, path: Path) -> str:
+    """Say in which line the row begins that a quotation mark keeps open to the end."""
+    rows = _rows(text, " " if separator == BLANKS else separator)
+    ends = [line for line, _ in rows]
+    return (
+        f"'{path}' is not a table: a quotation mark in the row that begins in line "
+        f"{ends[-2] + 1 if len(ends) > 1 else 1} is not closed. Close or delete it."
+    )
 
 
 def _memory_message(text: str, path: Path) -> str:
