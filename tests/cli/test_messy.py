@@ -36,6 +36,11 @@ def messy(frame, kind):
         table["colour"] = np.where(np.arange(24) % 4, table["colour"], "green")
     if kind == "equal names":
         table.columns = ["b", "b", "colour"]
+    if kind == "thousands":
+        how |= {"sep": ";", "decimal": ","}
+        table["b"] = [f"{100 * k // 1000}.{100 * k % 1000:03}" for k in range(13, 37)]
+    if kind == "prices":
+        table["b"] = [f"${k}.50" for k in range(24)]
     if kind in ("semicolons", "decimal commas"):
         how |= {"sep": ";", "decimal": "," if kind == "decimal commas" else "."}
     text = "" if kind == "empty" else table.to_csv(**how)
@@ -53,6 +58,8 @@ def messy(frame, kind):
         ("one class", "'colour' has one class only, 'red' in all 24 rows"),
         ("equal names", "more than one column named 'b' ('b': columns 1, 2)"),
         ("empty", "is empty"),
+        ("thousands", "Thousands or decimals? 'b' (row 1: '1.300') has a point, but"),
+        ("prices", "'b' (row 1: '$0.50'). Correct the values"),
     ],
 )
 @pytest.mark.parametrize("command", ["select", "loo", "audit"])
@@ -95,3 +102,17 @@ def test_twenty_thousand_columns(run, rng, tmp_path):
     wrong = cross_val_predict(svc, scale(X), y, cv=LeaveOneOut()) != y
     assert json.loads(result.stdout)["best"]["n_wrong"] == wrong.sum() < 8
     assert "Did you mean 'g777'?" in run("loo", path, "--target", "g 777").stderr
+
+
+def test_replicates_do_not_leak_by_blanks(run, frame, tmp_path):
+    patients = np.repeat([f"p{k}" for k in range(12)], 2)
+    path, samples = tmp_path / "replicates.csv", tmp_path / "samples.csv"
+    found = []
+    for blank in ("", " "):
+        table = frame[["a", "b", "colour"]].assign(p=patients)
+        table.loc[1::2, "p"] += blank
+        table.to_csv(path, index=False)
+        how = ["--groups", "p", "--C", "10", "--gamma", "0.05", "--output", samples]
+        assert run("loo", path, "--target", "colour", *how).exit_code == 0
+        found.append(samples.read_text())
+    assert found[0] == found[1]

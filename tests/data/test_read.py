@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import csv
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -81,11 +83,60 @@ def test_missing_value_in_a_dropped_column_or_id_does_not_matter(write):
     assert dataset.feature_names == ["a"]
 
 
+def test_numbers_in_two_notations_do_not_matter_where_dropped(write):
+    path = write("dose;cells;y\n0,14;999;r\n0,00;1.234;b\n")
+    with pytest.raises(DataFileError, match=r"'cells' \(row 2: '1.234'\) has a point"):
+        read_dataset(path, "y")
+    assert read_dataset(path, "y", drop=["cells"]).feature_names == ["dose"]
+
+
 def test_ids_are_kept_letter_by_letter(write):
     path = write("id;a;y\n0042;1,5;u\n;2,5;v\n9007199254740993;0,5;u\n1,50;3;v\n")
     dataset = read_dataset(path, "y", id_column="id")
     assert dataset.ids.tolist() == ["0042", "", "9007199254740993", "1,50"]
     assert dataset.X["a"].tolist() == [1.5, 2.5, 0.5, 3.0]
+
+
+def test_ids_may_be_called_like_missing_values(write):
+    path = write("id,a,y\nNA,1,u\nnull,2,v\n?,3,u\n,4,v\n")
+    dataset = read_dataset(path, "y", id_column="id")
+    assert dataset.ids.tolist() == ["NA", "null", "?", ""]
+
+
+def test_blanks_around_groups_do_not_count_and_capitals_are_pointed_out(write):
+    path = write("p,a,y\np0,1,u\np0 ,2,v\n p1,3,u\nP1,4,v\np2,5,u\n")
+    dataset = read_dataset(path, "y", group_column="p")
+    assert dataset.groups.tolist() == ["p0", "p0", "p1", "P1", "p2"]
+    assert "Some groups differ in capitals only: 'P1', 'p1'." in dataset.notes
+
+
+@pytest.mark.parametrize("cell", ["", '"  "', "NA", "NA "])
+@pytest.mark.parametrize("id_column", [None, "p"])
+def test_samples_without_a_group_are_refused(write, cell, id_column):
+    path = write(f"p,a,y\nq,1,u\n{cell},2,v\n")
+    with pytest.raises(DataFileError, match=r"1 of 3 columns: 'p' \(1\), in 1 of 2"):
+        read_dataset(path, "y", id_column=id_column, group_column="p")
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "NA", "? "])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_blank_text_is_missing(tmp_path, kind, blank):
+    frame = pd.DataFrame({"a": [1, 2, 3], "site": list("uvu"), "y": list("rsr")})
+    path = tmp_path / "table"
+
+    def read_with_blank(column):
+        table = frame.copy()
+        table.loc[1, column] = blank
+        if kind == "csv":
+            table.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)
+        else:
+            table.to_parquet(path)
+        return read_dataset(path, "y")
+
+    with pytest.raises(DataFileError, match="no class in 1 of 3 rows, first in row 2"):
+        read_with_blank("y")
+    with pytest.raises(DataFileError, match=r"missing values in .*: 'site' \(1\)"):
+        read_with_blank("site")
 
 
 def test_id_like_and_constant_columns_are_pointed_out(write):
@@ -132,9 +183,76 @@ def test_numbers_with_units_are_refused_and_codes_are_not(write):
     assert dataset.text_features == ("code",)
 
 
+SPELLINGS = ["−{}", "–{}", "4\xa0477,{}", "4\u202f{}", "4’477.{}", "({})", "3.{}D+02"]
+OTHERS = ["${}", "€ {},5", "-£{}", '="{}"', "1.{}E−3"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS + OTHERS)
+@pytest.mark.parametrize("n_different", [3, 24])
+def test_numbers_in_other_spellings_are_refused(tmp_path, spelling, n_different):
+    cells = [spelling.format(100 + i % n_different) for i in range(24)]
+    path = tmp_path / "table.csv"
+    table = pd.DataFrame({"v": cells, "y": ["r", "s"] * 12})
+    table.to_csv(path, index=False)
+    with pytest.raises(DataFileError) as caught:
+        read_dataset(path, "y")
+    assert f"'v' (row 1: {cells[0]!r}). Correct the values" in str(caught.value)
+
+
+DAYS = ["{:02}-Mar-21", "Mar {}, 2021", "{} March 2021", "{:02}MAR2021", "3/{}/2021"]
+TIMES = [
+    "{}. März 2021",
+    "Sept. {}th, 1999",
+    "{}-Dez-2020 10:15",
+    "2021-03-{:02}T10:15",
+]
+MONTHS = ["2021-{:02}", "2021/{:02}", "Mar-{:02}", "October 20{:02}"]
+
+
+@pytest.mark.parametrize("date", DAYS + TIMES + MONTHS)
+def test_dates_are_refused(tmp_path, date):
+    cells = ["unknown", *(date.format(i % 12 + 1) for i in range(23))]
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"day": cells, "y": ["r", "s"] * 12}).to_csv(path, index=False)
+    with pytest.raises(DataFileError) as caught:
+        read_dataset(path, "y")
+    assert f"'day' (dates such as {cells[1]!r})" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["MAR1", "SEPT2", "OCT4", "DEC1"],
+        ["Oct-4", "MARCH5", "March"],
+        ["2021-A", "2021-B"],
+        ["2021-13", "2021-44"],
+        ["Marker 12", "Decoy-12", "Augsburg 2021"],
+        ["A549", "MCF-7", "T-47D", "U-2 OS"],
+        ["3T3", "4T1", "22Rv1"],
+        ["1D", "2D"],
+        ["(a)", "(b)"],
+        ["-", "+"],
+        ["$", "€"],
+        ["may", "jun"],
+    ],
+    ids=" ".join,
+)
+def test_words_are_neither_numbers_nor_dates(tmp_path, words):
+    path = tmp_path / "table.csv"
+    cells = [words[i % len(words)] for i in range(24)]
+    pd.DataFrame({"a": cells, "y": ["r", "s"] * 12}).to_csv(path, index=False)
+    assert read_dataset(path, "y").text_features == ("a",)
+
+
+def test_text_that_is_the_same_in_every_row_is_pointed_out(write):
+    dataset = read_dataset(write("site,a,y\nN,1,u\nN,2,v\nN ,4,u\n"), "y")
+    assert "Text, one-hot encoded: 'site' (1 category)." in dataset.notes
+    assert any(n.startswith("The same in every row: 'site'.") for n in dataset.notes)
+
+
 def test_classes_that_differ_in_capitals_are_pointed_out(write):
     dataset = read_dataset(write("a,y\n1,Yes\n2,yes\n3,no\n"), "y")
-    assert "differ in capitals only" in dataset.notes[0]
+    assert dataset.notes[0] == "Some classes differ in capitals only: 'Yes', 'yes'."
 
 
 MANY = range(30)
@@ -223,6 +341,20 @@ def test_svmlight(tmp_path, rng, first):
         read_svmlight(path, dataset.feature_names)
 
 
+@pytest.mark.parametrize("first", ["1", " -1 # nothing", "1e0 1:2", "+1.E+0 qid:3 2:1"])
+def test_first_rows_of_svmlight(tmp_path, first):
+    path = tmp_path / "data.txt"
+    path.write_text(f"# made by hand\n\n{first}\n1\n-1 1:0.5\n1 1:2\n")
+    dataset = read_dataset(path)
+    assert dataset.X.shape[0] == 4
+    assert set(dataset.y.tolist()) == {-1, 1}
+
+
+def test_a_column_of_numbers_is_no_svmlight(write):
+    with pytest.raises(ValueError, match="--target COL"):
+        read_dataset(write("1\n2\n3\n"))
+
+
 def test_damaged_svmlight(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text("1 1:2 2:3\n-1 x:y\n")
@@ -254,7 +386,14 @@ def test_svmlight_of_a_stranger(tmp_path, text, message):
 
 
 @pytest.mark.parametrize(
-    "cell", ["1" * 100_000 + "x", "1" + " " * 100_000 + "x", "<" + " " * 100_000 + "x"]
+    "cell",
+    [
+        "1" * 100_000 + "x",
+        "1" + " " * 100_000 + "x",
+        "<" + " " * 100_000 + "x",
+        "1." * 50_000 + "x",
+        "1-Mar" + "." * 100_000 + "x",
+    ],
 )
 def test_long_cells_take_no_time(write, cell):
     # Each took an hour: a regular expression tried all ways to split the digits.

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leaveout.data import read_table
+from leaveout.data import match_columns, read_table
 from leaveout.exceptions import DataFileError
 
 FRAME = pd.DataFrame({"dose": [1.5, -2.25, 3e-4], "n": [1, 2, 3], "kind": list("aba")})
@@ -41,13 +41,51 @@ def test_decimal_commas(write, separator):
     assert "Decimal commas read as such: 'dose'." in table.notes
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "dose;cells;y\n0,14;999;r\n0,00;1.230;b\n",
+            r"'cells' \(row 2: '1.230'\) has a point, but the decimal mark of 'dose' "
+            r"\(row 1: '0,14'\) is a comma. Write all numbers with the same decimal",
+        ),
+        (
+            "dose\tcount\ty\n0.1257\t42,745\tr\n3\t999\tb\n",
+            r"'count' \(row 1: '42,745'\) has a comma, .* 'dose' \(row 1: '0.1257'\)",
+        ),
+        ("a;y\n1.234;r\n0,5;b\n", r"'a' \(row 1: '1.234'\) has a point, but .*'0,5'"),
+        ("a;y\n1.234;r\n1,234;b\n", r"'a' \(row 1: '1.234'\) has a point, but .*'1,2"),
+        ("a;b;c;y\n0,5;2.5;-1,500;r\n", r"'c' \(row 1: '-1,500'\) has a comma"),
+    ],
+)
+def test_thousands_that_the_file_contradicts_are_refused(write, text, message):
+    with pytest.raises(DataFileError, match=r"Thousands or decimals\? " + message):
+        read_table(write(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("a;y\n1,234;r\n5,678;b\n", [1.234, 5.678]),
+        ("b;a;y\n0,5;1,234;r\n0,25;5,678;b\n", [1.234, 5.678]),
+        ("b;a;y\n0,5;1.234;r\n0,25;22.5;b\n", [1.234, 22.5]),
+        ("b;a;y\n0,5;0.567;r\n0,25;1.234e3;b\n", [0.567, 1234.0]),
+        ("a;y\n1,5;r\n2.5;b\n", [1.5, 2.5]),
+    ],
+)
+def test_decimals_that_nothing_contradicts_are_read(write, text, values):
+    assert read_table(write(text)).frame["a"].tolist() == values
+
+
 def test_quoted_numbers_with_commas_stay_text_where_commas_separate(write):
     # 1,234 may be a thousand or one and a bit: not ours to decide.
     frame = read_table(write('a,y\n"1,234",0\n"5,678",1\n')).frame
     assert frame["a"].tolist() == ["1,234", "5,678"]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"]
+)
 def test_encodings(write, encoding):
     table = read_table(write("größe;ort\n1;Köln\n2;Malmö\n".encode(encoding)))
     assert list(table.frame) == ["größe", "ort"]
@@ -84,6 +122,20 @@ def test_comma_in_a_quoted_name_and_in_numbers(write):
     assert table.frame["weight, kg"].tolist() == [2, 3.25]
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+@pytest.mark.parametrize("last", ["red", "2,25"])
+@pytest.mark.parametrize("names", [["a, kg", "y"], ["a, b, c", "y"]])
+def test_as_many_commas_in_names_as_in_numbers(write, separator, last, names):
+    rows = [names, ["1,5", last], ["0,25", last]]
+    path = write("\n".join(separator.join(row) for row in rows))
+    assert list(read_table(path).frame) == names
+
+
+def test_semicolons_in_words_do_not_separate(write):
+    frame = read_table(write("genes;set,y\nA;B,1.5\nC;D,2\n")).frame
+    assert frame.to_numpy().tolist() == [["A;B", 1.5], ["C;D", 2.0]]
+
+
 def test_row_names_without_a_header(write):
     frame = read_table(
         write('"a" "y"\n"r1" 1 "x"\n"r2" 2 "z"\n'.replace(" ", "\t"))
@@ -113,6 +165,16 @@ def test_parquet_keeps_a_named_index(tmp_path):
     assert set(read_table(path).frame) == set(FRAME)
 
 
+@pytest.mark.parametrize("index", [["s", "t", "u"], [100, 101, 102], [7, 7, 7]])
+def test_parquet_rows_are_counted_whatever_the_index(tmp_path, index):
+    path = tmp_path / "table.parquet"
+    FRAME.set_axis(index).to_parquet(path)
+    frame = read_table(path).frame
+    pd.testing.assert_frame_equal(frame, FRAME)
+    with pytest.raises(ValueError, match=r"not seen: 'b', first in row 2\. It knows"):
+        match_columns(frame, ["kind"], {"kind": ["a"]}, path)
+
+
 def test_many_columns_are_read_once(write, rng):
     values = rng.normal(size=(20, 20_000))
     names = [f"gene {k}" for k in range(values.shape[1])]
@@ -136,7 +198,16 @@ def test_many_columns_are_read_once(write, rng):
         (b"a,b\n" + b"1,2\n" * 30_000 + b"\x00,1\n", r"has bytes that are no text"),
         ("a,y\n1,2,3\n1,2\n", r"line 2 has 3 fields, the header 2"),
         ('a,y\n"1\n5",2,3\n1,2\n', r"line 3 has 3 fields, the header 2"),
-        ('a,y\n"1,2\n3,4\n', r"table.csv' is not a table: .*EOF inside string"),
+        (
+            'a,y\n"1,2\n3,4\n',
+            r"quotation mark .* begins in line 2 is not closed. Close",
+        ),
+        ('a,y\n\n"1\n2",5\n3,"4\n5,6\n', r"row that begins in line 5 is not closed"),
+        ('a y\n1 2\n1 "2\n3 4\n', r"row that begins in line 3 is not closed"),
+        ("a,y\n1,2\n".encode("utf-16-le"), r"If it is UTF-16 .* save it as UTF-8"),
+        ("a,y\n1,2\n".encode("utf-32")[:-1], r"is damaged UTF-32 text: truncated"),
+        (b"\xef\xbb\xbf", r"table.csv' is empty"),
+        (b"\xff\xfe", r"table.csv' is empty"),
         ("a,y\n1,2\n".encode("utf-16")[:-1], r"is damaged UTF-16 text: truncated"),
         (b"\xff\xfe\x00\xd8a\x00", r"is damaged UTF-16 text: illegal"),
     ],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from leaveout.data._names import list_items, list_names
+from leaveout.data._names import list_items, list_names, name_cell
 from leaveout.data._table import text_columns
 
 if TYPE_CHECKING:
@@ -20,13 +20,30 @@ N_ROWS_FOR_ID = 10
 # A column of more categories than this, and of one per three rows, deserves a word.
 N_CATEGORIES = 20
 
-# Digits with what people put around them: <0.5, 12 %, 1.234,5, 3 000, 12.03.2021
+# Digits with what people put around them: <0.5, 12 %, 1.234,5, 3 000, 12.03.2021,
+# −1.5, 4’477.5, € 34,77, (34.77), 3.5D+02, ="34" (Excel).
 # Nothing is given back (*+, ++): the time stays linear in the length of a cell.
 _NUMBER_LIKE = (
-    r"[<>~≈=±]*+\s*+[+-]?(?=[.,' ]*+\d)[\d.,' ]++(?:[eE][+-]?\d++)?\s*+[%$€£]?"
+    r"[<>~≈=±$€£¥(\"\s+−–-]*+(?=[.,'’]*+\d)[\d.,'’\s]++"
+    r"(?:[eE][+−-]?\d++|[dD][+−-]\d++)?\s*+[%$€£¥)\"]*+"
 )
 _WITH_UNIT = _NUMBER_LIKE + r"[\w°µ/%^-]{0,8}"
-_DATE_LIKE = r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/]\d{1,2}[-/]\d{2,4})(?:\D.*)?"
+_MONTH = (
+    r"(?:jan(?:uary?)?|feb(?:ruary?)?|mar(?:ch)?|märz?|apr(?:il)?|may|mai|jun[ei]?|"
+    r"jul[yi]?|aug(?:ust)?|sep(?:t|tember)?|o[ck]t(?:ober)?|nov(?:ember)?|"
+    r"de[cz](?:ember)?)\.?"
+)
+_DAY = "|".join(
+    [
+        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}",
+        r"\d{1,2}[-/]\d{1,2}[-/]\d{2,4}",
+        rf"\d{{1,2}}[-./\s]*{_MONTH}[-./,\s]*(?:\d{{4}}|\d\d)",
+        rf"{_MONTH}\s*\d{{1,2}}(?:st|nd|rd|th)?,?\s+\d{{4}}",
+    ]
+)
+# Month and year; two digits at least, for MAR1 and Oct-4 are genes.
+_MONTH_OF_YEAR = rf"(?:19|20)\d\d[-/](?:0[1-9]|1[0-2])|{_MONTH}[-/\s](?:\d{{4}}|\d\d)"
+_DATE_LIKE = rf"(?i:(?:{_DAY})(?:\D.*)?|{_MONTH_OF_YEAR})"
 _ID_NAME = re.compile(r"(?:^|[\W_])(?:id|index|idx|nr|no|number|row)$", re.IGNORECASE)
 
 
@@ -101,7 +118,7 @@ def make_features(frame: DataFrame, categorical: Collection[str] = ()) -> Featur
     import pandas as pd
 
     text = [*categorical, *(c for c in text_columns(frame) if c not in categorical)]
-    words = {name: _as_words(frame[name]) for name in text}
+    words = {name: as_words(frame[name]) for name in text}
     refused = [
         problem
         for name in text
@@ -118,13 +135,17 @@ def make_features(frame: DataFrame, categorical: Collection[str] = ()) -> Featur
     kept = tuple(c for c in frame.columns if c in words and c not in unique)
     numbers = frame.drop(columns=text).astype(np.float64)
     _check_finite(numbers)
-    notes = [*_text_notes(kept, words, unique), *_number_notes(numbers)]
+    notes = [
+        *_text_notes(kept, words, unique),
+        *_constant_notes(numbers, {name: words[name] for name in kept}),
+        *_number_notes(numbers),
+    ]
     order = [c for c in frame.columns if c not in unique]
     full = pd.concat([numbers, *(words[c] for c in kept)], axis=1)
     return Features(full[order], kept, tuple(notes))
 
 
-def _as_words(column: Series) -> Series:
+def as_words(column: Series) -> Series:
     """Return the values as plain str objects without blanks at their ends."""
     return column.astype(str).str.strip().astype(object)
 
@@ -133,8 +154,9 @@ def _number_problem(name: str, words: Series) -> list[str]:
     """Return what is wrong with a column that should be numbers or dates, or []."""
     import pandas as pd
 
-    if words.str.fullmatch(_DATE_LIKE).mean() > 0.5:
-        return [f"'{name}' (dates such as {words.iloc[0]!r})"]
+    dates = words[words.str.fullmatch(_DATE_LIKE)]
+    if len(dates) > len(words) / 2:
+        return [f"'{name}' (dates such as {dates.iloc[0]!r})"]
     pattern = _WITH_UNIT if words.nunique() > _many(words) else _NUMBER_LIKE
     if words.str.fullmatch(pattern).mean() < 0.5:
         return []
@@ -142,7 +164,7 @@ def _number_problem(name: str, words: Series) -> list[str]:
     if not bad.any():  # numbers kept as text, as Parquet files may
         return [f"'{name}' (numbers stored as text)"]
     row = int(np.argmax(bad))
-    return [f"'{name}' (row {row + 1}: {words.iloc[row]!r})"]
+    return [name_cell(name, row, words.iloc[row])]
 
 
 def _many(words: Series) -> float:
@@ -167,7 +189,7 @@ def _text_notes(
     """Say which text is encoded, and which is left out."""
     notes = []
     if kept:
-        counts = [f"'{name}' ({words[name].nunique()} categories)" for name in kept]
+        counts = [f"'{name}' ({_count_categories(words[name])})" for name in kept]
         notes.append(f"Text, one-hot encoded: {list_items(counts)}.")
     many = [name for name in kept if words[name].nunique() > _many(words[name])]
     if many:
@@ -179,29 +201,38 @@ def _text_notes(
     return notes
 
 
-def _number_notes(numbers: DataFrame) -> list[str]:
-    """Point out columns that are constant, and those that count rows."""
+def _count_categories(words: Series) -> str:
+    n_categories = words.nunique()
+    return f"{n_categories} {'category' if n_categories == 1 else 'categories'}"
+
+
+def _constant_notes(numbers: DataFrame, words: dict[str, Series]) -> list[str]:
+    """Point out columns of numbers or words that are constant."""
     values = numbers.to_numpy()
-    if values.size == 0:
+    constant = list(numbers.columns[(values == values[:1]).all(axis=0)])
+    constant += [name for name, column in words.items() if column.nunique() == 1]
+    if not constant:
         return []
-    notes = []
-    constant = numbers.columns[(values == values[0]).all(axis=0)]
-    if len(constant):
-        notes.append(
-            f"The same in every row: {list_names(constant)}. Such a column tells "
-            "nothing; leave it out with --drop."
-        )
+    return [
+        f"The same in every row: {list_names(constant)}. Such a column tells nothing; "
+        "leave it out with --drop."
+    ]
+
+
+def _number_notes(numbers: DataFrame) -> list[str]:
+    """Point out columns that count rows."""
+    values = numbers.to_numpy()
     ids = [
         name
         for name, v in zip(numbers.columns, values.T, strict=True)
         if _counts_rows(str(name), v)
     ]
-    if ids:
-        notes.append(
-            f"Used as a feature, but looks like a row number or id: {list_names(ids)}. "
-            "If it is one, leave it out with --id or --drop."
-        )
-    return notes
+    if not ids:
+        return []
+    return [
+        f"Used as a feature, but looks like a row number or id: {list_names(ids)}. "
+        "If it is one, leave it out with --id or --drop."
+    ]
 
 
 def _counts_rows(name: str, values: np.ndarray) -> bool:

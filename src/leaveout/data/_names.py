@@ -66,6 +66,18 @@ def list_names(names: Iterable[object]) -> str:
     return list_items([f"'{name}'" for name in names])
 
 
+def name_cell(column: object, row: int, value: object) -> str:
+    """Name a cell of a table for its owner, who counts rows from 1.
+
+    Examples
+    --------
+    >>> from leaveout.data._names import name_cell
+    >>> name_cell("dose", 4, "<0.1")
+    "'dose' (row 5: '<0.1')"
+    """
+    return f"'{column}' (row {row + 1}: {str(value)!r})"
+
+
 def list_columns(names: Sequence[object]) -> str:
     """Join the first and the last names, where classes stand as a rule.
 

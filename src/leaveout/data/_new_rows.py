@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from leaveout.data._features import check_not_missing
-from leaveout.data._names import did_you_mean, list_items, list_names
+from leaveout.data._names import did_you_mean, list_items, list_names, name_cell
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -86,7 +86,7 @@ def _to_numbers(frame: DataFrame, path: str | Path) -> DataFrame:
     for name in [name for name, kind in frame.dtypes.items() if not kinds[kind]]:
         wrong = pd.to_numeric(frame[name], errors="coerce").isna().to_numpy()
         row = int(np.argmax(wrong))
-        bad.append(f"'{name}' (row {row + 1}: {str(frame[name].iloc[row])!r})")
+        bad.append(name_cell(name, row, frame[name].iloc[row]))
     if bad:
         raise ValueError(
             f"'{path}' has text where the model has numbers: {list_items(bad)}. "

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,21 @@ from sklearn.utils.multiclass import type_of_target
 
 from leaveout.data._dataset import Dataset
 from leaveout.data._doubts import doubt_independence
-from leaveout.data._features import N_ROWS_FOR_ID, check_not_missing, make_features
+from leaveout.data._features import (
+    N_ROWS_FOR_ID,
+    as_words,
+    check_not_missing,
+    make_features,
+)
 from leaveout.data._names import check_names_known, list_columns, list_names
 from leaveout.data._svmlight import is_svmlight, read_svmlight
-from leaveout.data._table import Table, file_named, read_table, sample_names
+from leaveout.data._table import (
+    Table,
+    file_named,
+    mark_missing,
+    read_table,
+    sample_names,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -85,7 +97,9 @@ def read_dataset(
                 "columns have no names, so none can be chosen or left out."
             )
         return _read_svmlight(path)
-    table = read_table(path, as_text=() if id_column is None else (id_column,))
+    ids = () if id_column is None else (id_column,)
+    # What is dropped may be as it likes: numbers in two notations, for instance.
+    table = read_table(path, as_text=(*ids, *drop))
     if target is None:
         raise ValueError(
             f"Name the column of classes: --target COL. The columns of '{path}' are "
@@ -113,10 +127,9 @@ def _make_dataset(
     _check_roles(target, id_column, group_column, drop, categorical)
     frame, counters = _drop_row_numbers(frame.drop(columns=list(drop)), special)
     frame, hollow = _drop_empty_columns(frame, special)
-    no_id = frame if id_column is None else frame.drop(columns=id_column)
     _check_classes_known(frame[target], target, path)
     check_not_missing(
-        no_id,
+        _needed(frame, id_column, group_column),
         f"'{path}'",
         "Fill them in, delete these rows, or leave out these columns (--drop).",
     )
@@ -131,7 +144,7 @@ def _make_dataset(
     y, class_notes = _classes(frame[target], target)
     groups = None
     if group_column is not None:
-        groups = frame[group_column].astype(str).to_numpy()
+        groups = as_words(frame[group_column]).to_numpy()
     return Dataset(
         name=path.name,
         X=features.frame,
@@ -148,6 +161,7 @@ def _make_dataset(
             *counters,
             *hollow,
             *class_notes,
+            *([] if groups is None else _capitals_notes("groups", groups)),
             *features.notes,
             *doubt_independence(features.frame, y, groups),
         ),
@@ -234,6 +248,17 @@ def _drop_empty_columns(
     return frame.drop(columns=empty), [f"Empty, left out: {list_names(empty)}."]
 
 
+def _needed(
+    frame: DataFrame, id_column: str | None, group_column: str | None
+) -> DataFrame:
+    """Return the columns that may have no empty cell: a sample may lack a name."""
+    if id_column is None:
+        return frame
+    if id_column == group_column:  # NA may be a name, but is no group
+        return mark_missing(frame)
+    return frame.drop(columns=id_column)
+
+
 def _check_classes_known(column: Series, target: str, path: Path) -> None:
     """Refuse samples without a class."""
     empty = column.isna().to_numpy()
@@ -252,7 +277,7 @@ def _classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
     is_text = not pd.api.types.is_numeric_dtype(column)
     y = column.to_numpy()
     if is_text:
-        y = column.astype(str).str.strip().to_numpy(dtype=str)
+        y = as_words(column).to_numpy(dtype=str)
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise ValueError(
@@ -270,16 +295,23 @@ def _classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
             f"Column '{target}' has {len(classes)} classes in {len(y)} rows: too few "
             "samples of each to learn from. Is it the right column?"
         )
-    plain = {str(label).casefold() for label in classes}
-    notes = []
-    if is_text and len(plain) < len(classes):
-        notes.append(f"Some classes differ in capitals only: {list_names(classes)}.")
+    notes = _capitals_notes("classes", classes) if is_text else []
     if (counts == 1).any():
         notes.append(
             f"Classes with one sample: {list_names(classes[counts == 1])}. Left out, "
             "it cannot be right. Merge or drop such a class."
         )
     return y, notes
+
+
+def _capitals_notes(what: str, words: NDArray[Any]) -> list[str]:
+    """Point out words that differ in capitals only, and so count as different."""
+    unlike = np.unique(words.astype(str))
+    counts = Counter(word.casefold() for word in unlike)
+    alike = [word for word in unlike if counts[word.casefold()] > 1]
+    if not alike:
+        return []
+    return [f"Some {what} differ in capitals only: {list_names(alike)}."]
 
 
 def _read_svmlight(path: Path) -> Dataset:

@@ -18,11 +18,13 @@ from leaveout.data._table import file_named, read_bytes
 # Columns have names; a list of more would fill the memory of a small machine.
 MAX_COLUMNS = 10_000_000
 
-_LINE = re.compile(rb"\s*[+-]?[\d.]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
+_CLASS = rb"\s*[+-]?[\d.]+(?:[eE][+-]?\d+)?(?:\s+qid:\d+)?"
+_LINE = re.compile(_CLASS + rb"(?:\s+\d+:[^\s:]+)+\s*(?:#.*)?")
+_LINE_OF_ZEROS = re.compile(_CLASS + rb"\s*(?:#.*)?|\s*#.*|\s*")
 
 
 def is_svmlight(path: str | Path) -> bool:
-    """Whether the first line of a file reads "class index:value index:value".
+    """Whether the first line with features reads "class index:value index:value".
 
     Examples
     --------
@@ -35,7 +37,7 @@ def is_svmlight(path: str | Path) -> bool:
     True
     """
     for line in read_bytes(Path(path)).splitlines():
-        if line.strip() and not line.lstrip().startswith(b"#"):
+        if not _LINE_OF_ZEROS.fullmatch(line):
             return _LINE.fullmatch(line) is not None
     return False
 

@@ -7,6 +7,7 @@ the plain case is noted, so that a wrong guess can be seen.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 import warnings
@@ -19,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leaveout.data._decimal_marks import check_decimal_marks
 from leaveout.data._formulas import unguard
 from leaveout.data._names import list_names, nearest_name, printable
 from leaveout.exceptions import DataFileError
@@ -38,7 +40,15 @@ UNNAMED = "(unnamed {})"
 # Numbers of a Parquet file: so many, and so many more per byte; beyond, it is a trap.
 N_VALUES_FREE, VALUES_PER_BYTE = 2**28, 64
 
+_NUMBER = re.compile(r"[+-]?[\d.,]++(?:[eE][+-]?\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+# The longer ones first: that of UTF-32 begins like that of UTF-16.
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive, as Excel's .xlsx is. Save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "an old Excel file. Save the sheet as CSV",
@@ -67,7 +77,7 @@ def read_table(path: str | Path, *, as_text: Collection[str] = ()) -> Table:
     r"""Read a table from delimited text or Parquet.
 
     Text may be separated by commas, semicolons, tabs, bars or blanks, be encoded as
-    UTF-8 or 16 or the West European way, and have decimal commas; the first row has
+    UTF-8, 16 or 32 or the West European way, and have decimal commas; the first row has
     the names.
 
     Parameters
@@ -108,11 +118,13 @@ def read_table(path: str | Path, *, as_text: Collection[str] = ()) -> Table:
     with file_named(path):
         raw = read_bytes(path)
         if raw.startswith(b"PAR1"):
-            return _read_parquet(raw, path)
+            return Table(mark_missing(_read_parquet(raw, path), as_text))
         for start, what in _FOREIGN.items():
             if raw.startswith(start):
                 raise ValueError(f"'{path}' is {what}.")
         text, notes = _decode(raw, path)
+        if not text.strip():  # a byte order mark alone
+            raise ValueError(f"'{path}' is empty.")
         table = _read_text(text, path, as_text)
         return Table(table.frame, (*notes, *table.notes))
 
@@ -155,7 +167,7 @@ def other_files(path: Path) -> str:
     return "" if close is None else f" Did you mean '{stems[close]}'?"
 
 
-def _read_parquet(raw: bytes, path: Path) -> Table:
+def _read_parquet(raw: bytes, path: Path) -> DataFrame:
     import pandas as pd
 
     try:
@@ -178,9 +190,8 @@ def _read_parquet(raw: bytes, path: Path) -> Table:
     frame.columns = [str(name) for name in frame.columns]
     index = [str(name) for name in frame.index.names if name is not None]
     _check_names([*index, *frame.columns], path)
-    if isinstance(frame.index, pd.MultiIndex) or frame.index.name is not None:
-        frame = frame.reset_index()
-    return Table(frame)
+    nameless = not index and not isinstance(frame.index, pd.MultiIndex)
+    return frame.reset_index(drop=nameless)
 
 
 def _check_n_values(metadata: Any, n_bytes: int) -> None:
@@ -196,13 +207,20 @@ def _check_n_values(metadata: Any, n_bytes: int) -> None:
 
 def _decode(raw: bytes, path: Path) -> tuple[str, list[str]]:
     """Return the text, and a note if it is not UTF-8."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if not raw.startswith(mark):
+            continue
         try:
-            return raw.decode("utf-16"), []
+            return raw.decode(encoding), []
         except UnicodeDecodeError as why:
-            raise ValueError(f"'{path}' is damaged UTF-16 text: {why.reason}.") from why
+            raise ValueError(
+                f"'{path}' is damaged {encoding} text: {why.reason}."
+            ) from why
     if b"\x00" in raw:
-        raise ValueError(f"'{path}' is not a table: it has bytes that are no text.")
+        raise ValueError(
+            f"'{path}' is not a table: it has bytes that are no text. If it is UTF-16 "
+            "or UTF-32 without a byte order mark, save it as UTF-8."
+        )
     try:
         return raw.decode("utf-8-sig"), []
     except UnicodeDecodeError:
@@ -217,36 +235,13 @@ def _decode(raw: bytes, path: Path) -> tuple[str, list[str]]:
 
 def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     """Return the table in a text with a row of names."""
-    import pandas as pd
-
     declared = re.match(r"sep=([,;\t|:^~])\r?\n", text)  # Excel's own first line
     if declared:
         text = text[declared.end() :]
     separator = declared[1] if declared else _find_separator(text)
     names = _column_names(text, separator, path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                StringIO(text),
-                sep=separator,
-                header=0,
-                names=names,
-                index_col=False,
-                dtype={name: str for name in as_text if name in names},
-                skipinitialspace=True,
-                na_values=MISSING_MARKS,
-                keep_default_na=False,
-                low_memory=False,
-                **_exact_numbers(),
-            )
-    except pd.errors.ParserWarning as why:  # it would cut rows to the header's length
-        raise ValueError(_long_row_message(text, separator, len(names), path)) from why
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as why:
-        if "out of memory" in str(why):
-            raise MemoryError(_memory_message(text, path)) from why
-        raise ValueError(_ragged_message(str(why), path)) from why
-    frame, n_empty = _drop_last_empty_rows(frame)
+    frame = _parse(text, separator, names, path, as_text)
+    frame, n_empty = _drop_last_empty_rows(mark_missing(frame, as_text))
     if frame.empty:
         raise ValueError(f"'{path}' has a header but no rows.")
     hollow = {UNNAMED.format(k + 1) for k in range(len(names))} & set(names)
@@ -254,6 +249,10 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     frame = frame.drop(columns=empty).copy()  # one block of memory, not one a column
     frame = _unguard(_long_integers_as_floats(frame, as_text))
     frame, commas = _convert_decimal_commas(frame, separator, as_text)
+    if commas:  # once more as it is written: of a number 1.23, nobody knows if 1.230
+        written = _parse(text, separator, names, path, as_text=names)
+        floats = frame.select_dtypes("floating").columns
+        check_decimal_marks(written[list(dict.fromkeys([*commas, *floats]))])
     notes = []
     if n_empty:
         notes.append(f"Empty rows at the end, left out: {n_empty}.")
@@ -263,6 +262,55 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     if commas:
         notes.append(f"Decimal commas read as such: {list_names(commas)}.")
     return Table(frame, tuple(notes))
+
+
+def _parse(
+    text: str, separator: str, names: list[str], path: Path, as_text: Collection[str]
+) -> DataFrame:
+    """Return the cells below the header, numbers as such unless ``as_text``."""
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                StringIO(text),
+                sep=separator,
+                header=0,
+                names=names,
+                index_col=False,
+                dtype={name: str for name in as_text if name in names},
+                skipinitialspace=True,
+                na_values={name: _missing_marks(name, as_text) for name in names},
+                keep_default_na=False,
+                low_memory=False,
+                **_exact_numbers(),
+            )
+    except pd.errors.ParserWarning as why:  # it would cut rows to the header's length
+        raise ValueError(_long_row_message(text, separator, len(names), path)) from why
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as why:
+        if "out of memory" in str(why):
+            raise MemoryError(_memory_message(text, path)) from why
+        if "EOF inside string" in str(why):
+            raise ValueError(_open_quote_message(text, separator, path)) from why
+        raise ValueError(_ragged_message(str(why), path)) from why
+
+
+def _missing_marks(name: str, as_text: Collection[str]) -> list[str]:
+    """Return what counts as an empty cell: where letters matter, no letters at all."""
+    return [""] if name in as_text else MISSING_MARKS
+
+
+def mark_missing(frame: DataFrame, as_text: Collection[str] = ()) -> DataFrame:
+    """Take text away that is blank or stands for nothing, whatever file it is from."""
+    masked = {}
+    for name in text_columns(frame):
+        words = frame[name].astype(str).str.strip()
+        missing = words.isin(_missing_marks(name, as_text))
+        if missing.any():
+            masked[name] = frame[name].copy()
+            masked[name][missing] = None  # mask of pandas 2 warns where nothing is left
+    return frame.assign(**masked)
 
 
 def _drop_last_empty_rows(frame: DataFrame) -> tuple[DataFrame, int]:
@@ -305,20 +353,29 @@ def _unguard(frame: DataFrame) -> DataFrame:
 
 def _find_separator(text: str) -> str:
     """Return the separator by which header and rows have the same number of fields."""
-    best, best_rank = ",", (0.0, 1)
+    best, best_rank = ",", (0.0, 0, 1)
     for separator in SEPARATORS:
-        widths = [len(row) for row in _first_rows(text, separator) if row]
-        if len(widths) == 0 or widths[0] == 1:
-            continue
-        rows = widths[1:] or widths
-        # Row names without a header (R), or a separator at the end: one field more.
-        share = sum(w in (widths[0], widths[0] + 1) for w in rows) / len(rows)
-        if (rank := (round(share, 1), widths[0])) > best_rank:
+        if (rank := _rank(_first_rows(text, separator))) > best_rank:
             best, best_rank = separator, rank
-    if best_rank > (0.0, 1):
+    if best_rank > (0.0, 0, 1):
         return best
     widths = [len(row) for row in _first_rows(text, BLANKS)]
     return BLANKS if len(set(widths)) == 1 and widths[0] > 1 else ","
+
+
+def _rank(rows: list[list[str]]) -> tuple[float, int, int]:
+    """Return how well fields make a table: rows of equal width, whole numbers, width.
+
+    Of "weight, kg;kind" over "1,5;a", only semicolons leave all of the number together.
+    """
+    if not rows or len(rows[0]) == 1:
+        return (0.0, 0, 0)
+    width, body = len(rows[0]), rows[1:] or rows
+    # Row names without a header (R), or a separator at the end: one field more.
+    share = sum(len(row) in (width, width + 1) for row in body) / len(body)
+    fields = [field.strip() for row in body for field in row]
+    n_characters = sum(len(field) for field in fields if _NUMBER.fullmatch(field))
+    return (round(share, 1), n_characters, width)
 
 
 def _first_rows(text: str, separator: str) -> list[list[str]]:
@@ -387,6 +444,16 @@ def _long_row_message(text: str, separator: str, n_names: int, path: Path) -> st
                 f"header {n_names}. Quote values that contain the separator."
             )
     return f"'{path}' is not a table: a row has more fields than the header has names."
+
+
+def _open_quote_message(text: str, separator: str, path: Path) -> str:
+    """Say in which line the row begins that a quotation mark keeps open to the end."""
+    rows = _rows(text, " " if separator == BLANKS else separator)
+    ends = [line for line, _ in rows]
+    return (
+        f"'{path}' is not a table: a quotation mark in the row that begins in line "
+        f"{ends[-2] + 1 if len(ends) > 1 else 1} is not closed. Close or delete it."
+    )
 
 
 def _memory_message(text: str, path: Path) -> str:
