@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from leaveout.data._names import name_cell
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _MARKS = {".": "point", ",": "comma"}
 _OTHER = {".": ",", ",": "."}
@@ -25,7 +22,7 @@ class _Marked(NamedTuple):
     decimal: dict[str, str]
 
 
-def check_decimal_marks(cells: DataFrame) -> None:
+def check_decimal_marks(cells: Mapping[str, Iterable[object]]) -> None:
     """Refuse a number such as 1.234 where a decimal comma says it may be a thousand.
 
     A column in which other numbers show the same mark to be decimal (0.5, 12.25) is
@@ -33,7 +30,7 @@ def check_decimal_marks(cells: DataFrame) -> None:
 
     Parameters
     ----------
-    cells : DataFrame
+    cells : mapping of str to cells
         Columns of numbers as they are written; other text does not matter.
 
     Raises
@@ -41,7 +38,7 @@ def check_decimal_marks(cells: DataFrame) -> None:
     ValueError
         Names the number, and the one that contradicts it.
     """
-    columns = [_find_marked(str(name), column) for name, column in cells.items()]
+    columns = [_find_marked(name, column) for name, column in cells.items()]
     in_file: dict[str, str] = {}
     for column in columns:
         in_file = column.decimal | in_file

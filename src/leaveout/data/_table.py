@@ -16,9 +16,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO, StringIO
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from leaveout.data._decimal_marks import check_decimal_marks
 from leaveout.data._formulas import unguard
@@ -26,7 +28,6 @@ from leaveout.data._names import list_names, nearest_name, printable
 from leaveout.exceptions import DataFileError
 
 if TYPE_CHECKING:
-    import numpy as np
     from pandas import DataFrame
 
 # What counts as an empty cell. Not "None": treatments and stages are called so.
@@ -41,6 +42,7 @@ UNNAMED = "(unnamed {})"
 N_VALUES_FREE, VALUES_PER_BYTE = 2**28, 64
 
 _NUMBER = re.compile(r"[+-]?[\d.,]++(?:[eE][+-]?\d+)?")
+_INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 # The longer ones first: that of UTF-32 begins like that of UTF-16.
 _BYTE_ORDER_MARKS = {
@@ -250,9 +252,10 @@ def _read_text(text: str, path: Path, as_text: Collection[str]) -> Table:
     frame = _unguard(_long_integers_as_floats(frame, as_text))
     frame, commas = _convert_decimal_commas(frame, separator, as_text)
     if commas:  # once more as it is written: of a number 1.23, nobody knows if 1.230
-        written = _parse(text, separator, names, path, as_text=names)
         floats = frame.select_dtypes("floating").columns
-        check_decimal_marks(written[list(dict.fromkeys([*commas, *floats]))])
+        numeric = {*commas, *floats}
+        written = _columns_as_written(text, separator, names)
+        check_decimal_marks({name: written[name] for name in names if name in numeric})
     notes = []
     if n_empty:
         notes.append(f"Empty rows at the end, left out: {n_empty}.")
@@ -296,6 +299,14 @@ def _parse(
         raise ValueError(_ragged_message(str(why), path)) from why
 
 
+def _columns_as_written(
+    text: str, separator: str, names: list[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the cells below the header, letter by letter."""
+    rows = [row for _, row in _rows(text, separator) if row]
+    return dict(zip(names, zip_longest(*rows[1:], fillvalue=""), strict=False))
+
+
 def _missing_marks(name: str, as_text: Collection[str]) -> list[str]:
     """Return what counts as an empty cell: where letters matter, no letters at all."""
     return [""] if name in as_text else MISSING_MARKS
@@ -305,9 +316,10 @@ def mark_missing(frame: DataFrame, as_text: Collection[str] = ()) -> DataFrame:
     """Take text away that is blank or stands for nothing, whatever file it is from."""
     masked = {}
     for name in text_columns(frame):
-        words = frame[name].astype(str).str.strip()
-        missing = words.isin(_missing_marks(name, as_text))
-        if missing.any():
+        # Plain Python: of thousands of short columns, pandas would take its time.
+        marks = set(_missing_marks(name, as_text))
+        missing = [str(cell).strip() in marks for cell in frame[name].tolist()]
+        if any(missing):
             masked[name] = frame[name].copy()
             masked[name][missing] = None  # mask of pandas 2 warns where nothing is left
     return frame.assign(**masked)
@@ -332,10 +344,13 @@ def _exact_numbers() -> dict[str, Any]:
 def _long_integers_as_floats(frame: DataFrame, as_text: Collection[str]) -> DataFrame:
     """Make floats of integers beyond 64 bits, which pandas leaves as they are."""
     for name in text_columns(frame):
-        texts = frame[name].dropna().astype(str)
-        if name not in as_text and texts.str.fullmatch(r"[+-]?\d+").all():
+        texts = [str(cell) for cell in frame[name].dropna().tolist()]
+        if name not in as_text and all(map(_INTEGER.fullmatch, texts)):
             # By way of text: beyond 308 digits it is infinite, where int has no float.
-            frame[name] = texts.map(float).reindex(frame.index).astype("float64")
+            present = frame[name].notna().to_numpy()
+            column = np.full(len(frame), np.nan)
+            column[present] = [float(text) for text in texts]
+            frame[name] = column
     return frame
 
 
@@ -343,7 +358,7 @@ def _unguard(frame: DataFrame) -> DataFrame:
     """Take away the apostrophes that ``format_csv`` put before formulas."""
     for name in text_columns(frame):
         column = frame[name]
-        if column.astype(str).str.startswith("'").any():
+        if any(str(cell).startswith("'") for cell in column.tolist()):
             plain = column.map(
                 lambda cell: unguard(cell) if isinstance(cell, str) else cell
             )
@@ -473,21 +488,40 @@ def _convert_decimal_commas(
     """
     import pandas as pd
 
-    converted = {}
+    converted: dict[str, Any] = {}
     for name in [] if separator == "," else text_columns(frame):
         if name in as_text:
             continue
-        values = frame[name].astype("string").str.strip()
-        commas = values.str.fullmatch(_DECIMAL_COMMA).fillna(False).astype(bool)
-        values = values.mask(commas, values.str.replace(",", "."))
-        numbers = pd.to_numeric(values, errors="coerce")
-        if not commas.any() or numbers.notna().sum() < values.notna().sum() / 2:
+        column = frame[name]
+        present = column.notna().to_numpy()
+        words = [str(cell).strip() for cell in column[present].tolist()]
+        commas = [_DECIMAL_COMMA.fullmatch(word) is not None for word in words]
+        if not any(commas):
             continue
-        whole = numbers.notna().equals(values.notna())
+        pointed = [
+            word.replace(",", ".") if has_comma else word
+            for word, has_comma in zip(words, commas, strict=True)
+        ]
         # By Python's float: to_numeric of pandas 2 is wrong in the last bit.
-        texts = values.to_numpy(dtype=object, na_value=float("nan"))
-        converted[name] = texts.astype("float64") if whole else values
+        numbers = [float(word) for word in pointed if _is_number(word)]
+        if len(numbers) < len(words) / 2:
+            continue
+        if len(numbers) == len(words):
+            converted[name] = np.full(len(frame), np.nan)
+            converted[name][present] = numbers
+        else:
+            converted[name] = pd.Series(pd.NA, index=frame.index, dtype="string")
+            converted[name][present] = pointed
     return (frame.assign(**converted) if converted else frame), list(converted)
+
+
+def _is_number(word: str) -> bool:
+    """Whether Python reads a word as a number, and so would people."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return "_" not in word
 
 
 def sample_names(frame: DataFrame, column: str) -> np.ndarray:
