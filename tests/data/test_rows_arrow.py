@@ -377,7 +377,7 @@ def test_no_features(tmp_path):
 
 def test_no_rows(tmp_path):
     path = write(TABLE.slice(0, 0), tmp_path / "a.parquet")
-    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+    with pytest.raises(ValueError, match=r"0 sample\(s\): '.*a.parquet' is empty"):
         read(path)
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
         read(TABLE.slice(0, 0))

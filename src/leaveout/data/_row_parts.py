@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 
 from leaveout.data._row_checks import Block, Form, Piece, check_pieces
 
-NO_ROWS = (
-    "Found array with 0 sample(s): the source of rows is empty, while a minimum of 1 "
-    "is required."
-)
+
+def no_rows(name: str = "") -> ValueError:
+    """Return the error for a source, called by its name if it has one, without rows."""
+    return ValueError(
+        f"Found array with 0 sample(s): {name or 'the source of rows'} is empty, while "
+        "a minimum of 1 is required."
+    )
 
 
 class Reader(Protocol):
@@ -132,7 +135,7 @@ class PartedRows:
             for k, n_rows in zip(unknown, counts, strict=True):
                 self._parts[k] = replace(self._parts[k], n_rows=n_rows)
         if self.n_rows == 0:
-            raise ValueError(NO_ROWS)
+            raise no_rows(self._parts[0].reader.name)
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows in order; every pass gives the same blocks."""
@@ -145,7 +148,7 @@ class PartedRows:
             self._parts[k] = replace(part, n_rows=n_read)
             start += n_read
         if start == 0:
-            raise ValueError(NO_ROWS)
+            raise no_rows(self._parts[0].reader.name)
 
 
 def file_not_here(name: str) -> FileNotFoundError:

@@ -23,7 +23,7 @@ from leaveout.data._row_checks import (
     column_names,
     form_of,
 )
-from leaveout.data._row_parts import NO_ROWS, regroup
+from leaveout.data._row_parts import no_rows, regroup
 
 WHAT_TO_PASS = (
     "a fit reads the rows many times. Pass a list of blocks, or a function without "
@@ -62,7 +62,7 @@ class IterableRows:
         self.n_rows: int | None = None
         first = next(self._pieces(), None)
         if first is None:
-            raise ValueError(NO_ROWS)
+            raise no_rows()
         try:
             self._form = form_of(first.X, min_rows=0)
         except (TypeError, ValueError) as error:
@@ -109,7 +109,7 @@ class IterableRows:
     def _check_count(self, n_rows: int) -> None:
         """Refuse a pass without rows, or shorter than the first."""
         if self.n_rows is None and n_rows == 0:
-            raise ValueError(NO_ROWS)
+            raise no_rows()
         if self.n_rows is not None and n_rows != self.n_rows:
             used_up = (
                 f" An iterator that is used up gives nothing: {WHAT_TO_PASS}"
