@@ -93,11 +93,14 @@ class PartedRows:
         In order. Starts are filled in as soon as the rows before are counted.
     form : Form
         What all parts share.
+    name : str, default=""
+        What a message calls the source: a file, the first of several.
     """
 
-    def __init__(self, parts: Iterable[Part], form: Form) -> None:
+    def __init__(self, parts: Iterable[Part], form: Form, name: str = "") -> None:
         self._parts = list(parts)
         self._form = form
+        self._name = name
 
     @property
     def n_features(self) -> int:
@@ -135,7 +138,7 @@ class PartedRows:
             for k, n_rows in zip(unknown, counts, strict=True):
                 self._parts[k] = replace(self._parts[k], n_rows=n_rows)
         if self.n_rows == 0:
-            raise no_rows(self._parts[0].reader.name)
+            raise no_rows(self._name)
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows in order; every pass gives the same blocks."""
@@ -148,7 +151,7 @@ class PartedRows:
             self._parts[k] = replace(part, n_rows=n_read)
             start += n_read
         if start == 0:
-            raise no_rows(self._parts[0].reader.name)
+            raise no_rows(self._name)
 
 
 def file_not_here(name: str) -> FileNotFoundError:

@@ -61,7 +61,7 @@ def open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> PartedR
         )
     _check_needed_columns(files, columns)
     parts = [part for file in files for part in file.parts(columns, rows_at_once)]
-    return PartedRows(parts, columns.form)
+    return PartedRows(parts, columns.form, files[0].name)
 
 
 # Tables in memory
