@@ -510,8 +510,9 @@ def _convert_decimal_commas(
             converted[name] = np.full(len(frame), np.nan)
             converted[name][present] = numbers
         else:
-            converted[name] = pd.Series(pd.NA, index=frame.index, dtype="string")
-            converted[name][present] = pointed
+            texts = np.full(len(frame), None, dtype=object)
+            texts[present] = pointed
+            converted[name] = pd.Series(texts, index=frame.index, dtype="string")
     return (frame.assign(**converted) if converted else frame), list(converted)
 
 

@@ -36,7 +36,11 @@ SKLEARN_PACKAGES = (
 )  # fmt: skip
 _SCORES = "sklearn.feature_selection._univariate_selection"
 # The second as NumPy 1 names them.
-_UFUNC_MODULES = ("numpy", "numpy.core._multiarray_umath")
+_UFUNC_MODULES = (
+    "numpy",
+    "numpy.core._multiarray_umath",
+    "numpy._core._multiarray_umath",
+)
 FUNCTIONS = frozenset(
     {
         f"{module}.{name}"
