@@ -35,7 +35,7 @@ SKLEARN_PACKAGES = (
     "pipeline", "preprocessing", "random_projection", "svm",
 )  # fmt: skip
 _SCORES = "sklearn.feature_selection._univariate_selection"
-# The second as NumPy 1 names them.
+# The second as NumPy 1 names them, the third as 2.0 and 2.1 do.
 _UFUNC_MODULES = (
     "numpy",
     "numpy.core._multiarray_umath",
