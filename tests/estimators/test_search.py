@@ -616,8 +616,9 @@ put = run.Checkpoint.put
 
 def tell(self, *arguments):
     put(self, *arguments)
+    is_third = len(self) == 3  # before it is told: a destructor may swallow Ctrl-C
     print("kept", flush=True)
-    if len(self) == 3:
+    if is_third:
         time.sleep(3600)  # Ctrl-C comes here
 
 run.Checkpoint.put = tell
@@ -642,7 +643,7 @@ def test_ctrl_c_leaves_a_line_and_the_cells(tmp_path, n_jobs):
     _, err = running.communicate()
     assert running.returncode == -signal.SIGINT
     line = f"Interrupted: 3 of 8 cells are kept in {path}; run again to go on."
-    assert err.splitlines()[0] == line
+    assert line in err.splitlines()  # workers may complain before
     assert err.splitlines()[-1] == "KeyboardInterrupt"
 
 
