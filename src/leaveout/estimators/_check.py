@@ -250,10 +250,10 @@ def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
     weight = np.bincount(codes, C > 0)
     whole = np.flatnonzero(weight == weight.sum())
     if whole.size:
-        first = names[np.argmax(codes == whole[0])]
+        name = names[codes == whole[0]].tolist()[0]
         raise ValueError(
-            f"groups: leaving out group {getattr(first, 'item', lambda: first)()!r} "
-            "leaves no sample to train on. There must be two groups or more."
+            f"groups: leaving out group {name!r} leaves no sample to train on. There "
+            "must be two groups or more."
         )
     return codes
 
