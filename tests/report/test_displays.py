@@ -306,12 +306,15 @@ class TestMargins:
         )
         assert not first.overlaps(second)
 
-    def test_no_name_of_a_suspect_is_behind_the_legend(self, rng):
+    def test_no_name_of_a_suspect_is_behind_the_legend(self):
         """Where many are wrong, names stand far to the right."""
-        X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(40, 2))
+        y = X[:, 0] + 2.0 * rng.normal(size=40) > 0
         noise = lo.leave_one_out(lo.SVC(C=10), X, y)
         suspects = np.argsort(noise.margins)[:8]
-        display = lo.LooMarginDisplay.from_result(noise, suspects=suspects)
+        _, ax = plt.subplots(figsize=(4.2, 3.1), layout="constrained")  # as on a page
+        display = lo.LooMarginDisplay.from_result(noise, suspects=suspects, ax=ax)
         drawn(display.figure_)
         legend = display.ax_.get_legend().get_window_extent()
         names = [text.get_window_extent() for text in display.ax_.texts]
