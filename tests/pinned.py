@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the package answers from outside, kept to the last bit.
+
+``python tests/pinned.py`` runs the calls of ``pinned_calls`` again and lists what has
+moved since ``pinned.json`` was written; ``--write`` writes it anew, ``--only NAME``
+runs one call. Bits are those of one machine; ``test_pinned`` allows for another BLAS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from pinned_calls import CALLS
+from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from leaveout import LeaveoutWarning
+
+PINNED = Path(__file__).with_name("pinned.json")
+RTOL, ATOL = 1e-7, 1e-9
+# Outputs below this name count steps: another BLAS may take others to the same end.
+STEPS = "steps"
+
+
+def run(name):
+    """Make a call; return its outputs as JSON has them, with the warnings it gave."""
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1, "blas"):
+        warnings.simplefilter("always")
+        outputs = dict(flatten(CALLS[name]()))
+    ours = (LeaveoutWarning, ConvergenceWarning)
+    names = {w.category.__name__ for w in caught if issubclass(w.category, ours)}
+    return {**outputs, "warned": sorted(names)}
+
+
+def read():
+    """Return the outputs of all calls as they are stored."""
+    return json.loads(PINNED.read_text(encoding="utf-8"))
+
+
+def write(calls):
+    """Store the outputs, one to a line."""
+    blocks = []
+    for name, outputs in calls.items():
+        lines = [f"  {json.dumps(key)}: {_line(v)}" for key, v in outputs.items()]
+        blocks.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    PINNED.write_text("{\n" + ",\n".join(blocks) + "\n}\n", encoding="utf-8")
+
+
+def _line(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def flatten(outputs, prefix=""):
+    """Yield name and JSON value of each output; nested names are joined by dots."""
+    for key, value in outputs.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{name}.")
+        elif isinstance(value, list | tuple) and not _is_plain(value):
+            yield from flatten(dict(enumerate(value)), f"{name}.")
+        else:
+            yield name, encode(value)
+
+
+def _is_plain(values):
+    """Whether a list holds numbers only, or words, truths and integers only."""
+    return _is_numeric(values) or all(isinstance(v, bool | int | str) for v in values)
+
+
+def _is_numeric(values):
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def encode(value):
+    """Return a value as JSON can keep it: floats by their bits."""
+    if issparse(value):
+        value = value.toarray()
+    if isinstance(value, list | tuple):
+        value = list(value)
+        if value and _is_numeric(value) and any(isinstance(v, float) for v in value):
+            value = np.array(value, dtype=np.float64)
+    if isinstance(value, float | np.floating):
+        value = np.array(value, dtype=np.float64)
+    if isinstance(value, np.ma.MaskedArray):
+        value = value.filled(np.nan if value.dtype.kind == "f" else None)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        found = [float(v).hex() for v in value.ravel()]
+        return {"shape": list(value.shape), "hex": found}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str | list):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be pinned: {value!r}")
+
+
+def decode(value):
+    """Return the floats of a stored value, or None if it has none."""
+    if isinstance(value, dict):
+        numbers = [float.fromhex(text) for text in value["hex"]]
+        return np.array(numbers).reshape(value["shape"])
+    return None
+
+
+def say_difference(stored, found):
+    """Say how far an output has moved; nothing if every bit is the same."""
+    if _line(stored) == _line(found):  # True is not 1
+        return ""
+    a, b = decode(stored), decode(found)
+    if a is None or b is None:
+        return f"was {_short(stored)}, is {_short(found)}"
+    if a.shape != b.shape:
+        return f"shape was {a.shape}, is {b.shape}"
+    odd = ~(np.isfinite(a) & np.isfinite(b))
+    apart = odd & (a != b) & ~(np.isnan(a) & np.isnan(b))
+    if apart.any():
+        return f"{apart.sum()} of {a.size} differ in being infinite or not a number"
+    a, b = a[~odd], b[~odd]
+    gap = np.abs(a - b)
+    size = np.maximum(np.abs(a), np.abs(b))
+    relative = np.divide(gap, size, out=np.zeros_like(gap), where=size > 0.0)
+    moved = sum(s != f for s, f in zip(stored["hex"], found["hex"], strict=True))
+    return (
+        f"{moved} of {len(stored['hex'])} moved, at most {gap.max(initial=0.0):.1e} "
+        f"absolute, {relative.max(initial=0.0):.1e} relative"
+    )
+
+
+def _short(value):
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) < 200 else f"{text[:200]}…"
+
+
+def is_close(stored, found):
+    """Whether two outputs are equal, floats up to what another BLAS may change."""
+    a, b = decode(stored), decode(found)
+    if a is None or b is None:
+        return _line(stored) == _line(found)
+    return a.shape == b.shape and np.allclose(
+        b, a, rtol=RTOL, atol=ATOL, equal_nan=True
+    )
+
+
+def compare(stored, found):
+    """Return what to say of each output that has moved, by its name."""
+    said = {key: "missing" for key in stored.keys() - found.keys()}
+    said |= {key: "new" for key in found.keys() - stored.keys()}
+    for key in stored.keys() & found.keys():
+        difference = say_difference(stored[key], found[key])
+        if difference:
+            said[key] = difference
+    return dict(sorted(said.items()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="store the results")
+    parser.add_argument("--only", metavar="NAME", choices=sorted(CALLS))
+    options = parser.parse_args()
+    names = [options.only] if options.only else list(CALLS)
+    stored = read() if PINNED.exists() else {}
+    found, n_moved, say = {}, 0, sys.stdout.write
+    for name in names:
+        started = perf_counter()
+        found[name] = run(name)
+        said = compare(stored.get(name, {}), found[name])
+        n_moved += len(said)
+        spent = perf_counter() - started
+        head = f"{len(said)} outputs moved" if said else "bit-equal"
+        say(f"{name}: {head} ({len(found[name])} outputs, {spent:.1f} s)\n")
+        for key, difference in said.items():
+            say(f"    {key}: {difference}\n")
+    gone = [] if options.only else sorted(stored.keys() - CALLS.keys())
+    for name in gone:
+        say(f"{name}: missing\n")
+    if options.write:
+        merged = {**stored, **found} if options.only else found
+        write({name: merged[name] for name in CALLS if name in merged})
+        say(f"{PINNED.name} written\n")
+        return 0
+    return int(n_moved > 0 or bool(gone))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,941 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls of the public API on small data sets, for ``pinned``.
+
+Nothing private is imported, since all below the public names may move. Each call
+returns its outputs by name; how long things took, paths and versions are left out.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_matrix
+from sklearn import svm
+from sklearn.datasets import (
+    dump_svmlight_file,
+    load_breast_cancer,
+    load_iris,
+    load_wine,
+)
+from sklearn.decomposition import PCA
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler, scale
+
+import leaveout as lo
+from leaveout import data
+
+CALLS = {}
+
+
+def call(function):
+    """Keep a call by its name."""
+    CALLS[function.__name__] = function
+    return function
+
+
+# Data
+
+
+@cache
+def iris():
+    """50 flowers of three kinds, as they were measured."""
+    X, y = load_iris(return_X_y=True)
+    return X[::3], y[::3]
+
+
+@cache
+def wine():
+    """60 wines of three growers, scaled; classes are words."""
+    X, y = load_wine(return_X_y=True)
+    return scale(X[::3]), np.array(["barolo", "grignolino", "barbera"])[y[::3]]
+
+
+@cache
+def cancer():
+    """70 tumours of two kinds, scaled."""
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X[:70]), y[:70]
+
+
+@cache
+def banana():
+    """60 points of two classes that overlap."""
+    return data.make_banana(60, noise=2.0, random_state=0)
+
+
+@cache
+def twins():
+    """40 points of a grid: many are there twice, some of them with both labels."""
+    random = np.random.default_rng(7)
+    X = random.integers(-2, 3, size=(40, 2)).astype(float)
+    return X, (X.sum(axis=1) + random.normal(size=40) > 0).astype(int)
+
+
+def weights(n):
+    """Some weights, zero among them."""
+    return np.array([1.0, 2.0, 0.5, 0.0, 1.0, 3.0])[np.arange(n) % 6]
+
+
+# What is kept of results
+
+SHORT = ("decision_values", "lower", "upper", "certified", "settled_by", "error")
+
+
+def without_time(text):
+    """Return a text without the lines that tell how long things took."""
+    lines = str(text).splitlines()
+    return "\n".join(line for line in lines if "seconds" not in line)
+
+
+def steps(counts):
+    """Return how many steps of each kind were taken, without their time."""
+    return {key: n for key, n in counts.items() if "seconds" not in key}
+
+
+def parts(result):
+    """Return what there is in a LooResult."""
+    names = (
+        "decision_values predictions lower upper ambiguous certified settled_by method "
+        "weights machine_values groups anti_learning anti_learning_note error "
+        "standard_error n_ambiguous screened"
+    )
+    outputs = {name: getattr(result, name) for name in names.split()}
+    if outputs["decision_values"].ndim == 1:
+        del outputs["machine_values"]  # the same again
+    else:
+        outputs["margins"] = result.margins
+    text = without_time(result)
+    return {**outputs, "text": text, "steps": steps(result.counts)}
+
+
+def loo(estimator, sample, **options):
+    return parts(lo.leave_one_out(estimator, *sample, **options))
+
+
+def short_loo(estimator, sample, **options):
+    """Return the values and how they were reached, no more."""
+    found = loo(estimator, sample, **options)
+    return {key: found[key] for key in SHORT}
+
+
+def fitted(estimator, names, X):
+    """Return fitted attributes, with values and labels of some samples."""
+    outputs = {name: getattr(estimator, name) for name in names.split()}
+    outputs["decision_function"] = estimator.decision_function(X)
+    return {**outputs, "predict": estimator.predict(X)}
+
+
+def bounds_parts(bounds):
+    rows = {
+        row.name: {
+            key: value
+            for key, value in vars(row).items()
+            if key not in ("name", "seconds")
+        }
+        for row in bounds.rows
+    }
+    return {"rows": rows, "n_samples": bounds.n_samples, "text": str(bounds)}
+
+
+def cells(table):
+    """Return cv_results_ without times."""
+    return {key: v for key, v in table.items() if "time" not in key and key != "params"}
+
+
+# The data themselves
+
+
+@call
+def generators():
+    made = {
+        "twonorm": data.make_twonorm(6, 3, random_state=1),
+        "ringnorm": data.make_ringnorm(6, 3, random_state=1),
+        "waveform": data.make_waveform(6, random_state=1),
+        "mixture": data.make_mixture(6, 3, random_state=1),
+        "banana": data.make_banana(6, random_state=1),
+        "class_blobs": data.make_class_blobs(6, random_state=1),
+        "example": (data.load_example().X.to_numpy()[:3], data.load_example().y[:30]),
+    }
+    return {name: {"X": X, "y": y} for name, (X, y) in made.items()}
+
+
+# leave_one_out: methods of the SVC
+
+
+@call
+def svc_walk():
+    return loo(lo.SVC(C=10, gamma=0.02), cancer(), method="walk")
+
+
+@call
+def svc_walk_on_two_threads():
+    return loo(lo.SVC(C=100, gamma=0.5), banana(), method="walk", n_jobs=2)
+
+
+@call
+def svc_refit():
+    return loo(lo.SVC(C=10, gamma=0.2), banana(), method="refit")
+
+
+@call
+def svc_refit_eps():
+    how = {"eps": 1e-3, "seed": False}
+    return loo(lo.SVC(C=10, gamma=0.2), banana(), method="refit", method_params=how)
+
+
+@call
+def svc_stopping():
+    return loo(lo.SVC(C=10, gamma=0.2), banana(), method="stopping")
+
+
+@call
+def svc_consolidated():
+    return loo(lo.SVC(C=10, gamma=0.2), banana(), method="consolidated")
+
+
+@call
+def svc_magic():
+    return loo(lo.SVC(C=1, gamma=0.02), cancer(), method="magic")
+
+
+@call
+def svc_consolidated_rules():
+    """Both rules along a path: the second needs the C before."""
+    outputs = {}
+    for rule in ("same_C", "path"):
+        how = {"method": "consolidated", "method_params": {"rule": rule}}
+        found = lo.loo_path(lo.SVC(gamma=0.2), *banana(), Cs=[0.3, 3, 30], **how)
+        values = found.decision_values
+        outputs[rule] = {"decision_values": values, "screened": found.screened}
+    return outputs
+
+
+@call
+def svc_stopping_conditions():
+    how = {"n_trial": 5, "seed": False}
+    return {
+        condition: short_loo(
+            lo.SVC(C=30, gamma=0.2),
+            banana(),
+            method="stopping",
+            method_params={"condition": condition, **how},
+        )
+        for condition in ("auxiliary", "ball")
+    }
+
+
+@call
+def svc_ill_scaled():
+    """Machines where rounding has a say: what is certified, and how it was settled."""
+    X, y = cancer()
+    far = X[:, :4] * 1e3 + 1e5
+    return {
+        "large_C": short_loo(lo.SVC(C=1e9, gamma=0.02), (X, y)),
+        "far": short_loo(lo.SVC(C=1e-6, kernel="linear"), (far, y)),
+        "poly": short_loo(lo.SVC(C=1e4, kernel="poly", gamma=1.0), (X[:, :3], y)),
+        "wide": short_loo(lo.SVC(C=1, gamma=1e-9), (X, y)),
+        "narrow": short_loo(lo.SVC(C=1, gamma=1e6), (X, y)),
+    }
+
+
+@call
+def svc_larger():
+    """150 samples, by every method that gives values."""
+    sample = data.make_mixture(150, 5, random_state=0)
+    return {
+        method: short_loo(lo.SVC(C=2, gamma=0.02), sample, method=method)
+        for method in ("walk", "refit", "consolidated", "magic")
+    }
+
+
+@call
+def svc_labels_only():
+    return loo(lo.SVC(C=10, gamma=0.2), banana(), labels_only=True)
+
+
+@call
+def svc_of_sklearn():
+    return loo(svm.SVC(C=5), wine())
+
+
+@call
+def svc_twins():
+    return loo(lo.SVC(C=10, gamma=0.5), twins())
+
+
+@call
+def svc_twins_hard():
+    return loo(lo.SVC(C=1e5, gamma=3.0, fit_intercept=False), twins())
+
+
+@call
+def svc_anti_learning():
+    return loo(lo.SVC(C=1e-6, gamma=0.5), banana())
+
+
+# leave_one_out: what there is to ask for
+
+
+@call
+def svc_sample_weight():
+    X, y = banana()
+    how = {"sample_weight": weights(60), "score_sample_weight": weights(60)[::-1]}
+    return loo(lo.SVC(C=3, gamma=0.2), (X, y), **how)
+
+
+@call
+def svc_groups():
+    return loo(lo.SVC(C=3, gamma=0.2), banana(), groups=np.arange(60) // 4)
+
+
+@call
+def svc_groups_refit():
+    how = {"groups": np.arange(40) % 9, "method": "refit"}
+    return loo(lo.SVC(C=3, gamma=0.2), twins(), **how)
+
+
+@call
+def svc_balanced_fold():
+    X, y = cancer()
+    svc = lo.SVC(C=1, gamma=0.02, class_weight="balanced")
+    frozen = loo(svc, (X, y))
+    return {"fold": loo(svc, (X, y), balanced="fold"), "frozen": frozen["error"]}
+
+
+@call
+def svc_one_vs_rest():
+    return loo(OneVsRestClassifier(lo.SVC(C=1, gamma=0.1)), wine())
+
+
+@call
+def svc_break_ties():
+    svc = lo.SVC(C=1, gamma=0.1, break_ties=True)
+    return loo(svc, iris(), labels_only=True)
+
+
+@call
+def svc_singleton_class():
+    X, y = iris()
+    y = y.copy()
+    y[7] = 9
+    return loo(lo.SVC(C=1, gamma=0.1), (X, y))
+
+
+@call
+def svc_sparse():
+    X, y = cancer()
+    X = csr_matrix(np.where(np.abs(X) > 0.8, X, 0.0))
+    return loo(lo.SVC(C=1, kernel="linear"), (X, y))
+
+
+@call
+def svc_precomputed():
+    X, y = banana()
+    return loo(lo.SVC(C=2, kernel="precomputed"), (rbf_kernel(X, gamma=0.1), y))
+
+
+@call
+def svc_kernels():
+    svcs = {
+        "poly": lo.SVC(C=1, kernel="poly", degree=2, gamma=0.1, coef0=1.0),
+        "sigmoid": lo.SVC(C=1, kernel="sigmoid", gamma=0.01, coef0=0.1),
+        "linear": lo.SVC(C=0.1, kernel="linear"),
+        "laplacian": lo.SVC(C=1, kernel="laplacian", gamma=0.1),
+        "cosine": lo.SVC(C=1, kernel="cosine"),
+        "own": lo.SVC(C=1, kernel=lambda X, Z: (1.0 + X @ Z.T) ** 2),
+    }
+    return {name: short_loo(svc, banana()) for name, svc in svcs.items()}
+
+
+@call
+def pipeline_frozen():
+    pipe = make_pipeline(StandardScaler(), PCA(5), lo.SVC(C=5))
+    return loo(pipe, load_part_of_wine())
+
+
+@call
+def pipeline_refit():
+    pipe = make_pipeline(StandardScaler(), PCA(5), svm.SVC(C=5))
+    return loo(pipe, load_part_of_wine(), preprocessing="refit")
+
+
+@cache
+def load_part_of_wine():
+    """36 wines, not scaled."""
+    X, y = load_wine(return_X_y=True)
+    return X[::5], y[::5]
+
+
+# The other families
+
+
+@call
+def svc_fit():
+    X, y = wine()
+    svc = lo.SVC(C=5, gamma=0.05).fit(X, y, sample_weight=weights(60))
+    names = "classes_ class_weight_ support_ dual_coef_ n_support_ intercept_ gamma_"
+    linear = lo.SVC(C=0.5, kernel="linear").fit(X, y)
+    outputs = fitted(svc, f"{names} duality_gap_ fit_status_", X[:9])
+    outputs["coef"] = linear.coef_
+    return {**outputs, "steps": {"n_iter": svc.n_iter_}}
+
+
+LPM = "expansion_coef_ intercept_ objective_ duality_gap_ support_"
+
+
+@call
+def lpm_walk():
+    X, y = iris()
+    lpm = lo.LPMClassifier(C=10, gamma=0.1)
+    whole = fitted(lpm.fit(X, y), f"{LPM} row_dual_", X[:9])
+    return {"fit": whole, "loo": loo(lpm, (X, y), method="walk")}
+
+
+@call
+def lpm_refit():
+    lpm = lo.LPMClassifier(C=1, gamma=0.2)
+    how = {"method": "refit", "sample_weight": weights(60)}
+    return loo(lpm, banana(), **how)
+
+
+@call
+def loom_refit():
+    X, y = iris()
+    loom = lo.LOOMClassifier(gamma=0.5)
+    whole = fitted(loom.fit(X, y), f"{LPM} slack_ loo_bound_", X[:9])
+    return {"fit": whole, "loo": loo(loom, (X, y), method="refit")}
+
+
+@call
+def loom_bound():
+    loom = lo.LOOMClassifier(gamma=0.2, fit_intercept=True)
+    return loo(loom, banana(), method="bound")
+
+
+LLW = "expansion_coef_ intercept_ intercept_interval_ dual_ objective_ duality_gap_"
+
+
+@call
+def llw_walk():
+    X, y = iris()
+    llw = lo.LLWClassifier(C=1, gamma=0.5)
+    whole = fitted(llw.fit(X, y), f"{LLW} support_", X[:9])
+    return {"fit": whole, "loo": loo(llw, (X, y), method="walk")}
+
+
+@call
+def llw_refit():
+    llw = lo.LLWClassifier(C=2, loss="quadratic", gamma=0.1)
+    return loo(llw, load_scaled_wine(), method="refit")
+
+
+@cache
+def load_scaled_wine():
+    X, y = load_part_of_wine()
+    return scale(X), y
+
+
+@call
+def families_of_twins():
+    """Linear programs and LLW machines with many optima, or next to none."""
+    estimators = {
+        "lpm": lo.LPMClassifier(C=10, gamma=0.5),
+        "lpm_no_intercept": lo.LPMClassifier(C=1, gamma=3.0, fit_intercept=False),
+        "loom": lo.LOOMClassifier(gamma=0.5),
+        "loom_nu": lo.LOOMClassifier(gamma=3.0, nu=0.5, fit_intercept=True),
+        "llw": lo.LLWClassifier(C=1000, gamma=0.5),
+        "llw_linear": lo.LLWClassifier(C=0.1, kernel="linear"),
+    }
+    return {name: short_loo(one, twins()) for name, one in estimators.items()}
+
+
+@call
+def llw_hard_margin():
+    X, y = iris()
+    return {
+        "hard": short_loo(lo.LLWClassifier(C=np.inf, gamma=5.0), (X, y)),
+        "large_C": short_loo(lo.LLWClassifier(C=1e5, gamma=0.1), (X, y)),
+        "weights": short_loo(lo.LLWClassifier(C=1), (X, y), sample_weight=weights(50)),
+    }
+
+
+@call
+def feature_svc_of_files():
+    """Rows of an array file and of Parquet files, the second time from a checkpoint."""
+    X, y = data.make_mixture(3000, 5, random_state=0)
+    how = {"n_components": 30, "C": [0.01, 0.1], "gamma": 0.02, "random_state": 0}
+    how |= {"rows_at_once": 500, "rows_in_memory": 1000}
+    outputs = {"memory": feature_summary(lo.FeatureSVC(**how).fit(X, y))}
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder, "X.npy"), X)
+        found = lo.FeatureSVC(**how).fit(Path(folder, "X.npy"), y)
+        outputs["npy"] = feature_summary(found)
+        frame = pd.DataFrame(X, columns=list("abcde")).assign(label=y)
+        frame.to_parquet(Path(folder, "rows.parquet"))
+        kept = lo.FeatureSVC(**how, checkpoint=Path(folder, "fit.npz"))
+        for turn in ("parquet", "again"):
+            kept.fit(Path(folder, "rows.parquet"), "label")
+            outputs[turn] = feature_summary(kept)
+    return outputs
+
+
+def feature_summary(clf):
+    names = "C_ coef_ intercept_ loo_error_ objective_ duality_gap_"
+    outputs = {name: getattr(clf, name) for name in names.split()}
+    outputs["n_proved"] = int(clf.loo_proved_.sum())
+    outputs["n_ones"] = int((clf.loo_labels_ == 1).sum())
+    return {**outputs, "path": cells(clf.path_)}
+
+
+@call
+def feature_svc():
+    X, y = banana()
+    own = lo.FeatureSVC(n_components=20, C=[0.1, 1, 10], gamma=0.1, random_state=0)
+    half = np.arange(60) % 2 == 0
+    blocks = [(X[half], y[half]), (X[~half], y[~half])]
+    small = lo.FeatureSVC(
+        "nystroem", n_components=10, rows_at_once=16, rows_in_memory=20, random_state=1
+    )
+    linear = lo.FeatureSVC("linear", C=0.5, random_state=0)
+    return {
+        "fourier": feature_parts(own.fit(X, y), X[:9]),
+        "blocks": feature_parts(small.fit(blocks), X[:9]),
+        "linear": feature_parts(linear.fit(*wine()), None),
+    }
+
+
+def feature_parts(clf, X):
+    names = "classes_ C_ coef_ intercept_ loo_error_ loo_labels_ loo_proved_ path_ "
+    names += "objective_ duality_gap_"
+    outputs = fitted(clf, names, wine()[0][:9] if X is None else X)
+    outputs["path"] = cells(outputs.pop("path_"))
+    return {**outputs, "proved": clf.loo_error_.proved}
+
+
+# Other questions to one machine
+
+
+@call
+def path():
+    found = lo.loo_path(lo.SVC(gamma=0.1), *iris(), Cs=[10, 0.01, 1])
+    screened = lo.loo_path(
+        lo.SVC(gamma=0.2), *banana(), Cs=[0.1, 1], method="consolidated"
+    )
+    names = "Cs errors n_ambiguous decision_values anti_learning best_index best_C"
+    outputs = {name: getattr(found, name) for name in names.split()}
+    outputs["screened"] = screened.screened
+    return {**outputs, "text": str(found)}
+
+
+@call
+def curve():
+    found = lo.loo_curve(lo.SVC(gamma=0.2), *banana(), C_min=0.05, C_max=50.0)
+    names = "breakpoints errors n_ambiguous n_samples n_uncertified best_error "
+    names += "best_interval C_min C_max"
+    outputs = {name: getattr(found, name) for name in names.split()}
+    outputs["error_at"] = found.error_at([0.1, 1.0, 10.0])
+    return {**outputs, "text": without_time(found), "steps": steps(found.counts)}
+
+
+@call
+def curve_of_twins():
+    found = lo.loo_curve(lo.SVC(gamma=0.5), *twins(), sample_weight=weights(40))
+    names = "breakpoints errors n_ambiguous n_uncertified"
+    return {name: getattr(found, name) for name in names.split()}
+
+
+@call
+def bounds():
+    svc = lo.SVC(C=3, gamma=0.2)
+    bare = lo.SVC(C=3, gamma=0.2, fit_intercept=False)
+    return {
+        "svc": bounds_parts(lo.loo_bounds(svc, *banana())),
+        "no_intercept": bounds_parts(lo.loo_bounds(bare, *banana())),
+        "lpm": bounds_parts(lo.loo_bounds(lo.LPMClassifier(C=1), *twins())),
+    }
+
+
+@call
+def bounds_of_llw():
+    clf = lo.LLWClassifier(C=100, loss="quadratic", gamma=0.5)
+    hinge = lo.LLWClassifier(C=1, gamma=0.5)
+    return {
+        "quadratic": bounds_parts(lo.llw_bounds(clf, *iris())),
+        "hinge": bounds_parts(lo.llw_bounds(hinge, *iris(), exact=False)),
+    }
+
+
+@call
+def pair_auc():
+    found = lo.leave_pair_out_auc(lo.SVC(C=3, gamma=0.2), *banana())
+    names = "auc wins n_pairs n_ties certified"
+    outputs = {name: getattr(found, name) for name in names.split()}
+    return {**outputs, "text": without_time(found), "steps": steps(found.counts)}
+
+
+@call
+def permutations():
+    svc = lo.SVC(C=1, gamma=0.2)
+    X, y = twins()
+    how = {"n_permutations": 15, "random_state": 0}
+    tests = {
+        "samples": lo.loo_permutation_test(svc, X, y, **how),
+        "groups": lo.loo_permutation_test(svc, X, y, groups=np.arange(40) // 5, **how),
+    }
+    names = "error permutation_errors exchanged n_as_good p_value".split()
+    return {
+        name: {key: getattr(test, key) for key in names} for name, test in tests.items()
+    }
+
+
+@call
+def suspicious():
+    X, y = iris()
+    y = y.copy()
+    y[20] = 0
+    found = lo.suspects(lo.SVC(C=1, gamma=0.1), X, y, top=12)
+    two = lo.suspects(lo.SVC(C=3, gamma=0.2), *banana(), groups=np.arange(60) // 2)
+    frame = found.to_frame()
+    return {
+        "three": frame.reset_index().to_dict("list"),
+        "two": {"rows": two.rows, "margins": two.margins, "influence": two.influence},
+        "n_flagged": found.n_flagged,
+        "error": found.error,
+        "text": str(found),
+    }
+
+
+@call
+def predictor():
+    svc, sample = lo.SVC(C=1.0, gamma=0.2), banana()
+    tasks = [
+        (lo.SVC(C=C, gamma=0.01), *data.make_mixture(40, random_state=seed))
+        for seed in range(2)
+        for C in (0.3, 3.0)
+    ]
+    own = lo.LooPredictor(random_state=0, max_samples=100).fit(tasks)
+    lpm = lo.LooPredictor.load_default("lpm")
+    again = lo.LooPredictor.from_json(own.to_json())
+    return {
+        "default": lo.LooPredictor.load_default().decision_values(svc, *sample),
+        "lpm": lpm.decision_values(lo.LPMClassifier(C=1.0, gamma=0.2), *sample),
+        "own": own.decision_values(svc, *sample),
+        "errors": again.predict_errors(svc, *sample),
+        "rate": again.predict_error_rate(svc, *sample),
+        "features": own.feature_names_,
+        "n_samples": own.n_samples_,
+    }
+
+
+# Choices
+
+
+@call
+def search():
+    grid = {"C": [0.1, 1, 10], "gamma": [0.01, 0.1, 1]}
+    found = lo.LooSearchCV(lo.SVC(), grid).fit(*iris())
+    return {
+        "cells": cells(found.cv_results_),
+        "best": {"params": found.best_params_, "score": found.best_score_},
+        "index": found.best_index_,
+        "values": found.best_loo_result_.decision_values,
+        "predict": found.predict(iris()[0][::5]),
+    }
+
+
+@call
+def search_kept():
+    """Several scores, weights, groups; from a checkpoint the second time."""
+    pipe = make_pipeline(StandardScaler(), svm.SVC(class_weight="balanced"))
+    grid = [{"svc__C": [0.1, 10]}, {"svc__C": [1], "svc__kernel": ["linear"]}]
+    how = {"groups": np.arange(60) // 3, "sample_weight": weights(60)}
+    outputs = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in ("first", "again"):
+            found = lo.LooSearchCV(
+                pipe, grid, scoring=["balanced_accuracy", "f1", "neg_hinge_loss"],
+                refit="f1", checkpoint=Path(folder, "run.db"),
+            ).fit(*banana(), **how)  # fmt: skip
+            outputs[turn] = {**cells(found.cv_results_), "index": found.best_index_}
+    return outputs
+
+
+@call
+def search_of_families():
+    lpm = lo.LooSearchCV(lo.LPMClassifier(), {"C": [0.1, 1], "gamma": [0.05, 0.2]})
+    loom = lo.LooSearchCV(lo.LOOMClassifier(), {"gamma": [0.05, 0.2]}, method="bound")
+    return {
+        "lpm": cells(lpm.fit(*banana()).cv_results_),
+        "loom": cells(loom.fit(*banana()).cv_results_),
+    }
+
+
+@call
+def svccv():
+    return {"three": svccv_parts(lo.SVCCV(), iris())}
+
+
+@call
+def svccv_linear_one_se():
+    return svccv_parts(lo.SVCCV("linear", one_se=True, scoring="f1"), banana())
+
+
+def svccv_parts(clf, sample):
+    clf.fit(*sample)
+    names = "C_ gamma_ loo_error_ loo_error_std_ loo_decision_values_ best_index_ "
+    names += "best_score_ platt_slope_ platt_offset_"
+    X = sample[0][::5]
+    outputs = fitted(clf, names, X)
+    outputs["cells"] = cells(clf.cv_results_)
+    return {**outputs, "predict_proba": clf.predict_proba(X)}
+
+
+@call
+def honest():
+    X, y = data.make_banana(20, noise=2.0, random_state=3)
+    grid = {"C": [1, 100], "gamma": [0.1, 1]}
+    found = lo.honest_loo(lo.LooSearchCV(lo.SVC(), grid), X, y, verbose=0)
+    names = "predictions folds naive_error error standard_error optimism"
+    outputs = {name: getattr(found, name) for name in names.split()}
+    return {**outputs, "params": found.params, "text": without_time(found)}
+
+
+# Files and pictures
+
+
+@call
+def model_files():
+    X, y = iris()
+    models = {
+        "svc": lo.SVC(C=1, gamma=0.1),
+        "pipeline": make_pipeline(StandardScaler(), svm.SVC(C=1)),
+        "svccv": lo.SVCCV(Cs=[1, 10], gammas=[0.1]),
+        "lpm": lo.LPMClassifier(C=10, gamma=0.1),
+        "loom": lo.LOOMClassifier(gamma=0.5),
+    }
+    return {name: saved_and_loaded(model.fit(X, y)) for name, model in models.items()}
+
+
+def saved_and_loaded(model):
+    X = iris()[0][::5]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.skops")
+        lo.save_model(model, path, loo_error=0.25, details={"note": "pinned"})
+        again, card = lo.load_model(path), lo.read_model_card(path)
+    names = "model feature_names n_features classes loo_error details format"
+    outputs = {name: getattr(card, name) for name in names.split()}
+    outputs["decision_function"] = again.decision_function(X)
+    if hasattr(again, "predict_proba"):
+        outputs["predict_proba"] = again.predict_proba(X)
+    return {**outputs, "predict": again.predict(X)}
+
+
+@call
+def displays():
+    with patch.dict("os.environ", {"MPLBACKEND": "agg"}):
+        import matplotlib.pyplot as plt
+    svc = lo.SVC(gamma=0.2)
+    grid = {"C": [0.1, 1], "gamma": [0.01, 0.1, 1]}
+    result = lo.leave_one_out(svc, *twins())
+    drawn = {
+        "curve": lo.LooCurveDisplay.from_curve(
+            lo.loo_curve(svc, *banana(), C_min=0.1, C_max=1.0)
+        ),
+        "path": lo.LooCurveDisplay.from_path(
+            lo.loo_path(svc, *banana(), Cs=[0.1, 1, 10])
+        ),
+        "grid": lo.LooGridDisplay.from_cv_results(
+            lo.LooSearchCV(lo.SVC(), grid).fit(*iris()).cv_results_
+        ),
+        "margins": lo.LooMarginDisplay.from_result(result),
+    }
+    outputs = {name: picture_parts(display.ax_) for name, display in drawn.items()}
+    plt.close("all")
+    return outputs
+
+
+def picture_parts(ax):
+    lines = [np.asarray(line.get_xydata(), dtype=float) for line in ax.lines]
+    return {
+        "title": ax.get_title(),
+        "labels": [ax.get_xlabel(), ax.get_ylabel()],
+        "texts": [text.get_text() for text in ax.texts],
+        "lines": dict(enumerate(lines)),
+        "n_artists": len(ax.get_children()),
+    }
+
+
+# Refusals
+
+
+@call
+def refusals():
+    X, y = banana()
+    svc = lo.SVC(gamma=0.2)
+    wrong = {
+        "method": lambda: lo.leave_one_out(svc, X, y, method="fast"),
+        "params": lambda: lo.leave_one_out(svc, X, y, method_params={"eps": -1}),
+        "C": lambda: lo.SVC(C=-1).fit(X, y),
+        "kernel": lambda: lo.SVC(kernel="gauss").fit(X, y),
+        "one_class": lambda: lo.leave_one_out(svc, X, np.zeros(60)),
+        "nan": lambda: lo.SVC().fit(np.full((60, 2), np.nan), y),
+        "lengths": lambda: lo.leave_one_out(svc, X, y[:9]),
+        "estimator": lambda: lo.leave_one_out(StandardScaler(), X, y),
+        "groups": lambda: lo.leave_one_out(svc, X, y, groups=np.zeros(60)),
+        "lpm": lambda: lo.leave_one_out(lo.LPMClassifier(), X, y, groups=y),
+        "classes": lambda: lo.loo_curve(svc, *iris()),
+        "hard": lambda: lo.LLWClassifier(C=np.inf, gamma=0.5).fit(*twins()),
+        "grid": lambda: lo.LooSearchCV(svc, {"D": [1]}).fit(X, y),
+        "search": lambda: lo.honest_loo(svc, X, y),
+        "model": lambda: lo.save_model(svc, "nowhere.skops"),
+        "file": lambda: lo.load_model("nowhere.skops"),
+        "predict": lambda: lo.SVC().predict(X),
+    }
+    return {name: refusal(function) for name, function in wrong.items()}
+
+
+def refusal(function):
+    try:
+        function()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "none"
+
+
+# The terminal
+
+
+def run_cli(*arguments):
+    """Run ``leaveout`` in this process; return exit code, stdout and stderr."""
+    (script,) = entry_points(group="console_scripts", name="leaveout")
+    out, err = io.StringIO(), io.StringIO()
+    argv = ["leaveout", *map(str, arguments)]
+    with patch.object(sys, "argv", argv), redirect_stdout(out), redirect_stderr(err):
+        try:
+            script.load()()
+        except SystemExit as end:
+            return end.code or 0, out.getvalue(), err.getvalue()
+    return 0, out.getvalue(), err.getvalue()
+
+
+def write_table(folder):
+    """Write 24 samples: two features, a text, an id, pairs, red and blue."""
+    X, y = data.make_class_blobs(24, n_classes=2, separation=1.5, random_state=0)
+    columns = {
+        "name": [f"s{i}" for i in range(24)],
+        "a": X[:, 0].round(6),
+        "b": (1000 * X[:, 1]).round(3),
+        "site": np.where(np.arange(24) % 3, "x", "y"),
+        "pair": np.arange(24) // 2,
+        "colour": np.where(y, "red", "blue"),
+    }
+    path = Path(folder, "tiny.csv")
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
+
+
+def cli_parts(command, *options):
+    """Run a command as text and as JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        whole = [command, write_table(folder), "--target", "colour", *options]
+        code, text, err = run_cli(*whole)
+        _, out, _ = run_cli(*whole, "--json")
+    found = json.loads(out)
+    for name in ("seconds", "command", "versions"):
+        found.pop(name, None)
+    err = re.sub(r"about [\d.]+ s", "about … s", err)
+    return {"code": code, "text": without_time(text), "stderr": err, "json": found}
+
+
+ROLES = ("--id", "name", "--drop", "pair")
+
+
+@call
+def cli_select():
+    grid = ("--grid", "C=1,10", "--grid", "gamma=0.1:1:3")
+    return cli_parts("select", *ROLES, *grid, "--honest", "--curve")
+
+
+@call
+def cli_select_groups():
+    how = ("--id", "name", "--groups", "pair", "--class-weight", "balanced")
+    return cli_parts("select", *how, "--kernel", "linear")
+
+
+@call
+def cli_loo():
+    return cli_parts("loo", *ROLES, "--C", "10", "--gamma", "0.5")
+
+
+@call
+def cli_audit():
+    return cli_parts("audit", *ROLES, "--C", "10", "--gamma", "0.5", "--top", "5")
+
+
+@call
+def cli_bounds():
+    how = ("--kernel", "poly", "--degree", "2", "--C", "3", "--gamma", "scale")
+    return cli_parts("bounds", *ROLES, *how, "--no-standardize")
+
+
+@call
+def cli_files():
+    """What --output, --save and predict write."""
+    with tempfile.TemporaryDirectory() as folder:
+        table, model = write_table(folder), Path(folder, "model.skops")
+        out, page = Path(folder, "out.csv"), Path(folder, "page.html")
+        how = [table, "--target", "colour", *ROLES]
+        one = run_cli("loo", *how, "--C", "1", "--gamma", "1", "-o", out)
+        frame = pd.read_csv(out)
+        grid = ["--grid", "C=1,10", "--grid", "gamma=1"]
+        two = run_cli("select", *how, *grid, "--save", model, "--report", page)
+        three = run_cli("predict", model, table, "--id", "name")
+        has_page = page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    return {
+        "codes": [one[0], two[0], three[0]],
+        "loo": frame.to_dict("list"),
+        "page": has_page,
+        "predict": pd.read_csv(io.StringIO(three[1])).to_dict("list"),
+    }
+
+
+@call
+def cli_other_tables():
+    """A table with decimal commas, a Parquet file, svmlight, the example."""
+    how = ("--C", "10", "--gamma", "0.5", "--json")
+    with tempfile.TemporaryDirectory() as folder:
+        frame = pd.read_csv(write_table(folder)).drop(columns=["pair"])
+        frame.loc[3, "a"] = np.nan
+        comma, parquet = Path(folder, "comma.csv"), Path(folder, "table.parquet")
+        light = Path(folder, "table.svmlight")
+        frame.to_csv(comma, index=False, sep=";", decimal=",")
+        frame.to_parquet(parquet)
+        dump_svmlight_file(*banana(), str(light))
+        target = ("--target", "colour", "--id", "name")
+        runs = {
+            "comma": run_cli("loo", comma, *target, *how),
+            "parquet": run_cli("loo", parquet, *target, *how),
+            "svmlight": run_cli("loo", light, *how),
+            "example": run_cli("loo", "--C", "1", "--gamma", "0.02", "--json"),
+        }
+    return {name: told(*run) for name, run in runs.items()}
+
+
+def told(code, out, err):
+    """Return what a command told, without its time."""
+    found = json.loads(out) if out else {}
+    found.pop("seconds", None)
+    return {"code": code, "json": found, "stderr": re.sub(r"'/\S*/", "'…/", err)}
