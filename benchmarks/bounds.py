@@ -35,15 +35,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from problems import random_case
 
-from leaveout.kernel import Problem
-from leaveout.loo import (
-    loo_walk,
-    solve_l2_svm,
-    span_squared,
-    tabulate_bounds,
-    wrong_and_ambiguous,
-)
-from leaveout.solve import solve_svc
+from leaveout.assess._bounds import tabulate_bounds, wrong_and_ambiguous
+from leaveout.engine._problem import Problem
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._walk import loo_walk
+from leaveout.methods._bounds import solve_l2_svm, span_squared
 
 RESULTS = Path(__file__).parent / "results" / "bounds"
 

@@ -41,7 +41,7 @@ from sklearn.svm import SVC
 
 from leaveout import SVCCV, LeaveoutWarning
 from leaveout.data import make_mixture, make_twonorm
-from leaveout.run import blas_threads
+from leaveout.run._parallel import limit_blas
 
 RESULTS = Path(__file__).parent / "results" / "calibration"
 DATA_SETS = ("ida_heart", "ida_diabetis", "ida_german", "ida_thyroid", "ida_banana")
@@ -184,7 +184,7 @@ def main() -> None:
     rows = []
     head = f"{'set':<14}{'prior':>8}{'ours':>8}{'peer':>8}{'Brier':>8}{'peer':>8}"
     print(head + f"{'better':>10}{'worse':>8}{'falls':>8}")
-    with blas_threads(1):
+    with limit_blas(1):
         for name, get in sets(arguments.data):
             seeds = range(2 if arguments.quick else N_SPLITS)
             row = summarise(name, [run_split(*get(seed), seed) for seed in seeds])

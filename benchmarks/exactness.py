@@ -45,9 +45,9 @@ from sklearn.preprocessing import scale
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from oracles import certificate, intercept_interval, svc_clarabel, svc_libsvm
 
-from leaveout.kernel import Problem
-from leaveout.loo import MachineLoo, loo_walk
-from leaveout.run import blas_threads
+from leaveout.engine._problem import LooIntervals, Problem
+from leaveout.engine._walk import loo_walk
+from leaveout.run._parallel import limit_blas
 
 SETS = (
     "ida_banana ida_breast_cancer ida_diabetis ida_flare_solar ida_german ida_heart "
@@ -149,7 +149,7 @@ def models(name: str, X: np.ndarray, y: np.ndarray, quick: bool) -> list[Model]:
     return found
 
 
-def sample(loo: MachineLoo, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+def sample(loo: LooIntervals, n_samples: int, rng: np.random.Generator) -> np.ndarray:
     """Rows to check: every ambiguous one, those nearest to 0, and others at random."""
     ambiguous = (loo.lower <= ROUNDING) & (loo.upper >= -ROUNDING)
     nearest = np.argsort(np.abs(loo.values), kind="stable")[: n_samples // 3]
@@ -404,5 +404,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with blas_threads(1):
+    with limit_blas(1):
         main()

@@ -17,7 +17,7 @@ from sklearn.calibration import calibration_curve
 
 import leaveout as lo
 from leaveout.data import make_mixture, make_mixture_centers
-from leaveout.select import fit_sigmoid
+from leaveout.tune._calibration import fit_sigmoid
 
 centers = make_mixture_centers(10, random_state=0)
 X, y = make_mixture(200, centers=centers, random_state=1)

@@ -12,7 +12,7 @@ ROUNDING = 1e-8
 
 
 def margin_interval(loo, y):
-    """(low, value, high) of y f from a MachineLoo, whose values are f."""
+    """(low, value, high) of y f from a LooIntervals, whose values are f."""
     low = np.where(y > 0, loo.lower, -loo.upper)
     high = np.where(y > 0, loo.upper, -loo.lower)
     return low, y * loo.values, high

@@ -23,7 +23,7 @@ import numpy as np
 
 from leaveout import SVC, LooSearchCV
 from leaveout.data import make_mixture
-from leaveout.run import Checkpoint
+from leaveout.run._checkpoint import Checkpoint
 
 N_SAMPLES = 150
 GRID = {"C": np.logspace(-1, 2, 4), "gamma": np.logspace(-3, 0, 10)}

@@ -14,9 +14,9 @@ import numpy as np
 from oracles import svc_clarabel
 
 import leaveout as lo
-import leaveout.estimators._feature_svc as feature_svc
-import leaveout.solve._linear_svc as linear_svc
-import leaveout.solve._window as window
+import leaveout.large._fit as feature_svc
+import leaveout.large._solve as linear_svc
+import leaveout.large._window as window
 
 # Labels of values closer to zero than this are left to rounding.
 CLOSE_CALL = 1e-6

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from leaveout.estimators._folds import take_rows
+from leaveout.adapt._pipeline import take_rows
 
 
 def honest_refits(estimator, X, y):

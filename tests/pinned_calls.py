@@ -37,6 +37,9 @@ from sklearn.preprocessing import StandardScaler, scale
 import leaveout as lo
 from leaveout import data
 
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import datasets
+
 CALLS = {}
 
 
@@ -162,11 +165,11 @@ def cells(table):
 def generators():
     made = {
         "twonorm": data.make_twonorm(6, 3, random_state=1),
-        "ringnorm": data.make_ringnorm(6, 3, random_state=1),
-        "waveform": data.make_waveform(6, random_state=1),
+        "ringnorm": datasets.make_ringnorm(6, 3, random_state=1),
+        "waveform": datasets.make_waveform(6, random_state=1),
         "mixture": data.make_mixture(6, 3, random_state=1),
         "banana": data.make_banana(6, random_state=1),
-        "class_blobs": data.make_class_blobs(6, random_state=1),
+        "class_blobs": datasets.make_class_blobs(6, random_state=1),
         "example": (data.load_example().X.to_numpy()[:3], data.load_example().y[:30]),
     }
     return {name: {"X": X, "y": y} for name, (X, y) in made.items()}
@@ -833,7 +836,7 @@ def run_cli(*arguments):
 
 def write_table(folder):
     """Write 24 samples: two features, a text, an id, pairs, red and blue."""
-    X, y = data.make_class_blobs(24, n_classes=2, separation=1.5, random_state=0)
+    X, y = datasets.make_class_blobs(24, n_classes=2, separation=1.5, random_state=0)
     columns = {
         "name": [f"s{i}" for i in range(24)],
         "a": X[:, 0].round(6),

@@ -2,7 +2,7 @@
 """Problems for the tests: random ones, and every degenerate one we know by name.
 
 A problem is ``Case(K, y, C, fit_intercept)``, what :mod:`oracles` and
-``leaveout.kernel.Problem`` take in this order.
+``leaveout.engine._problem.Problem`` take in this order.
 """
 
 from __future__ import annotations

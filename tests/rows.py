@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from leaveout.data import Block
+from leaveout.large._rows import Block
 
 N, P = 53, 4
 X = np.random.default_rng(3).normal(size=(N, P)).round(2)

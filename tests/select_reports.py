@@ -4,8 +4,8 @@
 import numpy as np
 
 from leaveout.data import Dataset
-from leaveout.loo import LooResult
-from leaveout.report import SelectReport
+from leaveout.loo._result import LooResult
+from leaveout.report._select_report import SelectReport
 
 DATASET = Dataset(
     "toys", np.ones((8, 2)), np.array(list("aaaaabbb")), ["u", "v"], "kind"

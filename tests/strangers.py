@@ -32,8 +32,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import leaveout as lo
-from leaveout.data import is_svmlight, open_rows, read_dataset, read_table
-from leaveout.data._census import CensusJob
+from leaveout.data import read_dataset
+from leaveout.large._fit import CountClasses
+from leaveout.large._sources import open_rows
+from leaveout.tables._files import is_svmlight, read_table
 
 # A fork works on so many files; what it may use of memory, and of time for all.
 N_FILES, N_BYTES, N_SECONDS = 25, 4 * 2**30, 60
@@ -304,7 +306,7 @@ def read_rows(rows):
         assert np.isfinite(block.X).all()
         assert len(block.y) == len(block.X)
         assert block.weight is None or (block.weight >= 0).all()
-        census = CensusJob(0, 4)(block)
+        census = CountClasses(0, 4)(block)
         if counted is None:
             counted = census
         else:

@@ -6,7 +6,7 @@ import pytest
 from torture import ALLOWED, draw
 from torture_faces import FACES, put_to
 
-from leaveout.kernel import is_psd
+from leaveout.kernel._symmetric import is_psd
 
 SEEDS = {
     "groups, walk": [1, 16, 19, 28, 59, 60, 74, 79, 357, 375, 445],

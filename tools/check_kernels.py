@@ -44,7 +44,7 @@ KERNEL_TESTS = [
     "--deselect=tests/estimators/test_threads.py::test_memory_does_not_grow_over_a_thousand_calls",
 ]
 # The plant: the gradient of a machine without intercept updated one sample too far.
-PLANT_IN = "src/leaveout/solve/_smo_fast.pyx"
+PLANT_IN = "src/leaveout/engine/_smo_fast.pyx"
 PLANT = ("for k in range(n):\n                F[k] -=", "range(n)", "range(n + 1)")
 PLANT_TEST = ["tests/solve/test_svc_oracle.py"]
 LINES_OF_LOG = 40

@@ -8,6 +8,7 @@ same files up to rounding.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,12 @@ import numpy as np
 from sklearn.preprocessing import scale
 
 import leaveout as lo
-from leaveout.data import (
-    make_banana,
-    make_class_blobs,
-    make_mixture,
-    make_ringnorm,
-    make_twonorm,
-    make_waveform,
-)
+from leaveout.data import make_banana, make_mixture, make_twonorm
 
-FOLDER = Path(lo.__file__).parent / "estimators"
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from datasets import make_class_blobs, make_ringnorm, make_waveform
+
+FOLDER = Path(lo.__file__).parent / "assess"
 CLASSIFIERS = {"svm": lo.SVC, "lpm": lo.LPMClassifier}
 GENERATORS = {
     "banana": make_banana,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leaveout.kernel import gram_matrix
+from leaveout.kernel._gram import gram_matrix
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 NAME = "franc2008"

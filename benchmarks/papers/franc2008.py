@@ -39,7 +39,7 @@ import franc2008_table2
 import franc2008_table3
 from common import write_config
 
-from leaveout.run import blas_threads
+from leaveout.run._parallel import limit_blas
 
 PARTS = {
     "table2": franc2008_table2,
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep sets already there")
     args = parser.parse_args()
     notes = []
-    with blas_threads(1):
+    with limit_blas(1):
         for part in args.parts:
             notes += PARTS[part].run(args)
     for note in notes:

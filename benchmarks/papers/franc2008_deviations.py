@@ -29,10 +29,11 @@ from franc2008_figure1 import standard_error
 from franc2008_table2 import PAPER
 from franc2008_table3 import open_by_printed_checks
 
-from leaveout.kernel import Problem
-from leaveout.loo import loo_walk, solve_path
-from leaveout.loo._refit import seed_without
-from leaveout.solve import Solution, weighted_median_interval
+from leaveout.engine._certificate import weighted_median_interval
+from leaveout.engine._problem import Problem, Solution
+from leaveout.engine._solve import seed_without
+from leaveout.engine._walk import loo_walk
+from leaveout.loo._leave_out import solve_path
 
 GAMMAS = [2.0**-e for e in EXPONENTS]
 # Nine widths around the chosen one, four to an octave, at three penalties.

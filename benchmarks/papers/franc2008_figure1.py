@@ -19,11 +19,15 @@ from common import (
     write_rows,
 )
 
-from leaveout.kernel import Problem
-from leaveout.loo import loo_stopping, loo_walk, solve_path
-from leaveout.loo._checks import check_left_out
-from leaveout.loo._left_out import LeftOutSolver, solve_to_eps
-from leaveout.solve import Solution
+from leaveout.engine._problem import Problem, Solution
+from leaveout.engine._walk import loo_walk
+from leaveout.loo._leave_out import solve_path
+from leaveout.methods._stopping import (
+    LeftOutSolver,
+    check_left_out,
+    loo_stopping,
+    solve_to_eps,
+)
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 # Every so many training samples are left out, of all or of 4 x 4 models.

@@ -34,14 +34,12 @@ import exactness
 from common import read_rows, write_config, write_rows
 from exactness import ROUNDING, Model, Referee, Reference
 
-from leaveout.kernel import Problem
-from leaveout.loo import METHODS, MachineLoo
-from leaveout.loo._checks import check_left_out
-from leaveout.loo._left_out import LeftOutSolver
-from leaveout.loo._result import REFIT, STOPPING
-from leaveout.loo._stopping_fast import Condition
-from leaveout.run import blas_threads
-from leaveout.solve import solve_svc
+from leaveout.engine._problem import REFIT, STOPPING, LooIntervals, Problem
+from leaveout.engine._solve import solve_svc
+from leaveout.methods import METHODS
+from leaveout.methods._stopping import LeftOutSolver, check_left_out
+from leaveout.methods._stopping_fast import Condition
+from leaveout.run._parallel import limit_blas
 
 IDA = [  # small ones first
     f"ida_{name}"
@@ -87,7 +85,7 @@ def n_checked(n: int) -> int:
     return n if n <= 200 else 220 if n <= 500 else 20 if n <= 700 else 12
 
 
-def count_different(ours: np.ndarray, walk: MachineLoo) -> int:
+def count_different(ours: np.ndarray, walk: LooIntervals) -> int:
     """Labels unlike those of the walk, among the samples that have one."""
     sure = (walk.lower > ROUNDING) | (walk.upper < -ROUNDING)
     return int(np.sum(sure & (np.sign(ours) != np.sign(walk.values))))
@@ -192,7 +190,7 @@ def main() -> None:
     name = "franc2008_labels"
     rows: list[Row] = read_rows(name, Row) if args.resume else []
     done = {(row.data, row.kernel, row.C, row.gamma) for row in rows}
-    with blas_threads(1):
+    with limit_blas(1):
         for data in QUICK if args.quick else IDA:
             X, y = exactness.load(args.data, data, args.seed)
             for model in exactness.models(data, X, y, args.quick):

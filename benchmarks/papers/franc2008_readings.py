@@ -16,12 +16,13 @@ import numpy as np
 from common import EXPONENTS, NAME, RBF_C, gram, load, read_rows, write_rows
 from franc2008_table3 import open_by_printed_checks
 
-from leaveout.kernel import Problem
-from leaveout.loo import loo_walk, solve_path
-from leaveout.loo._left_out import LeftOutSolver
-from leaveout.loo._refit import seed_without
-from leaveout.loo._stopping_fast import Condition, End
-from leaveout.solve import Solution, make_solution, weighted_median_interval
+from leaveout.engine._certificate import weighted_median_interval
+from leaveout.engine._problem import Problem, Solution
+from leaveout.engine._solve import make_solution, seed_without
+from leaveout.engine._walk import loo_walk
+from leaveout.loo._leave_out import solve_path
+from leaveout.methods._stopping import LeftOutSolver
+from leaveout.methods._stopping_fast import Condition, End
 
 # Every so many training samples are left out.
 SETS = {"banana": 4, "german": 7, "image": 10}

@@ -20,9 +20,10 @@ from common import (
     write_rows,
 )
 
-from leaveout.kernel import Problem
-from leaveout.loo import loo_walk, solve_path
-from leaveout.solve import solve_svc
+from leaveout.engine._problem import Problem
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._walk import loo_walk
+from leaveout.loo._leave_out import solve_path
 
 # (R_LOO, R_TST, its deviation) in per cent: linear, then RBF. Table 2 of the paper.
 PAPER = {

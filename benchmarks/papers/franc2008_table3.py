@@ -19,13 +19,10 @@ from common import (
     write_rows,
 )
 
-from leaveout.kernel import Problem
-from leaveout.loo import solve_path
-from leaveout.loo._checks import check_left_out
-from leaveout.loo._left_out import LeftOutSolver
-from leaveout.loo._result import REFIT, STOPPING
-from leaveout.loo._stopping_fast import Condition
-from leaveout.solve import Solution
+from leaveout.engine._problem import REFIT, STOPPING, Problem, Solution
+from leaveout.loo._leave_out import solve_path
+from leaveout.methods._stopping import LeftOutSolver, check_left_out
+from leaveout.methods._stopping_fast import Condition
 
 # (columns x 10^6, time ratio, column ratio, Prec in per cent): linear, RBF. Table 3.
 PAPER = {

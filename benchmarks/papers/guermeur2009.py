@@ -33,9 +33,10 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 import leaveout as lo
-from leaveout.loo import llw_key_numbers, loo_llw_walk
-from leaveout.run import blas_threads
-from leaveout.solve import LlwProblem, solve_llw
+from leaveout.llw._bounds import llw_key_numbers
+from leaveout.llw._solve import LlwProblem, solve_llw
+from leaveout.llw._walk import loo_llw_walk
+from leaveout.run._parallel import limit_blas
 
 NAME = "guermeur2009"
 GAMMAS = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -348,7 +349,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    with blas_threads(1):
+    with limit_blas(1):
         for part in args.parts:
             print(part)
             PARTS[part](args)

@@ -29,7 +29,7 @@ import tsuda2001_multi_class
 import tsuda2001_two_class
 from common import write_config
 
-from leaveout.run import blas_threads
+from leaveout.run._parallel import limit_blas
 
 PARTS = {"two_class": tsuda2001_two_class, "multi_class": tsuda2001_multi_class}
 
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     notes = []
-    with blas_threads(1):
+    with limit_blas(1):
         for part in args.parts:
             notes += PARTS[part].run(args)
     for note in notes:

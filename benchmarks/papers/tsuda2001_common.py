@@ -12,13 +12,9 @@ import numpy as np
 from common import RESULTS, write_rows
 
 import leaveout as lo
-from leaveout.estimators import make_task
-from leaveout.loo._bounds import (
-    bound_jaakkola_haussler,
-    bound_span,
-    bound_sv_count,
-)
-from leaveout.solve import solve_svc
+from leaveout.engine._solve import solve_svc
+from leaveout.loo._task import make_task
+from leaveout.methods._bounds import bound_jaakkola_haussler, bound_span, bound_sv_count
 
 NAME = "tsuda2001"
 FIGURES = Path(__file__).resolve().parents[2] / "docs" / "images"

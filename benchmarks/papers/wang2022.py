@@ -30,7 +30,7 @@ import wang2022_table1
 import wang2022_table2
 from common import write_config
 
-from leaveout.run import blas_threads
+from leaveout.run._parallel import limit_blas
 
 PARTS = {
     "labels": (wang2022_labels, ["wang2022_labels"]),
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep what is there")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    with blas_threads(1):
+    with limit_blas(1):
         for part in args.parts:
             module, names = PARTS[part]
             notes = module.run(args)

@@ -17,18 +17,16 @@ import numpy as np
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
+from datasets import penalty_from_lambda
 from measure import LAMBDAS, kernlab_width
 
-from leaveout.kernel import Problem, gram_matrix, penalty_from_lambda
-from leaveout.loo import (
-    LooMethod,
-    MachineLoo,
-    find_method,
-    follow_path,
-    solve_path,
-)
-from leaveout.solve import solve_svc
+from leaveout.engine._problem import LooIntervals, Problem
+from leaveout.engine._solve import solve_svc
+from leaveout.kernel._gram import gram_matrix
+from leaveout.loo._leave_out import solve_path
+from leaveout.methods import LooMethod, find_method, follow_path
 
 # An order of the 50 lambda of which every beginning covers the range evenly.
 ORDER = [(47 + 31 * k) % 50 for k in range(50)]
@@ -88,7 +86,7 @@ class Timed:
     refits: int = 0
 
 
-def time_path(data: Data, name: str, **params: str) -> tuple[Timed, list[MachineLoo]]:
+def time_path(data: Data, name: str, **params: str) -> tuple[Timed, list[LooIntervals]]:
     """All 50 lambda one after the other, fits included."""
     started = process_time()
     found, function = find_method(name, params)
@@ -160,7 +158,7 @@ def time_kernlab(data: Data, n_lambdas: int = 5, n_folds: int = 3) -> float:
     return float(run.stdout.split()[-1]) / len(jobs) * 50 * len(data.y)
 
 
-def best_lambda(machines: list[MachineLoo], y: np.ndarray) -> int:
+def best_lambda(machines: list[LooIntervals], y: np.ndarray) -> int:
     """Position, in ascending C, of the smallest error; of the smallest C if equal."""
     return int(np.argmin([np.mean(y * machine.values < 0) for machine in machines]))
 

@@ -21,17 +21,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from oracles import svc_clarabel
 
 from leaveout.data import make_mixture
-from leaveout.kernel import Problem, lambda_from_penalty
-from leaveout.loo import (
-    MachineLoo,
+from leaveout.engine._problem import Problem
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from datasets import lambda_from_penalty
+
+from leaveout.engine._problem import LooIntervals, Solution
+from leaveout.engine._walk import loo_walk
+from leaveout.loo._leave_out import solve_path
+from leaveout.methods._consolidated import (
+    PathMemory,
+    Screened,
+    _solve_folds,
     loo_consolidated,
     loo_magic,
-    loo_walk,
-    solve_path,
+    screen_at_same_C,
 )
-from leaveout.loo._consolidated import _solve_folds
-from leaveout.loo._screening import PathMemory, Screened, screen_at_same_C
-from leaveout.solve import Solution
 
 SETS = ["sonar", "heart_statlog", "musk1", "australian"]
 SIMULATIONS = [(20, 200), (200, 200), (20, 400)]
@@ -87,7 +92,7 @@ class Tally:
     deviation: float = 0.0
     refits: int = 0
 
-    def add(self, found: MachineLoo, walk: MachineLoo) -> None:
+    def add(self, found: LooIntervals, walk: LooIntervals) -> None:
         """Count the labels of one machine."""
         sure = (walk.lower > ROUNDING) | (walk.upper < -ROUNDING)
         unlike = np.sign(found.values) != np.sign(walk.values)

@@ -21,8 +21,8 @@ from wang2022_common import (
 )
 
 from leaveout.data import make_mixture, make_mixture_centers
-from leaveout.kernel import gram_matrix
-from leaveout.solve import solve_svc
+from leaveout.engine._solve import solve_svc
+from leaveout.kernel._gram import gram_matrix
 
 # (p, n): seconds of ccvsvm, magicsvm, kernlab, LIBSVM; objective; test error.
 PAPER = {

@@ -19,8 +19,8 @@ from wang2022_common import (
     time_sample,
 )
 
-from leaveout.kernel import gram_matrix
-from leaveout.solve import solve_svc
+from leaveout.engine._solve import solve_svc
+from leaveout.kernel._gram import gram_matrix
 
 # Seconds of ccvsvm, magicsvm, kernlab, LIBSVM.
 PAPER = {

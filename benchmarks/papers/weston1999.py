@@ -30,7 +30,7 @@ import weston1999_table1
 from common import write_config
 
 from leaveout.exceptions import CertificateWarning
-from leaveout.run import blas_threads
+from leaveout.run._parallel import limit_blas
 
 PARTS = {
     "table1": weston1999_table1.run,
@@ -51,7 +51,7 @@ def main() -> None:
     notes = []
     # Widths that no sample can be reached with are part of the grid.
     warnings.simplefilter("ignore", CertificateWarning)
-    with blas_threads(1):
+    with limit_blas(1):
         for part in args.parts:
             notes += PARTS[part](args)
     for note in notes:

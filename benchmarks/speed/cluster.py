@@ -27,11 +27,11 @@ from measure import Benchmark, Row, one_thread
 from numpy.lib.format import open_memmap
 from sklearn.kernel_approximation import RBFSampler
 
-from leaveout.data import PlacedRows, make_mixture, open_rows
-from leaveout.kernel import DaskRows, Encode, FeatureMap
-from leaveout.run import Cluster
-from leaveout.solve import LinearMachines
-from leaveout.solve._band import BandJob
+from leaveout.data import make_mixture
+from leaveout.large._features import DaskRows, Encode, FeatureMap
+from leaveout.large._solve import BandJob
+from leaveout.large._sources import Cluster, DistributedRows, open_rows
+from leaveout.large._window import LinearProblems
 
 D, N_MACHINES, ROWS_AT_ONCE, N_FEATURES = 300, 10, 8192, 20
 # Bytes of the Hessians, which are nearly all of a sum.
@@ -81,7 +81,7 @@ def make_work(n_machines: int = N_MACHINES) -> tuple[Encode, BandJob]:
                              .fit(X), X)  # fmt: skip
     rng = np.random.default_rng(0)
     zero = np.zeros(n_machines)
-    machines = LinearMachines.zero(zero + 1.0, zero + 1.0, zero, D)
+    machines = LinearProblems.zero(zero + 1.0, zero + 1.0, zero, D)
     machines = machines.moved(rng.normal(size=(n_machines, D)), zero)
     job = BandJob(machines, np.full(n_machines, 0.05))
     return Encode(map_, np.array([0, 1]), np.ones(2)), job
@@ -149,7 +149,7 @@ def measure(
     task = byte = 0.0
     for n, (path, y) in files.items():
         source = open_rows(path, y, rows_at_once=ROWS_AT_ONCE)
-        placed = PlacedRows.of(source, cluster)
+        placed = DistributedRows.of(source, cluster)
         tasks = len(placed.bundles)
         if not task:
             task = fastest(bench, partial(placed.sum, nothing)) / tasks

@@ -29,9 +29,9 @@ from measure import (
 )
 from scipy.linalg import blas
 
-from leaveout.loo import _walk
-from leaveout.loo._tableau import Tableau
-from leaveout.solve import solve_svc
+from leaveout.engine import _walk
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._tableau import Tableau
 
 
 @dataclass(frozen=True)

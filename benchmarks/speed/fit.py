@@ -7,7 +7,7 @@ The Gram matrix is given to both; simulation of Wang & Yang (2022). Run:
 
 from measure import Benchmark, Row, make_simulation, one_thread
 
-from leaveout.solve import solve_svc
+from leaveout.engine._solve import solve_svc
 
 CS = (0.1, 1.0, 10.0, 100.0)
 

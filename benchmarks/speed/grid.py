@@ -19,7 +19,8 @@ from measure import (
     one_thread,
 )
 
-from leaveout.loo import MachineLoo, find_method
+from leaveout.engine._problem import LooIntervals
+from leaveout.methods import find_method
 
 _, loo_walk = find_method("walk")
 
@@ -30,9 +31,9 @@ def time_grid(
     """Return peer and ours in seconds per C, and one cell per C."""
     cells = []
     for C in Cs:
-        last: dict[str, MachineLoo] = {}
+        last: dict[str, LooIntervals] = {}
 
-        def ours(C: float = C, last: dict[str, MachineLoo] = last) -> None:
+        def ours(C: float = C, last: dict[str, LooIntervals] = last) -> None:
             last["loo"] = loo_walk(data.problem(C))
 
         def peer(C: float = C) -> None:

@@ -23,8 +23,8 @@ from measure import Benchmark, Row, one_thread
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
-from leaveout.loo import loo_llw_refit, loo_llw_walk
-from leaveout.solve import LlwProblem, solve_llw
+from leaveout.llw._solve import LlwProblem, solve_llw
+from leaveout.llw._walk import loo_llw_refit, loo_llw_walk
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 from llw_oracles import llw_dual

@@ -12,14 +12,16 @@ second stage has the most to do. Run:
 from __future__ import annotations
 
 import numpy as np
+from datasets import make_ringnorm, make_waveform
 from growth import slope
 from measure import Benchmark, Row, one_thread
 from scipy.optimize import linprog
 from sklearn.preprocessing import scale
 
-from leaveout.data import make_banana, make_mixture, make_ringnorm, make_waveform
-from leaveout.kernel import Problem, gram_matrix
-from leaveout.solve import solve_loom
+from leaveout.data import make_banana, make_mixture
+from leaveout.engine._problem import Problem
+from leaveout.kernel._gram import gram_matrix
+from leaveout.lp._loom import solve_loom
 
 # Beyond this the peer takes too long.
 LARGEST_PEER = 400

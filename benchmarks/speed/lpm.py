@@ -12,8 +12,8 @@ import statistics
 
 from measure import Benchmark, Row, make_simulation, one_thread
 
-from leaveout.loo import loo_lpm_refit, loo_lpm_walk
-from leaveout.solve import solve_lpm
+from leaveout.lp._lpm import solve_lpm
+from leaveout.lp._lpm_walk import loo_lpm_refit, loo_lpm_walk
 
 PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 

@@ -31,7 +31,11 @@ from threadpoolctl import threadpool_limits
 
 import leaveout
 from leaveout.data import make_mixture
-from leaveout.kernel import Problem, gram_matrix, penalty_from_lambda
+from leaveout.engine._problem import Problem
+from leaveout.kernel._gram import gram_matrix
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from datasets import penalty_from_lambda
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"

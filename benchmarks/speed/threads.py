@@ -23,8 +23,8 @@ from measure import (
     one_thread,
 )
 
-from leaveout.loo import find_method
-from leaveout.solve import solve_svc
+from leaveout.engine._solve import solve_svc
+from leaveout.methods import find_method
 
 _, loo_walk = find_method("walk")
 

@@ -1,133 +1,59 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact leave-one-out for support vector machines, for about the price of one fit.
+"""Exact cross-validation for support vector machines, for about the price of one fit.
 
-The folders tell the story: ``data`` → ``kernel`` → ``solve`` → ``loo`` → ``select`` →
-``report``; ``estimators`` is its scikit-learn face, ``cli`` its terminal face.
+Public names are loaded from their modules on first use (PEP 562). CONTRIBUTING.md has
+the map: which folder answers which question.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from leaveout.estimators import (
-    SVC,
-    SVCCV,
-    FeatureSVC,
-    LLWClassifier,
-    LOOMClassifier,
-    LooPredictor,
-    LooSearchCV,
-    LPMClassifier,
-    ModelCard,
-    honest_loo,
-    leave_one_out,
-    leave_pair_out_auc,
-    llw_bounds,
-    load_model,
-    loo_bounds,
-    loo_curve,
-    loo_path,
-    loo_permutation_test,
-    read_model_card,
-    save_model,
-    suspects,
-)
-from leaveout.exceptions import (
-    AntiLearningWarning,
-    CalibrationWarning,
-    CertificateWarning,
-    CheckpointError,
-    CheckpointWarning,
-    ClusterLostError,
-    DataFileError,
-    GramTooLargeError,
-    LeaveoutError,
-    LeaveoutWarning,
-    ModelFileError,
-    NotSeparableError,
-    PooledScoreWarning,
-    PreprocessingWarning,
-    SingletonClassWarning,
-    WorkerKilledError,
-)
-from leaveout.loo import (
-    Bound,
-    LooBounds,
-    LooCurve,
-    LooPath,
-    LooResult,
-    PairAUC,
-    PermutationTest,
-    ProvedError,
-    Suspects,
-)
-from leaveout.select import HonestLoo
-
-if TYPE_CHECKING:
-    from leaveout.report import LooCurveDisplay, LooGridDisplay, LooMarginDisplay
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "SVC",
-    "SVCCV",
-    "AntiLearningWarning",
-    "Bound",
-    "CalibrationWarning",
-    "CertificateWarning",
-    "CheckpointError",
-    "CheckpointWarning",
-    "ClusterLostError",
-    "DataFileError",
-    "FeatureSVC",
-    "GramTooLargeError",
-    "HonestLoo",
-    "LLWClassifier",
-    "LOOMClassifier",
-    "LPMClassifier",
-    "LeaveoutError",
-    "LeaveoutWarning",
-    "LooBounds",
-    "LooCurve",
-    "LooCurveDisplay",
-    "LooGridDisplay",
-    "LooMarginDisplay",
-    "LooPath",
-    "LooPredictor",
-    "LooResult",
-    "LooSearchCV",
-    "ModelCard",
-    "ModelFileError",
-    "NotSeparableError",
-    "PairAUC",
-    "PermutationTest",
-    "PooledScoreWarning",
-    "PreprocessingWarning",
-    "ProvedError",
-    "SingletonClassWarning",
-    "Suspects",
-    "WorkerKilledError",
-    "honest_loo",
-    "leave_one_out",
-    "leave_pair_out_auc",
-    "llw_bounds",
-    "load_model",
-    "loo_bounds",
-    "loo_curve",
-    "loo_path",
-    "loo_permutation_test",
-    "read_model_card",
-    "save_model",
-    "suspects",
-]
+_NAMES_OF_MODULE = {
+    "_model_file": "ModelCard load_model read_model_card save_model",
+    "assess._bounds": "LooBounds llw_bounds loo_bounds",
+    "assess._leave_one_out": "leave_one_out loo_path",
+    "assess._loo_curve": "loo_curve",
+    "assess._loo_predictor": "LooPredictor",
+    "assess._pair_auc": "PairAUC leave_pair_out_auc",
+    "assess._permutation": "PermutationTest loo_permutation_test",
+    "assess._suspects": "Suspects suspects",
+    "estimators._llw": "LLWClassifier",
+    "estimators._lp": "LOOMClassifier LPMClassifier",
+    "estimators._svc": "SVC",
+    "exceptions": (
+        "AntiLearningWarning CalibrationWarning CertificateWarning CheckpointError "
+        "CheckpointWarning ClusterLostError DataFileError GramTooLargeError "
+        "LeaveoutError LeaveoutWarning ModelFileError NotSeparableError "
+        "PooledScoreWarning PreprocessingWarning SingletonClassWarning "
+        "WorkerKilledError"
+    ),
+    "large._feature_svc": "FeatureSVC",
+    "large._loo": "ProvedError",
+    "loo._result": "LooPath LooResult",
+    "methods._bounds": "Bound",
+    "methods._curve": "LooCurve",
+    "report._displays": "LooCurveDisplay LooGridDisplay LooMarginDisplay",
+    "tune._honest": "HonestLoo honest_loo",
+    "tune._search": "LooSearchCV",
+    "tune._svccv": "SVCCV",
+}
+_MODULE_OF_NAME = {
+    name: module for module, names in _NAMES_OF_MODULE.items() for name in names.split()
+}
+__all__ = sorted(_MODULE_OF_NAME)
 
 
 def __getattr__(name: str) -> Any:
-    """Import the displays when they are asked for: most programs draw nothing."""
-    if name in ("LooCurveDisplay", "LooGridDisplay", "LooMarginDisplay"):
-        from leaveout import report
-
-        return getattr(report, name)
-    raise AttributeError(f"module 'leaveout' has no attribute {name!r}")
+    if name == "data":
+        return import_module("leaveout.data")
+    if name not in _MODULE_OF_NAME:
+        raise AttributeError(f"module 'leaveout' has no attribute {name!r}")
+    value = getattr(import_module(f"leaveout.{_MODULE_OF_NAME[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "data"})

@@ -2,10 +2,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from datasets import make_class_blobs
 from typer.testing import CliRunner
 
 from leaveout.cli._app import app
-from leaveout.data import make_class_blobs
 
 
 @pytest.fixture

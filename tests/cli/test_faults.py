@@ -16,10 +16,10 @@ from contextlib import closing
 import numpy as np
 import pandas as pd
 import pytest
+from datasets import make_class_blobs
 
 import leaveout as lo
-from leaveout.data import make_class_blobs
-from leaveout.run import Checkpoint
+from leaveout.run._checkpoint import Checkpoint
 
 if sys.platform == "win32":
     pytest.skip("forks, signals and limits of POSIX", allow_module_level=True)
@@ -118,7 +118,7 @@ def test_second_signal_ends_at_once(table, tmp_path):
 
     def search():
         stall_after(2, told)
-        lo.run.Checkpoint.__exit__ = lambda *_: time.sleep(600)  # a clean-up that hangs
+        Checkpoint.__exit__ = lambda *_: time.sleep(600)  # a clean-up that hangs
         checkpoint = ["--checkpoint", tmp_path / "run.db"]
         leaveout("select", table, "--target", "colour", *GRID, *checkpoint)
 

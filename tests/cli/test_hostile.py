@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from datasets import make_class_blobs
 
-from leaveout.data import format_csv, make_class_blobs, read_table
+from leaveout.tables._files import format_csv, read_table
 
 SCRIPT = "<script>alert(1)</script>"
 NAMES = [

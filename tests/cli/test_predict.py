@@ -10,7 +10,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 from sklearn.preprocessing import StandardScaler
 
 import leaveout as lo
-from leaveout.data import read_table
+from leaveout.tables._files import read_table
 
 CELL = ("--grid", "C=1", "--grid", "gamma=0.1")
 ROLES = ("--target", "colour", "--id", "name", "--drop", "pair")

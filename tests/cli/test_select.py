@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from datasets import make_class_blobs
 from sklearn.model_selection import (
     LeaveOneGroupOut,
     LeaveOneOut,
@@ -18,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import leaveout as lo
+from leaveout.cli._command import warnings_told
 from leaveout.cli._grid import parse_grid
-from leaveout.cli._session import warnings_told
-from leaveout.select import default_Cs, default_gammas
+from leaveout.tune._choice import default_Cs, default_gammas
 
 
 def select_json(run, *arguments):
@@ -88,7 +89,7 @@ def test_messy_table_is_explained(run, full_table):
 
 
 def test_three_classes(run, tmp_path):
-    X, y = lo.data.make_class_blobs(30, n_classes=3, separation=4, random_state=0)
+    X, y = make_class_blobs(30, n_classes=3, separation=4, random_state=0)
     path = tmp_path / "three.csv"
     pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv(path, index=False)
     report = select_json(run, path, "--target", "y", "--grid", "C=1,10")
@@ -223,7 +224,7 @@ def test_honest_error_with_a_category_of_one_sample(run, frame, tmp_path, groups
 
 
 def test_curve_of_more_samples_is_estimated_first(run, tmp_path):
-    X, y = lo.data.make_class_blobs(300, n_classes=2, separation=3, random_state=0)
+    X, y = make_class_blobs(300, n_classes=2, separation=3, random_state=0)
     path = tmp_path / "many.csv"
     pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv(path, index=False)
     result = run("select", path, "--target", "y", "--grid", "C=1,2", "--curve")

@@ -38,9 +38,7 @@ def expected_failures(estimator):
 
 
 # On the Gram matrix of one check all kernel values are next to nothing.
-@pytest.mark.filterwarnings(
-    "ignore:.*were stopped at 1e6:leaveout.exceptions.CertificateWarning"
-)
+@pytest.mark.filterwarnings("ignore:.*were stopped at 1e6:leaveout.CertificateWarning")
 @parametrize_with_checks(SETTINGS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

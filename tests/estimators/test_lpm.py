@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import leaveout as lo
 from leaveout.data import make_twonorm
-from leaveout.kernel import gram_matrix
+from leaveout.kernel._gram import gram_matrix
 
 
 @pytest.fixture(scope="module")

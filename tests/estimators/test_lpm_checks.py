@@ -7,7 +7,7 @@ from lpm_oracles import lpm_range
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leaveout import LPMClassifier
-from leaveout.kernel import gram_matrix
+from leaveout.kernel._gram import gram_matrix
 
 WEIGHT_CHECKS = (
     "check_sample_weight_equivalence_on_dense_data",

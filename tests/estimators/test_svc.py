@@ -278,7 +278,7 @@ def test_prediction_in_blocks_of_rows(monkeypatch):
     X, y = IRIS
     clf = SVC().fit(X, y)
     whole = clf.decision_function(X)
-    monkeypatch.setattr("leaveout.kernel._expansion.BLOCK_VALUES", 1000)
+    monkeypatch.setattr("leaveout.kernel._gram.BLOCK_VALUES", 1000)
     np.testing.assert_allclose(clf.decision_function(X), whole, rtol=1e-12)
 
 

@@ -6,13 +6,13 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
-from leaveout.kernel import evaluate_expansion
+from leaveout.kernel._gram import evaluate_expansion
 
 
 @pytest.mark.parametrize("block_values", [1, 20, 2**22])
 @pytest.mark.parametrize("container", [np.array, sparse.csr_array])
 def test_equals_the_formula(rng, monkeypatch, block_values, container):
-    monkeypatch.setattr("leaveout.kernel._expansion.BLOCK_VALUES", block_values)
+    monkeypatch.setattr("leaveout.kernel._gram.BLOCK_VALUES", block_values)
     X, centres = rng.normal(size=(13, 3)), rng.normal(size=(7, 3))
     coefficients, intercepts = rng.normal(size=(7, 2)), rng.normal(size=2)
     wanted = rbf_kernel(X, centres, gamma=0.7) @ coefficients + intercepts

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from leaveout.loo import LooResult
+from leaveout.loo._result import LooResult
 
 
 def make(weights=None):

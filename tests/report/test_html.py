@@ -14,8 +14,8 @@ import pytest
 
 import leaveout as lo
 from leaveout.data import Dataset, make_twonorm
-from leaveout.report import SelectReport, render_page, write_page
-from leaveout.report._html_figures import _cells_by_the_rest, pair_roc
+from leaveout.report._page import _cells_by_the_rest, pair_roc, render_page, write_page
+from leaveout.report._select_report import SelectReport
 
 EVIL = "</script><script>alert('x')</script><img src=http://a.b onerror=alert(1)>"
 GRID = {"C": [0.001, 1.0, 100.0], "gamma": [0.05, 0.5]}

@@ -4,9 +4,9 @@ import json
 import numpy as np
 from select_reports import DATASET, make_report
 
-from leaveout.loo import LooCurve
-from leaveout.report import describe_select
-from leaveout.select import HonestLoo
+from leaveout.methods._curve import LooCurve
+from leaveout.report._select_report import describe_select
+from leaveout.tune._honest import HonestLoo
 
 
 def test_report_survives_json():

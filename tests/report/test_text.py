@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from select_reports import DATASET, make_report
 
-from leaveout.loo import LooCurve
-from leaveout.report import (
+from leaveout.methods._curve import LooCurve
+from leaveout.report._text import (
     format_choice,
     format_dataset,
     format_grid,
@@ -14,7 +14,7 @@ from leaveout.report import (
     format_seconds,
     format_select,
 )
-from leaveout.select import HonestLoo
+from leaveout.tune._honest import HonestLoo
 
 
 def test_dataset_with_groups_and_notes():

@@ -13,7 +13,7 @@ import pytest
 from injuries import run_trials as run_injuries
 
 from leaveout import CheckpointError, CheckpointWarning
-from leaveout.run import Checkpoint, interruption_told
+from leaveout.run._checkpoint import Checkpoint, report_interruption
 
 if sys.platform != "win32":
     import forks
@@ -125,12 +125,12 @@ def test_an_interrupted_transaction_leaves_nothing(path):
 def test_interruption_is_told_in_one_line(path, capsys):
     with Checkpoint(path, META) as checkpoint:
         checkpoint.put(0, {"x": np.zeros(2)}, {})
-        with pytest.raises(KeyboardInterrupt), interruption_told(checkpoint, 20):
+        with pytest.raises(KeyboardInterrupt), report_interruption(checkpoint, 20):
             raise KeyboardInterrupt
     assert capsys.readouterr().err == (
         f"Interrupted: 1 of 20 cells are kept in {path}; run again to go on.\n"
     )
-    with pytest.raises(KeyboardInterrupt), interruption_told(None, 20):
+    with pytest.raises(KeyboardInterrupt), report_interruption(None, 20):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == ""
 
@@ -138,7 +138,7 @@ def test_interruption_is_told_in_one_line(path, capsys):
 KILLED_AT = """
 import os, signal, sqlite3, sys
 import numpy as np
-from leaveout.run import Checkpoint
+from leaveout.run._checkpoint import Checkpoint
 
 class Deadly(sqlite3.Connection):
     left = int(sys.argv[2])

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from leaveout.run import fingerprint
+from leaveout.run._checkpoint import fingerprint
 
 X = np.arange(12.0).reshape(4, 3)
 FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", None]})
@@ -74,7 +74,8 @@ def test_a_closure_counts_by_what_it_holds():
 
 def test_the_same_in_another_process():
     code = (
-        "from leaveout.run import fingerprint\nfrom sklearn.svm import SVC\n"
+        "from leaveout.run._checkpoint import fingerprint\n"
+        "from sklearn.svm import SVC\n"
         "print(fingerprint([SVC(kernel=lambda A, B: A @ B.T), {'a', 'b', 'c'}, len]))"
     )
     prints = {

@@ -5,7 +5,7 @@ import resource
 
 import pytest
 
-from leaveout.run import available_memory
+from leaveout.run._memory import available_memory
 
 GIB = 2**30
 

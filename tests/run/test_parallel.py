@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 
-from leaveout.run import map_parallel
+from leaveout.run._parallel import map_parallel
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

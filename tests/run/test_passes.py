@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from leaveout.run import map_in_order, sum_in_order
+from leaveout.run._parallel import map_in_order, sum_in_order
 
 
 class Total:

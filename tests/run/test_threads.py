@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from leaveout.run import blas_threads, map_chunks
+from leaveout.run._parallel import limit_blas, map_chunks
 
 
 def count(n, n_threads, size):
@@ -102,7 +102,7 @@ def blas_now():
 def test_limits_of_blas_may_overlap_in_any_order():
     with threadpool_limits(2, user_api="blas"):
         before = blas_now()
-        first, second = blas_threads(1), blas_threads(1)
+        first, second = limit_blas(1), limit_blas(1)
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -113,10 +113,10 @@ def test_limits_of_blas_may_overlap_in_any_order():
 
 def test_the_smallest_wish_holds():
     with threadpool_limits(2, user_api="blas"):
-        with blas_threads(2), blas_threads(1):
+        with limit_blas(2), limit_blas(1):
             assert set(blas_now()) == {1}
         before = blas_now()
-        with blas_threads(1):
+        with limit_blas(1):
             pass
         assert blas_now() == before
 
@@ -124,7 +124,7 @@ def test_the_smallest_wish_holds():
 def test_many_threads_leave_blas_as_it_was():
     def limit(seed):
         for k in range(50):
-            with blas_threads(1 + (seed + k) % 2):
+            with limit_blas(1 + (seed + k) % 2):
                 pass
 
     with threadpool_limits(2, user_api="blas"):
@@ -141,10 +141,10 @@ def test_many_threads_leave_blas_as_it_was():
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_fork_within_a_limit_has_its_own():
     def work():
-        with blas_threads(1):
+        with limit_blas(1):
             pass
 
-    with blas_threads(1):
+    with limit_blas(1):
         child = multiprocessing.get_context("fork").Process(target=work)
         child.start()
         child.join(20)
@@ -153,12 +153,12 @@ def test_a_fork_within_a_limit_has_its_own():
 
 def test_a_limit_in_another_thread_holds_after_one_in_this():
     """Of threadpoolctl 3.8 only the first thread that sets a limit is heard."""
-    with blas_threads(1):
+    with limit_blas(1):
         pass
     seen = []
 
     def work():
-        with blas_threads(1):
+        with limit_blas(1):
             seen.extend(blas_now())
 
     before = blas_now()

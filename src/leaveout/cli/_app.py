@@ -28,6 +28,8 @@ EXAMPLES = {
     bounds: "leaveout bounds table.csv --target species --C 10 --gamma 0.05",
     predict: "leaveout predict model.skops new.csv > classes.csv",
 }
+
+
 for function, example in EXAMPLES.items():
     app.command(epilog=f"Example: {example}")(function)
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from leaveout.assess._suspects import Suspects, suspects
 from leaveout.cli import _options as options
-from leaveout.cli._machine import ask_machine
-from leaveout.cli._prepared import Prepared
-from leaveout.cli._session import at_terminal, command
-from leaveout.cli._tables import insert_names, to_records
-from leaveout.estimators import SVC, suspects
-from leaveout.loo import Suspects
+from leaveout.cli._command import at_terminal, command
+from leaveout.cli._data import Prepared
+from leaveout.cli._question import run_question
+from leaveout.estimators._svc import SVC
+from leaveout.tables._files import insert_names, to_records
 
 
 @command
@@ -41,7 +41,7 @@ def audit(
         )
         return replace(found, id_name=prepared.dataset.id_name or "row")
 
-    answer = ask_machine(table, machine, n_jobs, find, output)
+    answer = run_question(table, machine, n_jobs, find, output)
     found, dataset = answer.found, answer.prepared.dataset
     frame = found.to_frame().assign(row=found.rows + 1)  # rows as people count
     named = frame.reset_index(names="id")

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+from leaveout.assess._bounds import LooBounds, loo_bounds
 from leaveout.cli import _options as options
-from leaveout.cli._machine import ask_machine
-from leaveout.cli._prepared import Prepared
-from leaveout.cli._session import command
-from leaveout.estimators import SVC, loo_bounds
-from leaveout.loo import LooBounds
-from leaveout.report import describe_bounds
+from leaveout.cli._command import command
+from leaveout.cli._data import Prepared
+from leaveout.cli._question import run_question
+from leaveout.estimators._svc import SVC
+from leaveout.report._select_report import describe_bounds
 
 
 @command
@@ -28,6 +28,6 @@ def bounds(
             )
         return loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
 
-    answer = ask_machine(table, machine, n_jobs, compare)
+    answer = run_question(table, machine, n_jobs, compare)
     frame = answer.found.to_frame().reset_index()
     answer.give(describe_bounds(answer.found), frame, None, talk)

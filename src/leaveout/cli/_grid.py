@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import typer
 
-from leaveout.cli._prepared import Prepared
-from leaveout.data import did_you_mean
-from leaveout.estimators import SVC, LooSearchCV
-from leaveout.select import default_Cs, default_gammas, kernel_scale, needs_gamma
+from leaveout._messages import did_you_mean
+from leaveout.cli._data import Prepared
+from leaveout.estimators._svc import SVC
+from leaveout.tune._choice import default_Cs, default_gammas, kernel_scale, needs_gamma
+from leaveout.tune._search import LooSearchCV
 
 PARAMETERS = ("C", "gamma", "degree", "coef0")
 # A finer range takes hours, and a mistyped one all memory.

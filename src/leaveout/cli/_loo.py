@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+from leaveout.assess._leave_one_out import leave_one_out
 from leaveout.cli import _options as options
-from leaveout.cli._machine import ask_machine
-from leaveout.cli._prepared import Prepared
-from leaveout.cli._session import command
-from leaveout.cli._tables import insert_names
-from leaveout.estimators import SVC, leave_one_out
-from leaveout.loo import LooResult
-from leaveout.report import describe_result
+from leaveout.cli._command import command
+from leaveout.cli._data import Prepared
+from leaveout.cli._question import run_question
+from leaveout.estimators._svc import SVC
+from leaveout.loo._result import LooResult
+from leaveout.report._select_report import describe_result
+from leaveout.tables._files import insert_names
 
 
 @command
@@ -27,7 +28,7 @@ def loo(
         y, groups = prepared.dataset.y, prepared.dataset.groups
         return leave_one_out(svc, prepared.X, y, groups=groups, n_jobs=n_jobs)
 
-    answer = ask_machine(table, machine, n_jobs, leave_out, output)
+    answer = run_question(table, machine, n_jobs, leave_out, output)
     frame = answer.found.to_frame()
     prepared = answer.prepared
     insert_names(frame, prepared.dataset.id_name or "row", prepared.names)

@@ -1,21 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that several commands have, spelled as in Python, in bundles.
+"""Options that commands share, and the grid.
+
+Options that several commands have, spelled as in Python, in bundles.
 
 A command takes a bundle as one argument; ``command`` in ``_session`` spreads its fields
 on the command line.
+
+Bundles of options: a dataclass is one argument in Python, many on the command line.
+
+typer reads the signature of a command. Here it gets one in which each argument that is
+a dataclass is replaced by the fields of it.
 """
 
 from __future__ import annotations
 
+import functools
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from leaveout.estimators import SVC
+from leaveout.estimators._svc import SVC
 
 # Else typer writes <bool>, as if there were something to type.
 NO_VALUE = " "
@@ -80,12 +90,16 @@ IdOption = Annotated[
     str | None,
     typer.Option("--id", metavar="COL", help="Column that names the samples."),
 ]
+
+
 OutputOption = Annotated[
     Path | None,
     typer.Option(
         "--output", "-o", metavar="CSV", callback=check_folder, help="File to write."
     ),
 ]
+
+
 JobsOption = Annotated[
     int,
     typer.Option(
@@ -206,3 +220,43 @@ class TalkOptions:
     debug: Annotated[bool, flag("--debug", help="Show the traceback of an error.")] = (
         False
     )
+
+
+def flatten_dataclass_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Return the function with the fields of its bundles as keywords of their own."""
+    parameters: list[Parameter] = []
+    bundles: dict[str, Any] = {}
+    hints = get_type_hints(function, include_extras=True)
+    for parameter in signature(function).parameters.values():
+        kind = hints[parameter.name]
+        if is_dataclass(kind):
+            bundles[parameter.name] = kind
+            parameters += _parameters_of(kind)
+        else:
+            parameters.append(parameter.replace(annotation=kind))
+
+    @functools.wraps(function)
+    def run(**flat: Any) -> None:
+        for name, kind in bundles.items():
+            own = {field.name: flat.pop(field.name) for field in fields(kind)}
+            flat[name] = kind(**own)
+        function(**flat)
+
+    run.__signature__ = Signature(  # type: ignore[attr-defined]
+        [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters]
+    )
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _parameters_of(bundle: Any) -> list[Parameter]:
+    hints = get_type_hints(bundle, include_extras=True)
+    return [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(bundle)
+    ]

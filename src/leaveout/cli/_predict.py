@@ -12,26 +12,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from leaveout._messages import did_you_mean, list_names
+from leaveout._model_file import ModelCard, load_model, read_model_card
 from leaveout.cli import _options as options
-from leaveout.cli._files import check_files_differ, readable_twice
-from leaveout.cli._session import Clock, command, tell, warnings_told
-from leaveout.cli._spelling import are_text, spell_as
-from leaveout.cli._tables import insert_names, to_records
-from leaveout.data import (
-    check_columns,
-    did_you_mean,
+from leaveout.cli._command import (
+    Clock,
+    check_files_differ,
+    command,
+    print_status,
+    spool_pipe,
+    warnings_told,
+)
+from leaveout.exceptions import ModelFileError
+from leaveout.run._files import write_atomically
+from leaveout.tables._columns import check_columns
+from leaveout.tables._files import (
     format_csv,
+    insert_names,
     is_svmlight,
-    known_categories,
-    list_names,
-    match_columns,
     read_svmlight,
     read_table,
     sample_names,
+    to_records,
 )
-from leaveout.estimators import ModelCard, load_model, read_model_card
-from leaveout.exceptions import ModelFileError
-from leaveout.run import write_atomically
+from leaveout.tables._preparation import (
+    are_text,
+    known_categories,
+    match_columns,
+    spell_as,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -56,7 +65,7 @@ def predict(
     clock = Clock()
     with clock.measure("loading"):
         card, classifier = read_model_card(model), load_model(model)
-    with warnings_told(), clock.measure("reading"), readable_twice(data) as path:
+    with warnings_told(), clock.measure("reading"), spool_pipe(data) as path:
         X, truth, ids = _read(path, card, classifier, id_column)
     with warnings_told(), clock.measure("predicting"), _model_blamed(model):
         table = _predict(classifier, X)
@@ -72,9 +81,9 @@ def predict(
         typer.echo(text, nl=False)
     else:
         write_atomically(output, text.encode())
-        tell(f"{len(table)} samples written to {output}")
+        print_status(f"{len(table)} samples written to {output}")
     if talk.verbose:
-        tell(str(clock))
+        print_status(str(clock))
 
 
 def _read(
@@ -99,7 +108,7 @@ def _read(
     rows = match_columns(frame, names, categories, path)
     unused = [name for name in rows.unused if name not in (target, id_column)]
     if unused:
-        tell(f"Not used by the model: {list_names(unused)}")
+        print_status(f"Not used by the model: {list_names(unused)}")
     X = rows.frame
     return (X if hasattr(classifier, "feature_names_in_") else X.to_numpy()), truth, ids
 
@@ -170,17 +179,19 @@ def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:
     if card.loo_error is not None:
         expected = f"; leave-one-out error of the model: {100 * card.loo_error:.2f} %"
     if len(wrong):
-        tell(
+        print_status(
             f"Classes are in the file too: {int(wrong.sum())} of {len(wrong)} wrong, "
             f"{100 * wrong.mean():.2f} %{expected}"
         )
     unknown = truth[truth.notna() & ~comparable]
     if len(unknown):
-        tell(
+        print_status(
             f"Not compared: {len(unknown)} of {len(truth)} rows, whose class the model "
             f"does not know: {list_names(unknown.unique())}."
             f"{did_you_mean(unknown.iloc[0], labels)}"
         )
     n_empty = int(truth.isna().sum())
     if 0 < n_empty < len(truth):
-        tell(f"Not compared: {n_empty} of {len(truth)} rows, which have no class.")
+        print_status(
+            f"Not compared: {n_empty} of {len(truth)} rows, which have no class."
+        )

@@ -12,19 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from leaveout.estimators._check import check_kernel_size, check_penalty
-from leaveout.estimators._expansion import ExpansionClassifier, make_expansion_task
-from leaveout.estimators._task import Task
+from leaveout.adapt._checks import check_kernel_size, check_penalty
+from leaveout.engine._problem import LooIntervals
+from leaveout.estimators._base import KernelClassifier, make_expansion_task
 from leaveout.exceptions import CertificateWarning, NotSeparableError
-from leaveout.kernel import is_psd, may_be_indefinite
-from leaveout.loo import LLW_METHODS, MachineLoo
-from leaveout.run import blas_threads
-from leaveout.solve import LlwProblem, LlwSolution, solve_llw
+from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.llw._solve import LlwProblem, LlwSolution, solve_llw
+from leaveout.llw._walk import LLW_METHODS
+from leaveout.loo._task import Task
+from leaveout.run._parallel import limit_blas
 
 LOSSES = ("hinge", "quadratic")
 
 
-class LLWClassifier(ExpansionClassifier):
+class LLWClassifier(KernelClassifier):
     r"""Multi-class SVM of Lee, Lin & Wahba, the Fisher-consistent one.
 
     One function per class, :math:`h_k(x) = \sum_i W_{ik} K(x, x_i) + b_k`, all from one
@@ -127,6 +128,8 @@ class LLWClassifier(ExpansionClassifier):
     0.0267
     """
 
+    __module__ = "leaveout"
+
     # Not a parameter: without an intercept the outputs could not sum to zero usefully.
     fit_intercept = True
 
@@ -180,7 +183,7 @@ class LLWClassifier(ExpansionClassifier):
         """
         task = make_expansion_task(self, X, y, sample_weight)
         problem = llw_problem(self, task)
-        with blas_threads(1):
+        with limit_blas(1):
             solution = solve_llw(problem, start=self._last(problem))
         check_separable(self, solution)
         self._store(task, solution)
@@ -204,7 +207,9 @@ class LLWClassifier(ExpansionClassifier):
             return None
         return last if last.alpha.shape == problem.open.shape else None
 
-    def _leave_out_all(self, task: Task, name: str, n_threads: int) -> list[MachineLoo]:
+    def _leave_out_all(
+        self, task: Task, name: str, n_threads: int
+    ) -> list[LooIntervals]:
         """Leave everybody out; one answer per class, or one for two classes."""
         problem = llw_problem(self, task)
         solution = solve_llw(problem)

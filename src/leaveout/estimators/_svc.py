@@ -15,27 +15,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
-from leaveout.estimators._check import (
-    INDEFINITE,
-    check_features,
-    check_kernel_size,
-)
-from leaveout.estimators._pairs import (
+from leaveout.adapt._checks import INDEFINITE, check_features, check_kernel_size
+from leaveout.engine._problem import Solution
+from leaveout.engine._solve import solve_svc
+from leaveout.exceptions import CertificateWarning
+from leaveout.kernel._gram import check_gram, evaluate_expansion
+from leaveout.kernel._symmetric import is_psd, may_be_indefinite, smallest_eigenvalue
+from leaveout.loo._multiclass import (
     machine_coefficients,
     one_value_per_class,
     stack_coefficients,
     vote,
 )
-from leaveout.estimators._task import Task, make_task
-from leaveout.exceptions import CertificateWarning
-from leaveout.kernel import (
-    check_gram,
-    evaluate_expansion,
-    is_psd,
-    may_be_indefinite,
-    smallest_eigenvalue,
-)
-from leaveout.solve import Solution, solve_svc
+from leaveout.loo._task import Task, make_task
 
 # Values that doubles do not keep to this are worth a warning.
 ROUNDING = 1e-2
@@ -143,6 +135,8 @@ class SVC(ClassifierMixin, BaseEstimator):
     >>> clf.coef_, clf.intercept_
     (array([[-0.5, -0.5]]), array([2.]))
     """
+
+    __module__ = "leaveout"
 
     def __init__(
         self,

@@ -1,84 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What leaving one out gives: for one machine, and for a classifier."""
+"""LooResult and LooPath, and how they are packed into files.
+
+What leaving one out gives: for one machine, and for a classifier.
+
+Leave-one-out over a list of C: each optimum starts from the one before.
+
+LooResults as plain arrays and facts, for files, and back again bit by bit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._problem import SETTLED_BY
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# How an answer was reached; MachineLoo.settled_by holds positions in this tuple.
-SETTLED_BY = (
-    "zero_alpha",  # alpha_r = 0: the machine does not change
-    "negative_margin",  # wrong even with r in the training set; without it is worse
-    "certificate",  # an interval from the full solution excludes zero
-    "first_segment",  # the walk met no event: the span formula is exact
-    "walk",  # the walk, with events
-    "stopping",  # a solver of the left-out problem, stopped when the label was proved
-    "eps_kkt",  # the same solver, at a point optimal within eps
-    "consolidated",  # all left-out problems at once, by smoothing, to the exact optimum
-    "refit",  # solved anew
-    "singleton",  # the only member of its class
-    "untouched",  # r is not in this machine's training set (one-vs-one)
+PLAIN = (
+    "decision_values",
+    "machine_values",
+    "margins",
+    "lower",
+    "upper",
+    "ambiguous",
+    "certified",
 )
-(
-    ZERO_ALPHA, NEGATIVE_MARGIN, CERTIFICATE, FIRST_SEGMENT, WALK, STOPPING, EPS_KKT,
-    CONSOLIDATED, REFIT, SINGLETON, UNTOUCHED,
-) = range(len(SETTLED_BY))  # fmt: skip
-
-
-def middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Middle of each interval, as LIBSVM chooses b; the finite end of a half-line.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> middle(np.array([0.0, -np.inf]), np.array([1.0, -1.0]))
-    array([ 0.5, -1. ])
-    """
-    with np.errstate(invalid="ignore"):
-        centre = 0.5 * (lower + upper)
-    ends = np.where(np.isinf(lower), upper, lower)
-    return np.where(np.isinf(lower) | np.isinf(upper), ends, centre)
-
-
-@dataclass(frozen=True)
-class MachineLoo:
-    """Leave-one-out values of one binary machine, in the sign of its own labels.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        f without r at x_r, b in the middle of its interval. In labels mode only the
-        sign counts where ``settled_by`` says negative_margin, certificate or stopping,
-        or the walk was stopped.
-    lower, upper : ndarray of shape (n,)
-        Interval of f over all optimal b; infinite where b is not bounded.
-    certified : ndarray of bool, shape (n,)
-        Whether the optimality conditions were verified.
-    settled_by : ndarray of int8, shape (n,)
-        Position in ``SETTLED_BY``.
-    counts : mapping
-        pivots, walks, refits, shared (duplicates), columns, seconds …
-    anti_learning : bool, default=False
-        Whether the signs follow the balance of the classes, not the data:
-        :func:`~leaveout.loo.is_anti_learning`.
-    """
-
-    values: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    certified: BoolArray
-    settled_by: np.ndarray
-    counts: Mapping[str, float]
-    anti_learning: bool = False
+FACTS = ("method", "anti_learning")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +91,8 @@ class LooResult:
     0
     """
 
+    __module__ = "leaveout"
+
     decision_values: FloatArray
     predictions: np.ndarray
     y: np.ndarray
@@ -157,7 +113,7 @@ class LooResult:
     def anti_learning_note(self) -> str:
         """What is wrong and what to do, in plain words; empty if nothing is.
 
-        :func:`~leaveout.loo.is_anti_learning` has the derivation.
+        :func:`~leaveout.engine._anti_learning.is_anti_learning` has the derivation.
         """
         if not self.anti_learning:
             return ""
@@ -240,3 +196,148 @@ class LooResult:
         head = f"Leave-one-out ({self.method})"
         lines = [head, *(f"  {name:<14}{value}" for name, value in rows)]
         return "\n".join([*lines, *filter(None, [self.anti_learning_note])])
+
+
+@dataclass(frozen=True, eq=False)
+class LooPath:
+    """Leave-one-out results over a list of C.
+
+    Parameters
+    ----------
+    Cs : ndarray of shape (n_Cs,)
+        The values of C, as they were given.
+    results : tuple of LooResult
+        One for each C.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=[0.1, 1, 10])
+    >>> path.errors.round(4)
+    array([0.06  , 0.0267, 0.0333])
+    >>> path.best_C
+    1.0
+    """
+
+    __module__ = "leaveout"
+
+    Cs: FloatArray
+    results: tuple[LooResult, ...]
+
+    def __len__(self) -> int:
+        """Return the number of C."""
+        return len(self.results)
+
+    def __getitem__(self, k: int) -> LooResult:
+        """Return the result for the k-th C."""
+        return self.results[k]
+
+    @property
+    def errors(self) -> FloatArray:
+        """Leave-one-out error for each C, (n_Cs,)."""
+        return np.array([result.error for result in self.results])
+
+    @property
+    def n_ambiguous(self) -> IntArray:
+        """Number of ambiguous samples for each C, (n_Cs,)."""
+        return np.array([result.n_ambiguous for result in self.results])
+
+    @property
+    def decision_values(self) -> FloatArray:
+        """Left-out decision values, (n_Cs, n_samples, ...)."""
+        return np.stack([result.decision_values for result in self.results])
+
+    @property
+    def anti_learning(self) -> BoolArray:
+        """Whether the balance of the classes decides, for each C, (n_Cs,)."""
+        return np.array([result.anti_learning for result in self.results])
+
+    @property
+    def screened(self) -> FloatArray:
+        """Share of the coefficients known before solving, for each C, (n_Cs,).
+
+        Not a number for methods that do not screen.
+        """
+        return np.array([result.screened for result in self.results])
+
+    @property
+    def best_index(self) -> int:
+        """Position of the smallest error; among equals, of the smallest C.
+
+        A C for which the balance of the classes decides comes after all others.
+        """
+        return int(np.lexsort((self.Cs, self.errors, self.anti_learning))[0])
+
+    @property
+    def best_C(self) -> float:  # noqa: N802
+        """C with the smallest error, see :attr:`best_index`."""
+        return float(self.Cs[self.best_index])
+
+    def __str__(self) -> str:
+        """Small table: C, error, ambiguous."""
+        head, best = f"{'C':>12}{'error':>10}{'ambiguous':>11}", self.best_index
+        rows = [
+            f"{C:>12.4g}{result.error:>10.4f}{result.n_ambiguous:>11d}"
+            + ("  *" if k == best else "")
+            + ("  anti-learning" if result.anti_learning else "")
+            for k, (C, result) in enumerate(zip(self.Cs, self.results, strict=True))
+        ]
+        return "\n".join([head, *rows])
+
+
+def pack_results(
+    results: Sequence[LooResult],
+) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
+    """Return arrays with one row per result, and what is no array of each.
+
+    Labels become positions among the sorted labels, as their type may be any. The true
+    labels, the weights and the groups are left out: whoever reads has them.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> X, y = [[0.0], [1.0], [3.0], [4.0]], ["a", "a", "b", "b"]
+    >>> result = lo.leave_one_out(lo.SVC(gamma=0.1), X, y)
+    >>> again, = unpack_results(*pack_results([result]), result.y)
+    >>> (again.predictions == result.predictions).all()
+    np.True_
+    """
+    arrays = {
+        name: np.stack([getattr(result, name) for result in results]) for name in PLAIN
+    }
+    arrays["codes"] = np.stack(
+        [np.searchsorted(np.unique(r.y), r.predictions) for r in results]
+    )
+    names = list(SETTLED_BY)
+    arrays["settled_by"] = np.array(
+        [[names.index(name) for name in result.settled_by] for result in results],
+        dtype=np.int8,
+    )
+    facts = [
+        {**{name: getattr(r, name) for name in FACTS}, "counts": dict(r.counts)}
+        for r in results
+    ]
+    return arrays, facts
+
+
+def unpack_results(
+    arrays: Mapping[str, np.ndarray],
+    facts: Sequence[Mapping[str, Any]],
+    y: NDArray[Any],
+    groups: IntArray | None = None,
+) -> list[LooResult]:
+    """Undo :func:`pack_results` with the true labels and groups."""
+    classes = np.unique(y)
+    return [
+        LooResult(
+            **{name: arrays[name][k] for name in PLAIN},
+            predictions=classes[arrays["codes"][k]],
+            y=y,
+            groups=groups,
+            settled_by=np.array(SETTLED_BY)[arrays["settled_by"][k]],
+            **own,
+        )
+        for k, own in enumerate(facts)
+    ]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from leaveout.data import Dataset
 from leaveout.report._select_report import SelectReport
+from leaveout.tables._dataset import Dataset
 
 # A table wider than this is no table in a terminal.
 N_COLUMNS_SHOWN = 8
@@ -21,8 +21,7 @@ def format_dataset(dataset: Dataset) -> str:
 
     Examples
     --------
-    >>> from leaveout.data import load_example
-    >>> from leaveout.report import format_dataset
+    >>> from leaveout.tables._dataset import load_example
     >>> print(format_dataset(load_example()))
     breast cancer (Wisconsin): 569 samples, 30 features
     Classes (diagnosis): benign (357), malignant (212)
@@ -48,7 +47,6 @@ def format_model(kernel: str, params: Mapping[str, Any], class_weight: Any) -> s
 
     Examples
     --------
-    >>> from leaveout.report import format_model
     >>> format_model("rbf", {"C": 10.0, "gamma": 0.02}, None)
     "SVC(kernel='rbf', C=10, gamma=0.02)"
     """
@@ -180,7 +178,6 @@ def format_seconds(seconds: float) -> str:
 
     Examples
     --------
-    >>> from leaveout.report import format_seconds
     >>> format_seconds(0.231), format_seconds(14.2), format_seconds(900)
     ('0.2 s', '14 s', '15 min')
     """

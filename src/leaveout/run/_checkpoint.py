@@ -1,27 +1,43 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finished cells of a long run in one SQLite file, so that a killed run goes on.
+"""Checkpoints in SQLite, and fingerprints that say what they belong to.
+
+The same number for the same data or parameters, in every process.
+
+Finished cells of a long run in one SQLite file, so that a killed run goes on.
 
 Each cell is one transaction that SQLite has written through to the disk before ``put``
 returns: whenever the process dies, the file holds all cells put before and nothing
 else. Arrays are stored as npz without pickle. SQLite does not notice a flipped bit
 inside a cell, so each has a checksum, over its number too; a cell that fails it counts
 as not there.
+
+The last state of a long run in one file, so that a killed run goes on.
+
+The file is an npz without pickle, and is replaced as a whole: whenever the process
+dies, it holds one state or the next.
 """
 
 from __future__ import annotations
 
+import dis
+import functools
 import hashlib
 import io
 import json
 import os
 import sys
+import sysconfig
+import types
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from leaveout.exceptions import (
     CheckpointError,
@@ -29,6 +45,7 @@ from leaveout.exceptions import (
     ClusterLostError,
     WorkerKilledError,
 )
+from leaveout.run._files import write_atomically
 
 # "lvot" in the header tells our files from other SQLite databases.
 APPLICATION_ID = 0x6C766F74
@@ -50,6 +67,187 @@ INTERRUPTIONS = (
     ClusterLostError,
     WorkerKilledError,
 )
+META = "leaveout"
+# What NumPy and json raise for a file that is something else, or half of one.
+NOT_OURS = (OSError, EOFError, ValueError, TypeError, LookupError, zipfile.BadZipFile)
+
+
+def fingerprint(thing: Any) -> str:
+    """Return a SHA-256 of what an object holds, whatever its address in memory.
+
+    Parameters
+    ----------
+    thing : object
+        Numbers, texts, arrays, sparse matrices, tables, estimators, functions, and
+        lists, tuples, sets and dicts of these. Numbers count by value: 1, 1.0 and
+        ``np.float64(1)`` are the same.
+
+    Raises
+    ------
+    TypeError
+        For an object whose content cannot be seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fingerprint({"C": [1, 10]}) == fingerprint({"C": np.array([1.0, 10.0])})
+    True
+    >>> fingerprint([1, 2]) == fingerprint([2, 1])
+    False
+    """
+    digest = hashlib.sha256()
+    for part in _parts(thing):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _parts(thing: Any) -> Iterator[bytes]:
+    """Yield the content piece by piece."""
+    if thing is None or isinstance(thing, str | bytes | type):
+        name = thing.__qualname__ if isinstance(thing, type) else thing
+        yield f"{type(thing).__name__} {name!r}".encode()
+    elif isinstance(thing, bool | int | float | complex | np.number | np.bool_):
+        yield f"number {complex(thing)!r}".encode()
+    elif isinstance(thing, np.ndarray):
+        yield from _array_parts(thing)
+    elif sparse.issparse(thing):
+        rows = thing.tocsr(copy=True)
+        rows.sum_duplicates()
+        yield f"sparse {rows.shape}".encode()
+        for array in (rows.indptr, rows.indices, rows.data):
+            yield from _array_parts(np.asarray(array))
+    elif isinstance(thing, Mapping):
+        yield f"mapping {len(thing)}".encode()
+        for key in sorted(thing, key=repr):
+            yield from _parts(key)
+            yield from _parts(thing[key])
+    elif isinstance(thing, list | tuple | range):
+        yield from _list_parts(list(thing))
+    elif isinstance(thing, set | frozenset):
+        yield from _list_parts(sorted(fingerprint(item) for item in thing))
+    elif hasattr(thing, "columns") or hasattr(thing, "to_numpy"):
+        yield from _table_parts(thing)
+    elif hasattr(thing, "get_params"):
+        yield from _parts([type(thing), thing.get_params(deep=False)])
+    else:
+        yield from _callable_parts(thing)
+
+
+def _array_parts(array: np.ndarray) -> Iterator[bytes]:
+    """Numbers as float64, whatever they were; objects one by one."""
+    yield f"array {array.shape}".encode()
+    if array.dtype.kind in "biuf":
+        yield np.ascontiguousarray(array, dtype=np.float64).tobytes()
+        return
+    for item in array.ravel().tolist():
+        yield from _parts(item)
+
+
+def _list_parts(items: list[Any]) -> Iterator[bytes]:
+    """As the array of the same numbers if it is one."""
+    try:
+        array = np.asarray(items)
+    except ValueError:  # ragged
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind in "biuf" and array.size:
+        yield from _array_parts(array)
+        return
+    yield f"array {(len(items),)}".encode()
+    for item in items:
+        yield from _parts(item)
+
+
+def _table_parts(table: Any) -> Iterator[bytes]:
+    """Yield a column, or a table by columns, of pandas, polars or pyarrow."""
+    if not hasattr(table, "columns"):
+        yield from _parts(table.to_numpy())
+        return
+    names = getattr(table, "column_names", table.columns)
+    for position, name in enumerate(names):
+        yield from _parts(str(name))
+        column = table.iloc[:, position] if hasattr(table, "iloc") else table[name]
+        yield from _parts(column.to_numpy())
+
+
+def _callable_parts(thing: Any) -> Iterator[bytes]:
+    """Yield what a function does, or what else a thing is made of."""
+    if isinstance(thing, functools.partial):
+        yield from _parts(["partial", thing.func, thing.args, thing.keywords])
+    elif isinstance(thing, types.FunctionType):
+        yield from _function_parts(thing)
+    elif isinstance(thing, types.MethodType):
+        yield from _parts([thing.__func__, thing.__self__])
+    elif isinstance(thing, types.BuiltinFunctionType | np.ufunc | types.ModuleType):
+        yield from _parts(thing.__name__)
+    elif hasattr(thing, "__dict__"):
+        yield from _parts([type(thing), vars(thing)])
+    else:
+        raise TypeError(
+            f"{thing!r} cannot be compared with that of a later run: its content is "
+            "not visible. Use a plain value in its place, such as an int for a "
+            "random_state."
+        )
+
+
+# Functions whose content is being told: they may call themselves, or each other.
+_being_told: ContextVar[tuple[types.FunctionType, ...]] = ContextVar(
+    "_being_told", default=()
+)
+
+
+def _function_parts(function: types.FunctionType) -> Iterator[bytes]:
+    """Yield code, defaults and closure, and what it reads of its module.
+
+    Installed modules have versions, which are not watched here.
+    """
+    yield function.__qualname__.encode()
+    yield from _code_parts(function.__code__)
+    told = _being_told.get()
+    if function in told:
+        return
+    token = _being_told.set((*told, function))
+    try:
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        yield from _parts([function.__defaults__, function.__kwdefaults__, cells])
+        if not _is_installed(function):
+            yield from _parts(_globals_read(function))
+    finally:
+        _being_told.reset(token)
+
+
+def _is_installed(function: types.FunctionType) -> bool:
+    own = (__package__ or "").partition(".")[0]
+    folders = ("stdlib", "platstdlib", "purelib", "platlib")
+    return function.__module__.partition(".")[0] == own or any(
+        function.__code__.co_filename.startswith(sysconfig.get_path(folder))
+        for folder in folders
+    )
+
+
+def _globals_read(function: types.FunctionType) -> dict[str, Any]:
+    """Return the values of module-level names that a function reads."""
+    codes, names = [function.__code__], set()
+    while codes:
+        code = codes.pop()
+        names |= {
+            step.argval
+            for step in dis.get_instructions(code)
+            if step.opname == "LOAD_GLOBAL"
+        }
+        codes += [part for part in code.co_consts if isinstance(part, types.CodeType)]
+    known = function.__globals__
+    return {name: known[name] for name in names if name in known}
+
+
+def _code_parts(code: types.CodeType) -> Iterator[bytes]:
+    yield code.co_code
+    yield " ".join(code.co_names).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _code_parts(constant)
+        else:
+            yield repr(constant).encode()
 
 
 class Checkpoint:
@@ -73,7 +271,6 @@ class Checkpoint:
     --------
     >>> import os, tempfile
     >>> import numpy as np
-    >>> from leaveout.run import Checkpoint
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "run.db")
     ...     with Checkpoint(path, {"data": "a"}) as first:
@@ -261,7 +458,7 @@ def _hint(error: Exception) -> str:
 
 
 @contextmanager
-def interruption_told(
+def report_interruption(
     checkpoint: Checkpoint | None, total: int, unit: str = "cells"
 ) -> Iterator[None]:
     """On Ctrl-C and the like, say on stderr what is kept; the exception goes on."""
@@ -318,3 +515,84 @@ def _differences(
         else name
         for name in names
     )
+
+
+class Snapshot:
+    """Arrays in a file, and what they belong to.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; it is read if it exists, and made by the first :meth:`save`.
+
+    Attributes
+    ----------
+    arrays : dict of ndarray or None
+        The last state; None if there is no file yet.
+    found : dict of str to str
+        What the state of the file belongs to.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is none of ours.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "fit.npz")
+    ...     Snapshot(path).save({"data": "a"}, {"x": np.arange(2)})
+    ...     again = Snapshot(path)
+    >>> again.compare({"data": "a"})
+    >>> again.arrays["x"]
+    array([0, 1])
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        _check_place(self.path)
+        self.found: dict[str, str] = {}
+        self.arrays: dict[str, np.ndarray] | None = None
+        if self.path.exists():
+            self.found, self.arrays = self._read()
+
+    def compare(self, meta: Mapping[str, str]) -> None:
+        """Refuse the file if it belongs to something else."""
+        if self.arrays is None:
+            return
+        differing = [name for name in meta if self.found.get(name) != meta[name]]
+        if differing:
+            self.refuse(_differences(differing, self.found, meta))
+
+    def refuse(self, differences: str) -> None:
+        """Raise the error that says what differs."""
+        raise CheckpointError(
+            f"checkpoint={str(self.path)!r} belongs to another fit; what differs: "
+            f"{differences}. Go on with what it was begun with, give another name, or "
+            "delete the file."
+        )
+
+    def save(self, meta: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
+        """Replace the state; on return it is on the disk."""
+        content = _pack({META: np.array(json.dumps(dict(meta))), **arrays})
+        try:
+            write_atomically(self.path, content)
+        except OSError as error:  # no space left, a file system gone …
+            raise CheckpointError(
+                f"checkpoint={str(self.path)!r} cannot be written: {error}."
+            ) from error
+        self.found, self.arrays = dict(meta), dict(arrays)
+
+    def _read(self) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+        try:
+            content = io.BytesIO(self.path.read_bytes())
+            with np.load(content, allow_pickle=False) as file:
+                arrays = dict(file)
+            return json.loads(str(arrays.pop(META))), arrays
+        except NOT_OURS as error:
+            raise CheckpointError(
+                f"checkpoint={str(self.path)!r} cannot be used: it is not a checkpoint "
+                "of a fit. Give the name of a file that leaveout made, or of none."
+            ) from error

@@ -27,7 +27,6 @@ def available_memory(root: Path = Path("/")) -> int | None:
     Examples
     --------
     >>> import os
-    >>> from leaveout.run import available_memory
     >>> os.environ["LEAVEOUT_MEMORY_GIB"] = "2.5"
     >>> available_memory()
     2684354560

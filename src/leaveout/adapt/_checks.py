@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What users pass, checked: messages name argument, find and way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import validate_data
+
+from leaveout._typing import BoolArray, FloatArray
+
+# Products of three kernel values and a box of 1e12 are still numbers.
+SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
+# Sums of many boxes are still numbers.
+LARGEST_BOX = 1e305
+INDEFINITE = "A kernel that is not positive semi-definite"
+
+
+def check_number(name: str, value: Any, *, above: float) -> float:
+    """Return a finite number larger than ``above``."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number; got {value!r}.")
+    number = float(value)
+    if not above < number < np.inf:
+        raise ValueError(f"{name} must be a finite number > {above:g}; got {value!r}.")
+    return number
+
+
+def check_not_negative(name: str, value: Any) -> float:
+    """Return a finite number, 0 or larger."""
+    if isinstance(value, Real) and value == 0:
+        return 0.0
+    return check_number(name, value, above=0.0)
+
+
+def check_penalty(C: Any, name: str = "C") -> float:
+    """Return C, finite and positive."""
+    if isinstance(C, Real) and float(C) > LARGEST_BOX:
+        what = "finite" if C == np.inf else f"at most {LARGEST_BOX:g}"
+        raise ValueError(
+            f"{name} must be {what}; got {C!r}. For a hard margin take a large number, "
+            f"{name}=1e6."
+        )
+    return check_number(name, C, above=0.0)
+
+
+def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:
+    """Return the values of C, finite and positive, one or more."""
+    values = [check_penalty(C) for C in np.ravel(np.asarray(Cs, dtype=object))]
+    if not values:
+        raise ValueError(f"{name} is empty. Give one value of C or more.")
+    return np.array(values)
+
+
+def check_max_iter(max_iter: Any) -> int:
+    """Return the cap on solver steps, -1 for none."""
+    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool):
+        raise TypeError(f"max_iter must be a whole number; got {max_iter!r}.")
+    if max_iter < -1:
+        raise ValueError(
+            f"max_iter must be -1 (no limit of yours) or >= 0; got {max_iter}."
+        )
+    return int(max_iter)
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """Return a whole number, ``least`` or more."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number; got {value!r}.")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more; got {value}.")
+    return int(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False, refuse all else."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False; got {value!r}.")
+    return bool(value)
+
+
+def check_decision_function_shape(shape: Any, break_ties: Any) -> None:
+    """Refuse unknown shapes, and ties broken by values that "ovo" does not have."""
+    if shape not in ("ovr", "ovo"):
+        raise ValueError(
+            f"decision_function_shape must be 'ovr' or 'ovo'; got {shape!r}."
+        )
+    if check_flag("break_ties", break_ties) and shape == "ovo":
+        raise ValueError(
+            "break_ties=True needs decision_function_shape='ovr': ties are broken by "
+            "one value per class. Set break_ties=False or take 'ovr'."
+        )
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is not None, "balanced" or a mapping to finite positive numbers."""
+    if class_weight is None or class_weight == "balanced":
+        return
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None, 'balanced' or a dict {label: weight}; "
+            f"got {class_weight!r}."
+        )
+    for label, weight in class_weight.items():
+        check_number(f"class_weight[{label!r}]", weight, above=0.0)
+
+
+def check_kernel_size(K: FloatArray, who: str) -> None:
+    """Raise if products of kernel values would be too large or too small."""
+    top = float(max(K.max(initial=0.0), -K.min(initial=0.0)))
+    if top and not SMALLEST_KERNEL <= top <= LARGEST_KERNEL:
+        raise ValueError(
+            f"{who} needs kernel values of which the largest is between "
+            f"{SMALLEST_KERNEL:g} and {LARGEST_KERNEL:g}; it is {top:.3g}. Standardise "
+            "the features, or multiply the Gram matrix by s and divide C by s."
+        )
+
+
+def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X as finite float64, dense and C-ordered or CSR; note or compare columns.
+
+    Parameters
+    ----------
+    estimator : object
+        Where ``n_features_in_`` and ``feature_names_in_`` are kept.
+    X : array-like, data frame or sparse matrix
+        What the user passed.
+    reset : bool
+        True in fit, False in predict.
+    """
+    try:
+        checked = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,  # _check_finite says where
+            estimator=estimator,
+            input_name="X",
+        )
+    except (TypeError, ValueError) as error:
+        columns = _text_columns(X)
+        if not columns:
+            raise
+        raise type(error)(
+            f"X has values that are not numbers in {columns}: {error}. Encode such "
+            "columns (sklearn.preprocessing.OneHotEncoder) or drop them."
+        ) from error
+    _check_finite(checked, getattr(X, "columns", None))
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return tidy_sparse(checked)
+
+
+def check_preprocessing(preprocessing: Any) -> str:
+    """Return "frozen" or "refit", refuse all else."""
+    if preprocessing not in ("frozen", "refit"):
+        raise ValueError(
+            "preprocessing must be 'frozen' (steps fitted once on all rows) or 'refit' "
+            f"(fitted anew without each sample); got {preprocessing!r}."
+        )
+    return preprocessing
+
+
+def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
+    """Return y as an array of class labels, one per row of X; a copy.
+
+    What is computed from it stays true when the caller changes y.
+    """
+    if y is None:
+        raise ValueError(
+            "The classifier requires y to be passed, but the target y is None. "
+            "Pass one label per row of X."
+        )
+    y = column_or_1d(y, warn=True)
+    if y.shape[0] != n_samples:
+        raise ValueError(
+            f"X has {n_samples} rows but y has {y.shape[0]} labels. "
+            "Pass one label per row of X."
+        )
+    missing = np.flatnonzero(is_missing(y))
+    if missing.size:
+        raise ValueError(
+            f"y has {missing.size} missing label(s) (NaN, inf or None), the first in "
+            f"row {missing[0]}. Drop these rows of X and y."
+        )
+    # Integers, truth values and texts are labels; type_of_target is slow to say so.
+    kind = (
+        "multiclass" if y.dtype.kind in "biuUS" else type_of_target(y, input_name="y")
+    )
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"Unknown label type: {kind}. y must hold class labels; got {y[0]!r} in "
+            "row 0. Use a regressor for numbers, or bin them into classes first."
+        )
+    return y.copy()
+
+
+def check_sample_weight(
+    sample_weight: Any, n_samples: int, name: str = "sample_weight"
+) -> FloatArray:
+    """Return n_samples finite weights >= 0, not all of them 0."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = _to_numbers(sample_weight, name)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"{name} has shape {weights.shape}, but X has {n_samples} rows. "
+            "Pass one weight per row."
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if bad.size:
+        raise ValueError(
+            f"{name} must be finite and >= 0; got {weights[bad[0]]:g} in row "
+            f"{bad[0]} ({bad.size} such row(s)). Use 0 to leave a row out."
+        )
+    if not weights.any():
+        raise ValueError(
+            f"{name} is zero in all rows: nothing is left that counts. "
+            "Give some rows a weight > 0."
+        )
+    return weights
+
+
+def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
+    """Return the group of each row as a number from 0, each leaving rows behind."""
+    n_samples = C.shape[0]
+    names = _group_names(groups)
+    if names.shape[0] != n_samples:
+        raise ValueError(
+            f"groups has {names.shape[0]} entries, X has {n_samples} rows; one is "
+            "needed for each row."
+        )
+    missing = np.flatnonzero(is_missing(names))
+    if missing.size:
+        raise ValueError(
+            f"groups has {missing.size} missing entry(s) (NaN, inf or None), the first "
+            f"in row {missing[0]}. Name the group of each row, or drop these rows."
+        )
+    codes = _number_groups(names)
+    weight = np.bincount(codes, C > 0)
+    whole = np.flatnonzero(weight == weight.sum())
+    if whole.size:
+        name = names[codes == whole[0]].tolist()[0]
+        raise ValueError(
+            f"groups: leaving out group {name!r} leaves no sample to train on. There "
+            "must be two groups or more."
+        )
+    return codes
+
+
+def _group_names(groups: Any) -> NDArray[Any]:
+    """Return the groups as they are: through floats, long numbers would be merged."""
+    names = np.asarray(groups, dtype=object if isinstance(groups, list) else None)
+    if names.ndim == 2 and names.shape[1] == 1:
+        names = names[:, 0]
+    if names.ndim != 1:
+        raise ValueError(
+            f"groups has shape {names.shape}; one entry is needed for each row of X."
+        )
+    return names
+
+
+def _number_groups(names: NDArray[Any]) -> NDArray[np.intp]:
+    """Return a number from 0 for each group, in order if they have one."""
+    try:
+        return np.unique(names, return_inverse=True)[1].astype(np.intp)
+    except TypeError:  # numbers and texts
+        number_of: dict[Any, int] = {}
+        numbers = [number_of.setdefault(name, len(number_of)) for name in names]
+        return np.array(numbers, dtype=np.intp)
+
+
+def check_ids(ids: Any, X: Any) -> NDArray[Any]:
+    """Return one name per row: those given, the index of a data frame, or numbers."""
+    n_samples = count_rows(X)
+    if ids is None:
+        ids = X.index if hasattr(X, "iloc") else range(n_samples)
+    found = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    # Tuples of a MultiIndex stay whole.
+    names = np.empty(len(found), dtype=object)
+    names[:] = found
+    if names.shape[0] != n_samples:
+        raise ValueError(
+            f"ids has {names.shape[0]} entries, X has {n_samples} rows; one name is "
+            "needed for each row."
+        )
+    return names
+
+
+def _to_numbers(weights: Any, name: str) -> FloatArray:
+    try:
+        return np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must hold numbers: {error}. Pass one weight per row."
+        ) from error
+
+
+def _text_columns(X: Any) -> str:
+    """Name the columns that cannot be read as numbers: "column 'sex'", or ""."""
+    table = np.asarray(X, dtype=object) if not sparse.issparse(X) else np.empty(0)
+    if table.ndim != 2:
+        return ""
+    names = getattr(X, "columns", range(table.shape[1]))
+    bad = [
+        repr(n) for n, column in zip(names, table.T, strict=True) if _is_text(column)
+    ]
+    more = f" and {len(bad) - 3} more" if len(bad) > 3 else ""
+    return f"column {', '.join(bad[:3])}{more}" if bad else ""
+
+
+def _is_text(column: NDArray[Any]) -> bool:
+    try:
+        column.astype(np.float64)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def tidy_sparse(X: Any) -> Any:
+    """Return a sparse X as kernels want it: one entry a place, short indices."""
+    if not sparse.issparse(X):
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    too_many = max(X.nnz, *X.shape) > np.iinfo(np.int32).max
+    if X.indices.dtype == np.int32 or too_many:
+        return X
+    indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)((X.data, indices, indptr), shape=X.shape)
+
+
+def _check_finite(X: Any, names: Any) -> None:
+    """Raise if X has a NaN or an infinity, and say where the first one is."""
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():  # only the sum overflowed
+        return
+    found, row, column = _first(X, bad)
+    word = "NaN" if np.isnan(found) else "infinity (inf)"
+    label = column if names is None else repr(names[column])
+    advice = (
+        "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
+        if np.isnan(found)
+        else "Replace or drop such values, or rescale the column."
+    )
+    raise ValueError(
+        f"X contains {word} in row {row}, column {label}; {np.count_nonzero(bad)} "
+        f"value(s) of X are not finite. SVC needs finite numbers. {advice}"
+    )
+
+
+def _first(X: Any, bad: NDArray[np.bool_]) -> tuple[float, int, int]:
+    """Return (value, row, column) of the first bad value of a dense or CSR X."""
+    if sparse.issparse(X):
+        k = int(np.argmax(bad))
+        row = int(np.searchsorted(X.indptr, k, side="right")) - 1
+        return float(X.data[k]), row, int(X.indices[k])
+    row, column = (int(i) for i in np.argwhere(bad)[0])
+    return float(X[row, column]), row, column
+
+
+def count_rows(X: Any) -> int:
+    """Return the number of rows of an array, a table or a list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def is_missing(labels: NDArray[Any]) -> BoolArray:
+    """Return which labels are NaN, infinite, None or a missing value of pandas."""
+    if labels.dtype.kind in "fc":
+        return ~np.isfinite(labels)
+    if labels.dtype.kind != "O":
+        return (
+            np.isnat(labels)
+            if labels.dtype.kind in "mM"
+            else np.zeros(labels.shape, dtype=np.bool_)
+        )
+    values = labels.tolist()
+    suspects = {kind for kind in set(map(type, values)) if kind not in (str, int, bool)}
+    if not suspects:
+        return np.zeros(labels.shape, dtype=np.bool_)
+    return np.array([_is_missing(value) for value in values], dtype=np.bool_)
+
+
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, float | np.floating):
+        return not np.isfinite(label)
+    return label is None or type(label).__name__ in ("NAType", "NaTType")

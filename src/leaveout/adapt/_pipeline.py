@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pipelines: steps fitted once on all rows, or in every fold.
+
+Steps before an SVC, fitted once on all rows, and refused if they look at y.
+
+A Pipeline fitted anew without each sample or group: slow, and exact throughout.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.adapt._checks import check_features, check_labels, count_rows
+from leaveout.engine._problem import REFIT, LooIntervals, middle
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._trust import intervals_at_new_rows
+from leaveout.exceptions import CertificateWarning, PreprocessingWarning
+from leaveout.kernel._gram import gram_matrix
+from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.loo._task import (
+    Target,
+    Task,
+    build_one_vs_rest_task,
+    build_task,
+    check_parameters,
+)
+from leaveout.run._parallel import map_parallel
+
+if TYPE_CHECKING:
+    from leaveout.adapt._unwrap import Model
+    from leaveout.estimators._svc import SVC
+
+# A step that uses y shows it under the first of these, nearly always. A choice of 5 out
+# of 6 features may by chance be the same once, hardly five times.
+N_PERMUTATIONS = 5
+# Of scikit-learn, those whose fit is documented to ignore y. They need no such trial,
+# which costs six fits, in a nested leave-one-out six for each sample.
+IGNORE_LABELS = frozenset(
+    "FrozenEstimator MaxAbsScaler MinMaxScaler MissingIndicator Normalizer "
+    "OneHotEncoder OrdinalEncoder PolynomialFeatures RobustScaler SimpleImputer "
+    "StandardScaler".split()
+)
+# Parts of the rows per worker: enough to keep all busy to the end.
+PARTS_PER_WORKER = 8
+
+
+def fit_steps_once(
+    steps: Sequence[tuple[str, Any]], X: Any, y: Any, *, stacklevel: int
+) -> Any:
+    """Return X after all steps, each fitted on all rows; the steps are not changed.
+
+    Warns that the left-out sample takes part in them, unless none was to be fitted.
+
+    Parameters
+    ----------
+    steps : sequence of (str, transformer)
+        At least one.
+    X : object
+        What the first step takes.
+    y : array-like of shape (n,)
+        Class labels.
+    stacklevel : int
+        Whose line the warning names.
+
+    Raises
+    ------
+    ValueError
+        If the output of a step depends on y, or changes from fit to fit.
+    """
+    labels = check_labels(y, count_rows(X))
+    for name, step in steps:
+        if not _known_to_ignore_labels(step):
+            _check_ignores_labels(name, step, X, labels)
+        X = fit_transform(clone(step), X, labels)
+    fitted = [repr(name) for name, s in steps if not isinstance(s, FrozenEstimator)]
+    if fitted:
+        warnings.warn(
+            f"The Pipeline's {', '.join(fitted)} {'is' if len(fitted) == 1 else 'are'} "
+            "fitted once on all rows, also those left out later; "
+            "preprocessing='refit', in leave_one_out and LooSearchCV, fits anew "
+            "without each sample, which is slower.",
+            PreprocessingWarning,
+            stacklevel=stacklevel,
+        )
+    return X
+
+
+def fit_transform(transformer: Any, X: Any, labels: NDArray[Any]) -> Any:
+    """Fit and transform the way Pipeline does."""
+    if hasattr(transformer, "fit_transform"):
+        return transformer.fit_transform(X, labels)
+    return transformer.fit(X, labels).transform(X)
+
+
+def _known_to_ignore_labels(step: Any) -> bool:
+    """Whether a step, and each one inside it, is of a listed class; not a subclass."""
+    if isinstance(step, str):  # "passthrough" and "drop"
+        return True
+    kind = type(step)
+    if not kind.__module__.startswith("sklearn."):
+        return False
+    if kind.__name__ == "ColumnTransformer":
+        inner = [part for _, part, _ in step.transformers]
+        return all(map(_known_to_ignore_labels, [*inner, step.remainder]))
+    return kind.__name__ in IGNORE_LABELS
+
+
+def _check_ignores_labels(name: str, step: Any, X: Any, labels: NDArray[Any]) -> None:
+    """Raise if the output of a step depends on the labels.
+
+    Tags do not tell: SelectKBest does not declare it. So the step is fitted on permuted
+    labels, and its outputs are compared.
+    """
+    what = f"Step {name!r} ({type(step).__name__})"
+    with warnings.catch_warnings(), _global_random_state_restored():
+        warnings.simplefilter("ignore")  # the fit that counts gives them
+        wanted = _fit_seeded(step, X, labels)
+        for permuted in _permutations(labels):
+            if _output_stays(step, X, permuted, wanted):
+                continue
+            if not _output_stays(step, X, labels, wanted):
+                raise ValueError(
+                    f"{what} gives another output at every fit on the same rows, so it "
+                    "cannot be seen whether it uses y. Make it deterministic (set its "
+                    "random_state), or use leave_one_out(..., preprocessing='refit')."
+                )
+            raise ValueError(
+                f"{what} uses y: fitted once on all rows it has seen the labels of the "
+                "samples left out later, and the error comes out too small. Use "
+                "leave_one_out(..., preprocessing='refit'), which fits it without each "
+                "left-out sample."
+            )
+
+
+def _output_stays(step: Any, X: Any, labels: NDArray[Any], wanted: Any) -> bool:
+    """Whether a fit on these labels succeeds and gives the wanted output."""
+    try:
+        found = _fit_seeded(step, X, labels)
+    except Exception:  # it worked on other labels: the labels matter
+        return False
+    return _same(found, wanted)
+
+
+def _fit_seeded(step: Any, X: Any, labels: NDArray[Any]) -> Any:
+    """Fit a clone; whatever random_state=None draws is the same in every call."""
+    np.random.seed(0)  # noqa: NPY002, the generator behind random_state=None
+    return fit_transform(clone(step), X, labels)
+
+
+@contextmanager
+def _global_random_state_restored() -> Iterator[None]:
+    """Leave NumPy's global generator as it was."""
+    state = np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
+
+
+def _permutations(labels: NDArray[Any]) -> list[NDArray[Any]]:
+    """Return permutations of the labels that differ from them; none if all are one."""
+    if (labels == labels[0]).all():
+        return []
+    rng = np.random.default_rng(0)
+    found: list[NDArray[Any]] = []
+    while len(found) < N_PERMUTATIONS:
+        permuted = rng.permutation(labels)
+        if (permuted != labels).any():
+            found.append(permuted)
+    return found
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Whether two outputs are equal to rounding, NaN at the same places."""
+    if isinstance(wanted, tuple):  # PLSRegression returns the scores of X and of y
+        return isinstance(found, tuple) and all(map(_same, found, wanted))
+    if sparse.issparse(wanted):
+        return sparse.issparse(found) and _same_sparse(found, wanted)
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape:
+        return False
+    try:
+        found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+    except (TypeError, ValueError):
+        return bool(np.all((found == wanted) | ((found != found) & (wanted != wanted))))
+    return _close(found, wanted)
+
+
+def _same_sparse(found: Any, wanted: Any) -> bool:
+    """Compare what is stored, and where."""
+    if found.shape != wanted.shape:
+        return False
+    found, wanted = sparse.csr_array(found), sparse.csr_array(wanted)
+    for matrix in (found, wanted):
+        matrix.sum_duplicates()
+    places = np.array_equal(found.indptr, wanted.indptr) and np.array_equal(
+        found.indices, wanted.indices
+    )
+    return places and _close(found.data, wanted.data)
+
+
+def _close(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
+    """Equal up to 1e-6, and up to 1e-9 of the largest value of each column."""
+    finite = np.where(np.isfinite(wanted), np.abs(wanted), 0.0)
+    atol = 1e-9 * finite.max(axis=0, initial=0.0)
+    return bool(np.isclose(found, wanted, rtol=1e-6, atol=atol, equal_nan=True).all())
+
+
+class Folds(NamedTuple):
+    """Values of all machines at some left-out rows, as LooIntervals has them."""
+
+    values: FloatArray  # (n_rows, n_machines), as are the next three
+    lower: FloatArray
+    upper: FloatArray
+    certified: BoolArray
+    definite: BoolArray  # (n_rows,)
+
+
+def refit_folds(
+    model: Model,
+    svc: SVC,
+    X: Any,
+    target: Target,
+    groups: IntArray | None = None,
+    *,
+    n_workers: int,
+    stacklevel: int,
+) -> list[LooIntervals]:
+    """Leave every sample or group out by fitting steps and machines on the others.
+
+    gamma and balanced class weights are resolved on the rows that are left, as a refit
+    does. A class that loses its only member keeps its machines; they have one class and
+    speak for it.
+
+    Parameters
+    ----------
+    model : Model
+        The steps, and one machine per class or per pair.
+    svc : SVC
+        With the parameters of ``model.svc``.
+    X : object
+        What the first step takes.
+    target : Target
+        Classes and weights of all rows. The steps do not get the weights.
+    groups : ndarray of shape (n,), default=None
+        Rows with the same number, from 0, are left out together.
+    n_workers : int
+        joblib's workers over the samples or groups.
+    stacklevel : int
+        Whose line a warning names.
+    """
+    started = perf_counter()
+    check_parameters(svc)
+    n = target.codes.shape[0]
+    groups = np.arange(n) if groups is None else groups
+    n_groups = int(groups.max()) + 1
+    n_parts = 1 if n_workers == 1 else min(n_groups, PARTS_PER_WORKER * n_workers)
+    tasks = (
+        (model, svc, X, target, groups, numbers)
+        for numbers in np.array_split(np.arange(n_groups), n_parts)
+    )
+    parts = list(map_parallel(_refit_groups, tasks, n_jobs=n_workers))
+    # The parts go group by group; back to the order of the rows.
+    folds = _concatenate(parts, np.argsort(np.argsort(groups, kind="stable")))
+    if not folds.definite.all():
+        warnings.warn(
+            f"The kernel {svc.kernel!r} is not positive semi-definite in "
+            f"{np.count_nonzero(~folds.definite)} of {n} folds: these are not "
+            "certified. Use another kernel, or other parameters of it.",
+            CertificateWarning,
+            stacklevel=stacklevel,
+        )
+    n_machines = folds.values.shape[1]
+    seconds = (perf_counter() - started) / n_machines
+    return [
+        LooIntervals(
+            values=folds.values[:, k],
+            lower=folds.lower[:, k],
+            upper=folds.upper[:, k],
+            certified=folds.certified[:, k] & folds.definite,
+            settled_by=np.full(n, REFIT, dtype=np.int8),
+            counts={"refits": float(n_groups), "seconds": seconds},
+        )
+        for k in range(n_machines)
+    ]
+
+
+def take_rows(X: Any, rows: IntArray) -> Any:
+    """Return some rows of an array, a sparse matrix, a table or a list."""
+    if hasattr(X, "iloc"):  # pandas
+        return X.iloc[rows]
+    if sparse.issparse(X):
+        return X.tocsr()[rows]
+    if not hasattr(X, "shape"):
+        return [X[row] for row in rows]
+    if isinstance(X, np.ndarray) or not hasattr(X, "take"):
+        return X[rows]
+    return X.take(rows)  # pyarrow
+
+
+def take_columns(X: Any, columns: IntArray) -> Any:
+    """Return some columns of an array, a sparse matrix, a table or a list of rows."""
+    if hasattr(X, "iloc"):  # pandas
+        return X.iloc[:, columns]
+    return (X if hasattr(X, "shape") else np.asarray(X))[:, columns]
+
+
+def _refit_groups(
+    model: Model, svc: SVC, X: Any, target: Target, groups: IntArray, numbers: IntArray
+) -> Folds:
+    """Leave some of the groups out, one at a time."""
+    svc = clone(svc)  # it notes the columns of each fold
+    return _concatenate(
+        [_refit_without(model, svc, X, target, groups == number) for number in numbers]
+    )
+
+
+def _concatenate(folds: list[Folds], order: Any = slice(None)) -> Folds:
+    columns = zip(*folds, strict=True)
+    return Folds(*(np.concatenate(column)[order] for column in columns))
+
+
+def _refit_without(
+    model: Model, svc: SVC, X: Any, target: Target, left_out: BoolArray
+) -> Folds:
+    """Fit on the other rows; return what each machine says of those left out."""
+    kept, rows = np.flatnonzero(~left_out), np.flatnonzero(left_out)
+    try:
+        Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
+        Z = check_features(svc, Z, reset=True)
+        z = check_features(svc, z, reset=False)
+        build = build_one_vs_rest_task if model.one_vs_rest else build_task
+        task = build(svc, Z, target.take(kept))
+    except Exception as error:
+        names = ", ".join(str(row) for row in rows[:5])
+        error.add_note(f"This happened without row {names}{' …' * (rows.size > 5)}.")
+        raise
+    definite = not may_be_indefinite(svc.kernel, svc.coef0) or is_psd(task.K)
+    machines = [_evaluate(svc, *machine, z) for machine in task.machines]
+    values, lower, upper, certified = (
+        np.column_stack(column) for column in zip(*machines, strict=True)
+    )
+    return Folds(values, lower, upper, certified, np.full(rows.size, definite))
+
+
+def _transform_fold(
+    model: Model, X: Any, labels: NDArray[Any], kept: IntArray, rows: IntArray
+) -> tuple[Any, Any]:
+    """Return the kept and the left-out rows after steps fitted on the kept ones."""
+    Z, z = take_rows(X, kept), take_rows(X, rows)
+    first = model.steps[0][1] if model.steps else model.svc
+    if get_tags(first).input_tags.pairwise:
+        Z, z = take_columns(Z, kept), take_columns(z, kept)
+    for _, step in model.steps:
+        step = clone(step)
+        Z = fit_transform(step, Z, labels)
+        z = step.transform(z)
+    return Z, z
+
+
+def _evaluate(
+    svc: SVC, task: Task, i: int, j: int, z: Any
+) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+    """Solve one machine; return values at z, intervals, certificates."""
+    rows, problem = task.rows(i, j), task.problem(i, j)
+    if svc.kernel == "precomputed":
+        K = z[:, rows]
+    else:
+        K = gram_matrix(
+            z,
+            task.X[rows],
+            kernel=svc.kernel,
+            gamma=task.gamma,
+            degree=svc.degree,
+            coef0=svc.coef0,
+        )
+    lower, upper, certified = intervals_at_new_rows(problem, solve_svc(problem), K)
+    return middle(lower, upper), lower, upper, certified

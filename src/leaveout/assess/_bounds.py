@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""loo_bounds and llw_bounds.
+
+Classical bounds and estimates of the leave-one-out error, each said to be which.
+
+A sample is *wrong* if its left-out margin is below 0 for every optimal intercept, and
+*ambiguous* if that depends on the intercept. With an unregularised intercept most
+bounds of the literature do not hold as printed (docs/method/bounds); ``kind`` tells
+what a number is worth for the machine at hand:
+
+    bound       no fewer samples are wrong or ambiguous
+    weak bound  no fewer samples are wrong; ambiguous ones may be missed
+    estimate    no promise
+
+``loo_bounds``: what the literature offers in the place of leaving one out.
+
+``llw_bounds``: bounds on the leave-one-out error of an LLWClassifier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leaveout._typing import BoolArray
+from leaveout.adapt._checks import check_flag, check_kernel_size
+from leaveout.adapt._prepare import adapt_expansion, adapt_model
+from leaveout.adapt._unwrap import SVMS, unwrap
+from leaveout.assess._leave_one_out import leave_one_out
+from leaveout.engine._certificate import rescale
+from leaveout.engine._problem import LooIntervals, Problem, Solution
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._trust import rounding_of_values, with_rounding_checks
+from leaveout.engine._walk import loo_walk
+from leaveout.estimators._llw import LLWClassifier, llw_problem
+from leaveout.estimators._lp import LPMClassifier
+from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.llw._bounds import bound_llw
+from leaveout.llw._solve import solve_llw
+from leaveout.loo._task import Task
+from leaveout.lp._lpm import LpmSolution, solve_lpm
+from leaveout.lp._lpm_walk import loo_lpm_walk
+from leaveout.methods._bounds import (
+    DOUBT,
+    ESTIMATE,
+    EXACT,
+    IN_DOUBT,
+    SVM_BOUNDS,
+    WEAK,
+    Bound,
+    _share,
+    _timed,
+)
+from leaveout.methods._stopping import ROUNDING
+from leaveout.run._parallel import count_threads, limit_blas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class LooBounds:
+    """Bounds and estimates of the leave-one-out error of one machine.
+
+    Parameters
+    ----------
+    rows : tuple of Bound
+        One each; the exact error is last, if it was asked for.
+    n_samples : int
+        Number of samples.
+    fit_intercept : bool
+        Whether the machine has an intercept, which decides what most are worth.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from leaveout.data import make_twonorm
+    >>> X, y = make_twonorm(100, random_state=0)
+    >>> bounds = lo.loo_bounds(lo.SVC(C=1, gamma=0.05), X, y)
+    >>> bounds["span"].kind, bounds["certificate"].kind
+    ('estimate', 'bound')
+    """
+
+    __module__ = "leaveout"
+
+    rows: tuple[Bound, ...]
+    n_samples: int
+    fit_intercept: bool
+
+    def __getitem__(self, name: str) -> Bound:
+        """Return the row of that name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        known = ", ".join(repr(row.name) for row in self.rows)
+        raise KeyError(f"{name!r} is not in the table. It has: {known}.")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a bound, indexed by its name (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(row) for row in self.rows]).set_index("name")
+
+    def __str__(self) -> str:
+        """Table of the numbers with what they are worth."""
+        cells = [("", "kind", "error", "cost", "")]
+        for row in self.rows:
+            ends = row.lower < row.value and (row.lower > 0.0 or row.kind == EXACT)
+            low = f"{row.lower:.4f} to " if ends else ""
+            error = f"{low}{row.value:.4f}"
+            cells.append((row.name, row.kind, error, row.cost, row.note))
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
+            for line in cells
+        ]
+        intercept = "with" if self.fit_intercept else "without"
+        head = f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
+        return "\n".join([head, *lines])
+
+
+def tabulate_bounds(
+    problem: Problem, solution: Solution, *, exact: bool = True, n_threads: int = 1
+) -> LooBounds:
+    """Compute all bounds and estimates of one SVM, and the exact error beside them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine, without absent samples.
+    solution : Solution
+        Its optimum.
+    exact : bool, default=True
+        Whether to leave every sample out, too.
+    n_threads : int, default=1
+        Threads of that.
+
+    Returns
+    -------
+    LooBounds
+    """
+    rows = [_timed(function, problem, solution) for function in SVM_BOUNDS]
+    if rounding_of_values(problem, solution) > DOUBT:
+        rows = [replace(row, kind=ESTIMATE, note=IN_DOUBT) for row in rows]
+    if exact:
+        loo = with_rounding_checks(loo_walk)(
+            problem, solution=solution, n_threads=n_threads
+        )
+        rows.append(exact_row(problem, loo, cost="a few pivots per SV"))
+    return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)
+
+
+def tabulate_lpm_bounds(
+    problem: Problem, solution: LpmSolution, *, exact: bool = True, n_threads: int = 1
+) -> LooBounds:
+    """Do the same for a linear programming machine, of which only the count is known.
+
+    A sample with neither coefficient nor row dual keeps the full optimum as one of the
+    optima without it, where its margin is 1 or more.
+    """
+    active = (solution.coef != 0.0) | (solution.row_dual != 0.0)
+    rows = [
+        Bound(
+            "support-vector count", WEAK, _share(active), cost="0",
+            note="other optima may be ambiguous",
+        )
+    ]  # fmt: skip
+    if exact:
+        loo = loo_lpm_walk(problem, solution=solution, n_threads=n_threads)
+        rows.append(exact_row(problem, loo, cost="pivots"))
+    return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)
+
+
+def exact_row(problem: Problem, loo: LooIntervals, cost: str) -> Bound:
+    """Return the exact error: from wrong samples to wrong or ambiguous ones.
+
+    What is not certified may be right or wrong.
+    """
+    wrong, ambiguous = wrong_and_ambiguous(problem, loo)
+    unknown = ~loo.certified
+    counts = (ambiguous & ~unknown).sum(), unknown.sum()
+    said = zip(counts, ("ambiguous", "not certified"), strict=True)
+    note = ", ".join(f"{count} {word}" for count, word in said if count)
+    return Bound(
+        "exact", EXACT, _share(wrong | ambiguous | unknown), _share(wrong & ~unknown),
+        cost, note,
+        float(loo.counts.get("seconds", 0.0)),
+    )  # fmt: skip
+
+
+def wrong_and_ambiguous(
+    problem: Problem, loo: LooIntervals
+) -> tuple[BoolArray, BoolArray]:
+    """Return who is wrong for every optimal intercept, and who for some."""
+    ends = np.sort(np.column_stack([problem.y * loo.lower, problem.y * loo.upper]))
+    wrong = ends[:, 1] < -ROUNDING
+    return wrong, ~wrong & (ends[:, 0] <= ROUNDING)
+
+
+def loo_bounds(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    exact: bool = True,
+    n_jobs: int | None = None,
+) -> LooBounds:
+    """Compare the known bounds and estimates of the leave-one-out error.
+
+    Each row says what it is worth for the machine at hand. With an intercept, which
+    scikit-learn's SVC always has, most of them are estimates: only the support-vector
+    count and the certificate are bounds. The exact error stands beside them.
+
+    Parameters
+    ----------
+    estimator : SVC, LPMClassifier, or Pipeline that ends in one
+        scikit-learn's SVC or ours. It need not be fitted and is not changed. The steps
+        of a Pipeline are fitted once on all rows; a warning says so. For an
+        LPMClassifier only the support-vector count is known.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Samples; the symmetric Gram matrix if kernel="precomputed".
+    y : array-like of shape (n_samples,)
+        Labels of two classes.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Factor of C per sample. A sample with weight 0 is not counted.
+    exact : bool, default=True
+        Whether to compute the exact error, too.
+    n_jobs : int, default=None
+        Threads of the exact leave-one-out; None means 1, -1 all cores.
+
+    Returns
+    -------
+    LooBounds
+        A table; ``bounds["span"].value``, ``.to_frame()``, or print it.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from leaveout.data import make_twonorm
+    >>> X, y = make_twonorm(100, random_state=0)
+    >>> bounds = lo.loo_bounds(lo.SVC(C=1, gamma=0.05), X, y)
+    >>> for name in ("support-vector count", "xi-alpha", "span", "exact"):
+    ...     print(name, bounds[name].kind, round(bounds[name].value, 2))
+    support-vector count bound 0.72
+    xi-alpha estimate 0.36
+    span estimate 0.08
+    exact exact 0.08
+    """
+    check_flag("exact", exact)
+    model = unwrap(estimator, (*SVMS, LPMClassifier))
+    n_threads = count_threads(n_jobs)
+    if isinstance(model.svc, LPMClassifier):
+        _, task = adapt_expansion(model, X, y, sample_weight, stacklevel=3)
+        problem = _only_machine(task)
+        with limit_blas(1):
+            return tabulate_lpm_bounds(
+                problem, solve_lpm(problem), exact=exact, n_threads=n_threads
+            )
+    svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
+    if may_be_indefinite(svc.kernel, svc.coef0) and not is_psd(task.K):
+        raise ValueError(
+            f"loo_bounds needs a positive semi-definite kernel; {svc.kernel!r} is not "
+            "on these data. Use leave_one_out(..., method='refit'), or another kernel."
+        )
+    check_kernel_size(task.K, "loo_bounds")
+    problem = rescale(_only_machine(task), magnify=False).problem
+    with limit_blas(1):
+        solution = solve_svc(problem)
+        return tabulate_bounds(problem, solution, exact=exact, n_threads=n_threads)
+
+
+def _only_machine(task: Task) -> Any:
+    """Return the machine between two classes; ValueError if there are more."""
+    if len(task.classes) != 2:
+        raise ValueError(
+            f"y has {len(task.classes)} classes; the bounds are those of one machine "
+            "between two. Pass two of the classes, or use leave_one_out, which takes "
+            "any number."
+        )
+    [(part, i, j)] = task.machines
+    return part.problem(i, j)
+
+
+def llw_bounds(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    exact: bool = True,
+    n_jobs: int | None = None,
+) -> LooBounds:
+    """Bound the leave-one-out error of Lee, Lin & Wahba's machine.
+
+    ``radius_margin`` is Theorem 2 of Guermeur & Monfrini (2009), ``sharp_sum`` and
+    ``sharp_count`` are sharper: of the two only the count can be below 1, the sums are
+    for comparing kernels and C. They are bounds for ``C=inf`` and for
+    ``loss="quadratic"``. With hinge loss and a finite C no such bound is known, and
+    they are those of the quadratic loss with the same C.
+
+    Parameters
+    ----------
+    estimator : LLWClassifier, or Pipeline that ends in one
+        It need not be fitted and is not changed. The steps of a Pipeline are fitted
+        once on all rows; a warning says so.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Samples; the symmetric Gram matrix if kernel="precomputed".
+    y : array-like of shape (n_samples,)
+        Class labels.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Factor of C per sample. A sample with weight 0 is not counted.
+    exact : bool, default=True
+        Whether to compute the exact error, too.
+    n_jobs : int, default=None
+        Threads of the exact leave-one-out; None means 1, -1 all cores.
+
+    Returns
+    -------
+    LooBounds
+        A table; ``bounds["sharp_count"].value``, ``.to_frame()``, or print it. If there
+        is no hard margin, the sums are infinite and nothing is exact.
+
+    References
+    ----------
+    .. [1] Y. Guermeur and E. Monfrini, "Radius-margin bound on the leave-one-out error
+       of the LLW-M-SVM", ASMDA 2009.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = lo.LLWClassifier(C=100, loss="quadratic", gamma=0.5)
+    >>> bounds = lo.llw_bounds(clf, X, y)
+    >>> for row in bounds.rows:
+    ...     print(row.name, row.kind, round(row.value, 3))
+    support-vector count bound 0.26
+    radius_margin bound 306.982
+    sharp_sum bound 50.116
+    sharp_count bound 0.2
+    exact exact 0.053
+    """
+    check_flag("exact", exact)
+    model = unwrap(estimator, (LLWClassifier,))
+    llw, task = adapt_expansion(model, X, y, sample_weight, stacklevel=3)
+    with limit_blas(1):
+        started = perf_counter()
+        problem = llw_problem(llw, task)
+        solution = solve_llw(problem)
+        present = problem.C > 0.0
+        count = float(np.mean(solution.alpha[present].any(axis=1)))
+        rows = [Bound("support-vector count", _count_kind(llw), count, cost="0")]
+        hard, note = problem, ""
+        if not problem.is_hard:
+            hard, note = problem.as_hard_margin(), "of the quadratic loss, same C"
+            rows += bound_llw(hard, solve_llw(hard), note)
+        else:
+            rows = rows if solution.separable else []
+            rows += bound_llw(hard, solution)
+        seconds = perf_counter() - started
+    rows = [Bound(**{**vars(row), "seconds": seconds}) for row in rows]
+    if exact and solution.separable:
+        rows.append(_exact(llw, task, present, n_jobs))
+    return LooBounds(tuple(rows), int(present.sum()), True)
+
+
+def _count_kind(llw: LLWClassifier) -> str:
+    """Say what the count is worth: without a free multiplier b may be open."""
+    hard = llw.loss == "quadratic" or np.isinf(llw.C)
+    return "bound" if hard else "weak bound"
+
+
+def _exact(llw: LLWClassifier, task: Any, present: Any, n_jobs: int | None) -> Bound:
+    """Leave one out, from wrong samples to wrong or ambiguous ones."""
+    gram = LLWClassifier(**{**llw.get_params(), "kernel": "precomputed"})
+    weights = np.where(present, task.weights, 0.0)
+    result = leave_one_out(
+        gram, task.K, task.labels, sample_weight=weights, n_jobs=n_jobs
+    )
+    wrong = result.wrong[present] & ~result.ambiguous[present]
+    either = result.wrong[present] | result.ambiguous[present]
+    n_ambiguous = int(result.ambiguous[present].sum())
+    return Bound(
+        "exact", "exact", float(either.mean()), float(wrong.mean()),
+        "a walk per SV", f"{n_ambiguous} ambiguous" if n_ambiguous else "",
+        float(result.counts["seconds"]),
+    )  # fmt: skip

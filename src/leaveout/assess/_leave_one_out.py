@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""leave_one_out and loo_path.
+
+``leave_one_out``: from an estimator and data to a LooResult.
+
+``loo_path``: leave-one-out over a list of C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from leaveout._typing import IntArray
+from leaveout.adapt._checks import (
+    check_flag,
+    check_groups,
+    check_penalties,
+    check_preprocessing,
+    check_sample_weight,
+    count_rows,
+)
+from leaveout.adapt._memory import check_memory
+from leaveout.adapt._pipeline import refit_folds
+from leaveout.adapt._prepare import (
+    _warn_singletons,
+    adapt_expansion,
+    adapt_model,
+    as_leaveout_svc,
+    assemble_result,
+    check_expansion_options,
+    leave_expansion_out,
+    make_plan,
+    values_decide,
+)
+from leaveout.adapt._unwrap import MACHINES, Model, unwrap
+from leaveout.engine._problem import LooIntervals
+from leaveout.estimators._base import KernelClassifier
+from leaveout.estimators._svc import SVC
+from leaveout.loo._leave_out import (
+    solve_path,
+)
+from leaveout.loo._result import LooPath, LooResult
+from leaveout.loo._task import Target, make_target
+from leaveout.methods import (
+    follow_path,
+)
+from leaveout.run._parallel import count_workers, limit_blas
+
+
+def leave_one_out(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    method: str = "auto",
+    groups: Any = None,
+    balanced: str = "frozen",
+    labels_only: bool = False,
+    preprocessing: str = "frozen",
+    score_sample_weight: Any = None,
+    method_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> LooResult:
+    """Leave every sample out once, exactly, for about the price of one fit.
+
+    The answer for sample r is that of the classifier trained on all samples but r,
+    with the same C, kernel and weights. ``gamma="scale"`` and
+    ``class_weight="balanced"`` are resolved once, on all rows.
+
+    Parameters
+    ----------
+    estimator : SVC, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline that \
+            ends in one, or OneVsRestClassifier of an SVC
+        scikit-learn's SVC or ours. It need not be fitted and is not changed. An
+        LPMClassifier has the methods "walk" and "refit", a LOOMClassifier "refit" and
+        "bound": each sample by the machine of all, without its own term, whose error is
+        ``loo_bound_``, and which certifies nothing; an LLWClassifier has "walk" and
+        "refit". To these three, groups,
+        ``balanced="fold"`` and ``preprocessing="refit"`` do not apply, and
+        ``labels_only`` changes nothing.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
+        whatever its first step takes.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Factor of C per sample, as in ``fit``. A sample with weight 0 is never trained
+        on and gets the answer of the full classifier. The steps of a Pipeline do not
+        get the weights.
+    method : {"auto", "walk", "refit", "stopping", "consolidated", "magic"}, \
+            default="auto"
+        "walk" follows the optimum as the sample fades out; "refit" solves n problems;
+        "stopping" solves them only until the labels are proved, and gives labels only,
+        as with ``labels_only=True``; "consolidated" and "magic" solve all of them at
+        once, with and without leaving known coefficients aside. All give the same
+        labels.
+    groups : array-like of shape (n_samples,), default=None
+        Samples with equal entries are left out together, as with LeaveOneGroupOut:
+        replicates, subjects, batches, or the folds of K-fold.
+    balanced : {"frozen", "fold"}, default="frozen"
+        With ``class_weight="balanced"``: whether the weights are those of all rows, or
+        those of the rows that are left, as a refit by scikit-learn has them. The second
+        refits every sample or group.
+    labels_only : bool, default=False
+        Stop as soon as the label of a sample is known. Its decision value is then not
+        the final one, only on the right side of zero. Where values decide, among
+        three classes or more with OneVsRestClassifier or ``break_ties``, it changes
+        nothing.
+    preprocessing : {"frozen", "refit"}, default="frozen"
+        What happens to the steps of a Pipeline before the SVC. "frozen": fitted once,
+        as clones, on all rows; a warning says so, and a step whose output depends on y
+        is refused. "refit": the whole Pipeline is fitted anew without each sample or
+        group, as cross_val_predict does; ``gamma="scale"`` and
+        ``class_weight="balanced"`` are then resolved anew too. Without a Pipeline both
+        are the same. The Pipeline's ``memory`` is not used.
+    score_sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the samples in ``error``.
+    method_params : mapping, default=None
+        Parameters of the method alone. "refit": ``eps`` and ``seed``; "stopping": these
+        and ``condition`` and ``n_trial``; "consolidated": ``rule``; see
+        ``loo_refit`` and ``loo_stopping`` in ``methods/_stopping.py`` and
+        ``loo_consolidated`` in ``methods/_consolidated.py``. With ``eps`` labels that
+        are not certified are optimal within eps only.
+    n_jobs : int, default=None
+        Threads; None means 1, -1 all cores. With preprocessing="refit", joblib's
+        workers.
+
+    Returns
+    -------
+    LooResult
+        Decision values, predictions, error, what is ambiguous, how it was settled. With
+        OneVsRestClassifier, the value of a class whose only member is left out is -inf.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> res = lo.leave_one_out(SVC(C=1, gamma=0.1), X, y)
+    >>> round(res.error, 4), res.n_ambiguous
+    (0.0267, 0)
+    """
+    started = perf_counter()
+    check_flag("labels_only", labels_only)
+    check_preprocessing(preprocessing)
+    weights = None
+    if score_sample_weight is not None:
+        weights = check_sample_weight(
+            score_sample_weight, count_rows(X), "score_sample_weight"
+        )
+    model = unwrap(estimator, MACHINES)
+    svc: SVC | KernelClassifier
+    task: Target
+    if isinstance(model.svc, KernelClassifier):
+        name = check_expansion_options(
+            model, method, method_params, groups, balanced, preprocessing
+        )
+        svc, task = adapt_expansion(model, X, y, sample_weight, stacklevel=3)
+        _warn_singletons(task)
+        machines = leave_expansion_out(svc, task, name, n_jobs)
+        model, codes, definite = replace(model, one_vs_rest=True), None, True
+    elif model.in_pipeline and preprocessing == "refit":
+        svc, task, codes, machines = _refit_pipeline(
+            model, X, y, sample_weight, method, method_params, groups, n_jobs
+        )
+        name, definite = "refit", True
+    else:
+        check_memory(model.svc, X, method)
+        svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
+        plan, definite = make_plan(
+            svc,
+            task,
+            method,
+            groups,
+            balanced,
+            n_jobs,
+            params=method_params,
+            labels_only=labels_only,
+            values_decide=values_decide(model, svc, task),
+        )
+        name, codes = plan.name, plan.groups
+        with limit_blas(1):
+            machines = plan.leave_out_all(task)
+    seconds = perf_counter() - started
+    return assemble_result(
+        model, svc, task, machines, name, definite, seconds, weights, groups=codes
+    )
+
+
+def _refit_pipeline(
+    model: Model,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    method: str,
+    params: Mapping[str, Any] | None,
+    groups: Any,
+    n_jobs: int | None,
+) -> tuple[SVC, Target, IntArray | None, list[LooIntervals]]:
+    """Fit the whole Pipeline without each sample or group."""
+    if method not in ("auto", "refit") or params:
+        given = f" with method_params={dict(params)}" if params else ""
+        raise ValueError(
+            f"method={method!r}{given} needs one Gram matrix for all samples, and "
+            "preprocessing='refit' makes one for each. Use method='refit', or "
+            "preprocessing='frozen'."
+        )
+    svc = as_leaveout_svc(model.svc)
+    target = make_target(y, count_rows(X), sample_weight)
+    codes = None if groups is None else check_groups(groups, target.weights)
+    if codes is None:
+        _warn_singletons(target, stacklevel=4)
+    n_workers = count_workers(n_jobs)
+    with limit_blas(1):
+        machines = refit_folds(
+            model, svc, X, target, codes, n_workers=n_workers, stacklevel=4
+        )
+    return svc, target, codes, machines
+
+
+def loo_path(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    Cs: Any,
+    sample_weight: Any = None,
+    method: str = "auto",
+    groups: Any = None,
+    balanced: str = "frozen",
+    labels_only: bool = False,
+    method_params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> LooPath:
+    """Leave every sample out for each of a list of C, exactly.
+
+    The same as :func:`leave_one_out` at each C, in one go: the Gram matrix is made
+    once, and each optimum starts from the one before.
+
+    Parameters
+    ----------
+    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
+        Its own C is not used. The steps of a Pipeline are fitted once, on all rows.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Samples; the symmetric Gram matrix if kernel="precomputed".
+    y : array-like of shape (n_samples,)
+        Class labels.
+    Cs : array-like of shape (n_Cs,)
+        Values of C, in any order.
+    sample_weight, method, groups, balanced, labels_only, method_params, n_jobs
+        As in :func:`leave_one_out`.
+
+    Returns
+    -------
+    LooPath
+        ``errors``, ``decision_values``, ``best_C``, and a LooResult for each C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=np.logspace(-1, 2, 4))
+    >>> len(path), path.decision_values.shape
+    (4, (4, 150, 3))
+    """
+    check_flag("labels_only", labels_only)
+    penalties = check_penalties(Cs)
+    model = unwrap(estimator)
+    check_memory(model.svc, X, method)
+    svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
+    plan, definite = make_plan(
+        svc,
+        task,
+        method,
+        groups,
+        balanced,
+        n_jobs,
+        params=method_params,
+        labels_only=labels_only,
+        values_decide=values_decide(model, svc, task),
+    )
+    order = np.argsort(penalties, kind="stable")
+    factors = penalties[order] / float(svc.C)
+    machines: list[list[LooIntervals]] = [[] for _ in penalties]
+    seconds = np.zeros(penalties.size)
+    with limit_blas(1):
+        for part, i, j in task.machines:
+            started = perf_counter()
+            steps = solve_path(plan.problem(part, i, j), factors)
+            own = replace(plan, method=follow_path(plan.name, plan.method))
+            for k, (problem, solution) in zip(order, steps, strict=True):
+                machines[k].append(own.leave_out(part, i, j, problem, solution))
+                seconds[k] += perf_counter() - started
+                started = perf_counter()
+    results = tuple(
+        assemble_result(
+            model, svc, task, own, plan.name, definite, float(spent), groups=plan.groups
+        )
+        for own, spent in zip(machines, seconds, strict=True)
+    )
+    return LooPath(penalties, results)

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""loo_permutation_test.
+
+Permutations of the labels, the errors they give, and the p-value.
+
+``loo_permutation_test``: leave-one-out errors under permuted labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from leaveout._typing import FloatArray, IntArray
+from leaveout.adapt._checks import check_count
+from leaveout.adapt._prepare import (
+    adapt_model,
+    assemble_result,
+    make_plan,
+    values_decide,
+)
+from leaveout.adapt._unwrap import Model, unwrap
+from leaveout.estimators._svc import SVC
+from leaveout.loo._leave_out import Plan
+from leaveout.loo._task import (
+    Target,
+    Task,
+    build_one_vs_rest_task,
+    build_task,
+    make_target,
+)
+from leaveout.run._parallel import (
+    count_workers,
+    limit_blas,
+    map_parallel,
+    show_progress,
+)
+
+# Permutations a worker takes over at a time.
+AT_A_TIME = 10
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """A leave-one-out error beside those under permuted labels.
+
+    Parameters
+    ----------
+    error : float
+        Error with the labels as they are.
+    permutation_errors : ndarray of shape (n_permutations,)
+        Error with each permutation of the labels.
+    exchanged : str
+        What was permuted: "samples", "samples within groups" or "whole groups".
+    seconds : float
+        Time it took.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> test = PermutationTest(0.2, np.array([0.5, 0.4, 0.2, 0.6]), "samples", 0.1)
+    >>> test.p_value
+    0.4
+    """
+
+    __module__ = "leaveout"
+
+    error: float
+    permutation_errors: FloatArray
+    exchanged: str
+    seconds: float
+
+    @property
+    def n_permutations(self) -> int:
+        """Number of permutations."""
+        return self.permutation_errors.shape[0]
+
+    @property
+    def n_as_good(self) -> int:
+        """Number of permutations whose error is as small, or smaller."""
+        return int(np.count_nonzero(self.permutation_errors <= self.error))
+
+    @property
+    def p_value(self) -> float:
+        """(1 + as good) / (1 + permutations), as in scikit-learn.
+
+        The labels as they are count as one of the permutations, so p is never 0 and
+        P(p <= a) <= a for exchangeable labels (Phipson & Smyth 2010).
+        """
+        return (1 + self.n_as_good) / (1 + self.n_permutations)
+
+    def __str__(self) -> str:
+        """Small table: the error, what chance gives, and p."""
+        low, middle, high = np.quantile(self.permutation_errors, [0.025, 0.5, 0.975])
+        rows = [
+            ("error", f"{self.error:.4f}"),
+            ("by chance", f"{middle:.4f} (95 % in {low:.4f} to {high:.4f})"),
+            ("p-value", f"{self.p_value:.4g}"),
+            ("permutations", f"{self.n_permutations} of {self.exchanged}"),
+            ("as good", self.n_as_good),
+            ("seconds", f"{self.seconds:.3g}"),
+        ]
+        head = "Leave-one-out permutation test"
+        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
+
+
+def permute_within(
+    n_permutations: int, blocks: IntArray | None, n: int, rng: np.random.RandomState
+) -> Iterator[IntArray]:
+    """Yield orders of n rows in which every row stays in its block.
+
+    The draws from ``rng`` are those of scikit-learn's ``permutation_test_score``: the
+    same seed gives the same permutations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.RandomState(0)
+    >>> [order.tolist() for order in permute_within(2, np.array([0, 0, 1]), 3, rng)]
+    [[1, 0, 2], [0, 1, 2]]
+    """
+    for _ in range(n_permutations):
+        if blocks is None:
+            yield rng.permutation(n)
+            continue
+        order = np.arange(n)
+        for block in np.unique(blocks):
+            inside = blocks == block
+            order[inside] = rng.permutation(order[inside])
+        yield order
+
+
+def permute_groups(
+    n_permutations: int, groups: IntArray, rng: np.random.RandomState
+) -> Iterator[IntArray]:
+    """Yield, for each row, a row of the group whose label it takes over.
+
+    For groups whose rows all have one label: the labels of whole groups are permuted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.RandomState(0)
+    >>> [order.tolist() for order in permute_groups(2, np.array([0, 0, 1]), rng)]
+    [[2, 2, 0], [0, 0, 2]]
+    """
+    _, first = np.unique(groups, return_index=True)
+    for _ in range(n_permutations):
+        yield first[rng.permutation(first.size)][groups]
+
+
+def loo_permutation_test(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    n_permutations: int = 1000,
+    sample_weight: Any = None,
+    groups: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> PermutationTest:
+    """Compare the leave-one-out error with those under permuted labels, all exact.
+
+    If X says nothing about y, the labels may change places: the error is then one draw
+    out of many alike, and p says how far out it lies. Preprocessing and Gram matrix do
+    not depend on y and are made once; each permutation costs about two fits.
+
+    Parameters
+    ----------
+    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
+        scikit-learn's SVC or ours. It need not be fitted and is not changed. Its
+        parameters must not have been chosen by these labels, else p is too small. A
+        step of a Pipeline that uses y is refused.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
+        whatever its first step takes.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    n_permutations : int, default=1000
+        Number of permutations; the smallest p is 1 / (1 + n_permutations).
+    sample_weight : array-like of shape (n_samples,), default=None
+        Factor of C per sample. The weights stay with the rows of X; labels change
+        places among the rows with a weight > 0, and among those without.
+    groups : array-like of shape (n_samples,), default=None
+        Samples with equal entries are left out together. Labels are permuted within
+        the groups, as in scikit-learn; if every group has one label only, the labels
+        of whole groups are permuted.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the permutations: those of scikit-learn's ``permutation_test_score``
+        with the same seed (but for whole groups). The result does not depend on n_jobs.
+    n_jobs : int, default=None
+        joblib's workers over permutations; None means 1, -1 all cores.
+    verbose : int, default=0
+        Above 0, how far it is is written to stderr.
+
+    Returns
+    -------
+    PermutationTest
+        ``error``, ``permutation_errors``, ``p_value``.
+
+    References
+    ----------
+    .. [1] M. Ojala and G. C. Garriga, "Permutation tests for studying classifier
+       performance", Journal of Machine Learning Research 11, 2010.
+    .. [2] B. Phipson and G. K. Smyth, "Permutation p-values should never be zero",
+       Statistical Applications in Genetics and Molecular Biology 9(1), 2010.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> test = lo.loo_permutation_test(lo.SVC(C=1, gamma=0.1), X[50:], y[50:],
+    ...                                n_permutations=99, random_state=0)
+    >>> test.error, test.p_value
+    (0.04, 0.01)
+    """
+    started = perf_counter()
+    check_count("n_permutations", n_permutations)
+    rng = check_random_state(random_state)
+    model = unwrap(estimator)
+    svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
+    labels_only = not values_decide(model, svc, task)
+    plan, _ = make_plan(svc, task, "auto", groups, "frozen", 1, labels_only=labels_only)
+    case = _Case(model, svc, task, plan)
+    with limit_blas(1):
+        error = case.error(task)
+    exchanged, orders = _draw(task, plan.groups, n_permutations, rng)
+    batches = iter(lambda: list(islice(orders, AT_A_TIME)), [])
+    found = map_parallel(
+        _permuted_errors,
+        ((case, batch) for batch in batches),
+        n_jobs=count_workers(n_jobs),
+    )
+    errors = show_progress(
+        (error for batch in found for error in batch),
+        n_permutations,
+        "permutations",
+        verbose=verbose > 0,
+    )
+    return PermutationTest(
+        error, np.array(list(errors)), exchanged, perf_counter() - started
+    )
+
+
+class _Case(NamedTuple):
+    """What all permutations share."""
+
+    model: Model
+    svc: SVC
+    task: Task
+    plan: Plan
+
+    def error(self, task: Task) -> float:
+        """Leave everybody out of one task."""
+        machines = self.plan.leave_out_all(task)
+        return assemble_result(
+            self.model,
+            self.svc,
+            task,
+            machines,
+            self.plan.name,
+            True,
+            0.0,
+            groups=self.plan.groups,
+        ).error
+
+    def with_labels(self, order: IntArray) -> Task:
+        """Return the task with the labels in another order; the Gram matrix stays."""
+        task = self.task
+        target = make_target(task.labels[order], order.size, task.weights)
+        build = build_one_vs_rest_task if self.model.one_vs_rest else build_task
+        return build(self.svc, task.X, target, (task.K, task.gamma))
+
+
+def _permuted_errors(case: _Case, orders: list[IntArray]) -> FloatArray:
+    """Return the error under each of some permutations."""
+    with limit_blas(1):
+        return np.array([case.error(case.with_labels(order)) for order in orders])
+
+
+def _draw(
+    target: Target,
+    groups: IntArray | None,
+    n_permutations: int,
+    rng: np.random.RandomState,
+) -> tuple[str, Iterator[IntArray]]:
+    """Say what is permuted, and draw the permutations."""
+    n = target.labels.size
+    present = target.weights > 0
+    if groups is not None and _one_label_each(target, groups):
+        present = np.bincount(groups, target.weights)[groups] > 0
+        if present.all():
+            return "whole groups", permute_groups(n_permutations, groups, rng)
+        raise ValueError(
+            "Every group has one label, so those of whole groups are to be permuted; "
+            f"but that of row {np.flatnonzero(~present)[0]} has no sample_weight > 0. "
+            "Drop the rows of such groups."
+        )
+    blocks = groups
+    if not present.all():
+        blocks = 2 * (np.zeros(n, dtype=np.intp) if groups is None else groups)
+        blocks = blocks + present
+    name = "samples" if groups is None else "samples within groups"
+    return name, permute_within(n_permutations, blocks, n, rng)
+
+
+def _one_label_each(target: Target, groups: IntArray) -> bool:
+    """Whether no group has two labels."""
+    _, codes = np.unique(target.labels, return_inverse=True)
+    found = np.unique(np.column_stack([groups, codes]), axis=0)
+    return found.shape[0] == int(groups.max()) + 1

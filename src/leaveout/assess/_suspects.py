@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""suspects: samples whose labels the rest of the data contradict.
+
+Samples ranked by how little the others support their label.
+
+``suspects``: the samples most likely mislabelled, and what they do to the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.adapt._checks import check_count, check_ids
+from leaveout.adapt._prepare import adapt_model, assemble_result, make_plan
+from leaveout.adapt._unwrap import Model, unwrap
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._walk import Without
+from leaveout.loo._leave_out import Plan
+from leaveout.loo._multiclass import one_vs_one_margins, one_vs_rest_margins
+from leaveout.loo._task import Task
+from leaveout.run._parallel import limit_blas, show_progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Rows of the table that str() shows.
+SHOWN = 20
+# Decision values held at a time: samples left out x samples x machines.
+VALUES_AT_A_TIME = 4_000_000
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """Samples by ascending leave-one-out margin; the first are the most suspicious.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (k,)
+        Row of X of each sample listed.
+    ids : ndarray of shape (k,)
+        What the user calls it.
+    labels : ndarray of shape (k,)
+        Label it was given.
+    predictions : ndarray of shape (k,)
+        Label by the classifier trained without it.
+    margins : ndarray of shape (k,)
+        Leave-one-out margin: y f for two classes; true class minus best other for more.
+    lower, upper : ndarray of shape (k,)
+        Interval of the margin over all optimal intercepts.
+    ambiguous : ndarray of bool, shape (k,)
+        Whether another optimal intercept gives another label.
+    certified : ndarray of bool, shape (k,)
+        Whether the optimality conditions were verified, and rounding can have changed
+        neither the label nor three digits of the influence.
+    influence : ndarray of shape (k,)
+        Mean change of the margins of all other samples when this one is left out;
+        positive if they are better off without it.
+    n_samples : int
+        Number of samples the list was taken from.
+    error : float
+        Leave-one-out error over all of them.
+    n_flagged : int
+        How many of them, listed or not, the others would label differently.
+    id_name : str, default="id"
+        What the table calls the ids.
+    """
+
+    __module__ = "leaveout"
+
+    rows: IntArray
+    ids: np.ndarray
+    labels: np.ndarray
+    predictions: np.ndarray
+    margins: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    ambiguous: BoolArray
+    certified: BoolArray
+    influence: FloatArray
+    n_samples: int
+    error: float
+    n_flagged: int
+    id_name: str = "id"
+
+    def __len__(self) -> int:
+        """Return the number of samples listed."""
+        return self.rows.size
+
+    @property
+    def flagged(self) -> BoolArray:
+        """Mask of the listed samples that the others would label differently."""
+        return self.predictions != self.labels
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row a listed sample, indexed by its id (needs pandas)."""
+        import pandas as pd
+
+        columns = {
+            "row": self.rows,
+            "label": self.labels,
+            "prediction": self.predictions,
+            "margin": self.margins,
+            "lower": self.lower,
+            "upper": self.upper,
+            "ambiguous": self.ambiguous,
+            "certified": self.certified,
+            "influence": self.influence,
+            "flagged": self.flagged,
+        }
+        return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
+
+    def __str__(self) -> str:
+        """Table of the first samples; * marks an ambiguous label, ? no certificate."""
+        head = (
+            f"Suspects: {self.n_flagged} of {self.n_samples} samples are labelled "
+            f"differently by the others; {len(self)} listed"
+        )
+        titles = (self.id_name, "label", "others say", "margin", "influence")
+        cells: list[tuple[str, ...]] = [titles]
+        cells += [self._cells(k) for k in range(min(len(self), SHOWN))]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  " + "  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True))
+            for line in cells
+        ]
+        more = [f"  … {len(self) - SHOWN} more"] if len(self) > SHOWN else []
+        return "\n".join([head, *lines, *more, *self._legend()])
+
+    def _legend(self) -> list[str]:
+        """Say what the marks of the lines shown mean."""
+        shown = slice(SHOWN)
+        legend = []
+        if self.ambiguous[shown].any():
+            legend.append("* another optimal intercept says otherwise")
+        if not self.certified[shown].all():
+            legend.append("? rounding may have changed it")
+        return legend
+
+    def _cells(self, k: int) -> tuple[str, ...]:
+        """One line of the table."""
+        star = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
+        texts: list[Any] = [self.ids[k], self.labels[k], f"{self.predictions[k]}{star}"]
+        numbers = [f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"]
+        return (*map(str, texts), *numbers)
+
+
+def suspects(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    ids: Any = None,
+    top: int | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Suspects:
+    """List the samples most likely mislabelled or odd, by exact leave-one-out margin.
+
+    A sample with a negative margin is one whose label all others together speak
+    against. Every sample is left out once, exactly; the same walks tell how the margins
+    of the others change, its influence.
+
+    Parameters
+    ----------
+    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
+        scikit-learn's SVC or ours. It need not be fitted and is not changed. The steps
+        of a Pipeline are fitted once on all rows, and refused if they use y.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Samples; the symmetric Gram matrix if kernel="precomputed".
+    y : array-like of shape (n_samples,)
+        Class labels.
+    ids : array-like of shape (n_samples,), default=None
+        Names of the samples. By default the index of a data frame, else row numbers.
+    top : int, default=None
+        How many to list; None lists all.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Factor of C per sample. A sample with weight 0 is listed, but is none of the
+        others whose margins count for the influence.
+    groups : array-like of shape (n_samples,), default=None
+        Samples with equal entries are left out together, replicates for one, which
+        would else vouch for each other's wrong label. The influence is still that of
+        the single sample.
+    n_jobs : int, default=None
+        Threads; None means 1, -1 all cores.
+    verbose : int, default=0
+        Above 0, how far it is is written to stderr.
+
+    Returns
+    -------
+    Suspects
+        By ascending margin: ``rows``, ``ids``, ``labels``, ``predictions``, ``margins``
+        with their intervals, ``ambiguous``, ``certified``, ``influence``, ``flagged``;
+        ``n_flagged`` of all samples.
+
+    Notes
+    -----
+    The influence of sample r is the mean over all other samples j of m_j without r
+    minus m_j with r, where m_j is the margin of j on the training set: y_j f(x_j) for
+    two classes, true class minus best other for more. It is positive if the others are
+    better off without r. Samples with alpha = 0 have influence 0, unless the intercept
+    is an interval.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[60] = 0  # a slip of the pen
+    >>> found = lo.suspects(lo.SVC(C=1, gamma=0.1), X[:100], y[:100], top=3)
+    >>> found.rows
+    array([60, 98, 57])
+    >>> print(found)
+    Suspects: 1 of 100 samples are labelled differently by the others; 3 listed
+      id  label  others say   margin  influence
+      60      0           1  -1.1087    +0.0260
+      98      1           1   0.5549    +0.0026
+      57      1           1   0.6635    -0.0261
+    """
+    started = perf_counter()
+    model = unwrap(estimator)
+    names = check_ids(ids, X)
+    svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
+    n = task.labels.size
+    k = n if top is None else min(check_count("top", top), n)
+    plan, definite = make_plan(svc, task, "auto", groups, "frozen", n_jobs)
+    with limit_blas(1):
+        machines = plan.leave_out_all(task)
+        seconds = perf_counter() - started
+        result = assemble_result(
+            model, svc, task, machines, plan.name, definite, seconds, groups=plan.groups
+        )
+        rows = np.argsort(result.margins, kind="stable")[:k]
+        influence, known = measure_influence(
+            model, task, plan, rows, verbose=verbose > 0
+        )
+    return Suspects(
+        rows=rows,
+        ids=names[rows],
+        labels=result.y[rows],
+        predictions=result.predictions[rows],
+        margins=result.margins[rows],
+        lower=result.lower[rows],
+        upper=result.upper[rows],
+        ambiguous=result.ambiguous[rows],
+        certified=result.certified[rows] & known,
+        influence=influence,
+        n_samples=n,
+        error=result.error,
+        n_flagged=int(np.count_nonzero(result.wrong)),
+    )
+
+
+def measure_influence(
+    model: Model, task: Task, plan: Plan, rows: IntArray, *, verbose: bool = False
+) -> tuple[FloatArray, BoolArray]:
+    """Return the mean change of all other margins when each of some rows leaves.
+
+    Also, whether it is certified.
+    Rows are taken a few at a time, so that memory stays bounded.
+    """
+    machines = [
+        Without(problem, solve_svc(problem), method=plan.name, n_threads=plan.n_threads)
+        for problem in (part.whole_problem(i, j) for part, i, j in task.machines)
+    ]
+    n = task.labels.size
+    full = np.column_stack([machine.solution.decision_values for machine in machines])
+    before = _margins(model, full, task.codes)
+    counted, gone = task.weights > 0, task.vanishing()
+    influence, certified = np.empty(rows.size), np.empty(rows.size, dtype=bool)
+    size = max(1, VALUES_AT_A_TIME // (n * len(machines)))
+    starts = range(0, rows.size, size)
+    for start in show_progress(starts, len(starts), "influence", verbose=verbose):
+        some = rows[start : start + size]
+        answers = [machine.answer(some) for machine in machines]
+        values = np.stack([values for values, _ in answers], axis=-1)
+        known = np.all([known for _, known in answers], axis=0)
+        certified[start : start + size] = known
+        if model.one_vs_rest and len(machines) > 1:
+            # A class whose only member leaves has no machine.
+            values[np.repeat(gone[some, None], n, axis=1)] = -np.inf
+        after = np.stack([_margins(model, v, task.codes) for v in values])
+        others = np.tile(counted, (some.size, 1))
+        others[np.arange(some.size), some] = False
+        change = np.subtract(after, before, out=np.zeros_like(after), where=others)
+        influence[start : start + size] = change.sum(axis=1) / others.sum(axis=1)
+    return influence, certified
+
+
+def _margins(model: Model, values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the margin of each sample by the values of all machines, (n,)."""
+    margins = one_vs_rest_margins if model.one_vs_rest else one_vs_one_margins
+    return margins(values, codes)

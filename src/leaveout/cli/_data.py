@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From options to samples that a kernel can take, and back to a whole model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from leaveout.cli._command import spool_pipe
+from leaveout.cli._options import TableOptions
+from leaveout.tables._columns import read_dataset
+from leaveout.tables._dataset import Dataset, load_example
+from leaveout.tables._preparation import describe_preparation, make_preparation
+
+# Squares of larger numbers, summed over many samples, are infinite.
+MAX_SIZE = 1e150
+
+
+def load(table: TableOptions) -> Dataset:
+    """Read the data, or take the example."""
+    if table.data is not None:
+        # scikit-learn casts classes to whole numbers to see whether they are some.
+        with spool_pipe(table.data) as path, np.errstate(invalid="ignore"):
+            return read_dataset(
+                path,
+                table.target,
+                id_column=table.id_column,
+                group_column=table.groups,
+                drop=table.drop or (),
+                categorical=table.categorical or (),
+            )
+    named = {
+        "--target": table.target,
+        "--id": table.id_column,
+        "--groups": table.groups,
+        "--drop": table.drop,
+        "--categorical": table.categorical,
+    }
+    for option, value in named.items():
+        if value:
+            raise ValueError(f"{option} names a column of DATA, but no file is given.")
+    return load_example()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A dataset after its preparation.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        As it was read.
+    preparation : transformer or None
+        Fitted on all rows.
+    X : ndarray, DataFrame or CSR matrix
+        What comes out of it.
+    sentence : str
+        What was done.
+    """
+
+    dataset: Dataset
+    preparation: Any
+    X: Any
+    sentence: str
+
+    @property
+    def numbers(self) -> Any:
+        """X as an array, or sparse."""
+        return self.X if sparse.issparse(self.X) else np.asarray(self.X)
+
+    @property
+    def names(self) -> np.ndarray:
+        """What the samples are called: their ids, else rows as people count."""
+        ids = self.dataset.ids
+        return np.arange(1, len(self.dataset.y) + 1) if ids is None else ids
+
+    def whole(self, classifier: Any) -> Any:
+        """Put the preparation in front of a classifier that was fitted after it."""
+        if self.preparation is None:
+            return classifier
+        return Pipeline([("prepare", self.preparation), ("svc", classifier)])
+
+    def unfitted(self, classifier: Any) -> Pipeline:
+        """Return a Pipeline to be fitted on the dataset as it was read."""
+        first = "passthrough"
+        if self.preparation is not None:
+            first = clone(self.preparation)
+        return Pipeline([("prepare", first), ("svc", classifier)])
+
+
+def prepare(dataset: Dataset, *, standardize: bool) -> Prepared:
+    """Encode and standardise the features, once on all rows."""
+    _check_sizes(dataset)
+    preparation = make_preparation(dataset, standardize=standardize)
+    X = dataset.X if preparation is None else preparation.fit_transform(dataset.X)
+    sentence = describe_preparation(dataset, standardize=standardize)
+    return Prepared(dataset, preparation, X, sentence)
+
+
+def _check_sizes(dataset: Dataset) -> None:
+    """Refuse numbers whose squares overflow: variances and kernels are made of them."""
+    X, names = dataset.X, dataset.feature_names
+    if not sparse.issparse(X):
+        frame = X.drop(columns=list(dataset.text_features))
+        X, names = frame.to_numpy(), list(frame)
+    rows, columns = (abs(X) > MAX_SIZE).nonzero()
+    if len(rows):
+        row, column = rows[0], columns[0]
+        raise ValueError(
+            f"Column '{names[column]}' has {X[row, column]:g} in row {row + 1}, too "
+            f"large to be squared (more than {MAX_SIZE:g}). Correct it, give the "
+            "column in a larger unit, or leave it out (--drop)."
+        )

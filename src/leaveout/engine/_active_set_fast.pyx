@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Primal active-set method for the SVM dual: ends an SMO run at machine precision.
+
+    max  y'beta - 1/2 beta' K beta    s.t.  lower <= beta <= upper,   sum(beta) = 0
+
+M is the working set of free indices. On it the optimum solves the bordered system
+
+    K_MM beta_M + b 1 = ...,   1'beta_M = ...
+
+With sum(beta) = 0 the kernel K + c 11' gives the same problem for every c, and for c > 0
+the matrix K_MM + c 11' is positive definite iff the bordered one is non-singular. So one
+Cholesky factor L of K_MM + c 11' (c = 0 without intercept) carries the method: an index
+is appended by one triangular solve and deleted by Givens rotations, O(|M|^2) each.
+L is row-major lower triangular, which LAPACK reads as upper triangular.
+"""
+
+from libc.math cimport fabs, sqrt
+from scipy.linalg.cython_blas cimport daxpy, ddot, dtrsv
+from scipy.linalg.cython_lapack cimport dpstrf
+
+cdef extern from "_simd.h":
+    void delete_row(double*, long, long, long, double*, double*) noexcept nogil
+
+# A point whose squared distance to the affine hull of M is below this share of its
+# squared norm counts as dependent on M: rounding of the factor is of that size. Not
+# larger: smooth kernels with large C need nearly dependent points to be optimal.
+cdef double SINGULAR = 1e-14
+# A free beta this close to its bound, relative to the box, is on it. If no beta comes
+# near its box, the largest of them is the measure.
+cdef double AT_BOUND = 1e-11
+
+
+cdef struct ActiveSet:
+    Py_ssize_t n            # samples
+    Py_ssize_t m            # size of M
+    Py_ssize_t ld           # row length of L
+    const double* K
+    const double* diag
+    const double* lower
+    const double* upper
+    double* beta
+    double* F
+    double* L
+    double* u               # work, L^-1 1
+    double* v               # work, L^-1 F_M and the step on M
+    double* moved           # change of beta that F does not know yet
+    double* F_M             # work, F of the members on the way to b
+    Py_ssize_t* M
+    Py_ssize_t* place       # place[i] = position of i in M, or -1
+    double shift            # c
+    bint intercept
+
+
+cdef inline void solve_lower(ActiveSet* s, double* x) noexcept nogil:
+    """x := L^-1 x."""
+    cdef int m = <int>s.m, ld = <int>s.ld, one = 1
+    dtrsv(b"U", b"T", b"N", &m, s.L, &ld, x, &one)
+
+
+cdef inline void solve_upper(ActiveSet* s, double* x) noexcept nogil:
+    """x := L^-T x."""
+    cdef int m = <int>s.m, ld = <int>s.ld, one = 1
+    dtrsv(b"U", b"N", b"N", &m, s.L, &ld, x, &one)
+
+
+cdef inline double dependence(Py_ssize_t m) noexcept nogil:
+    """Share below which a squared distance to the hull of m points is rounding."""
+    return max(SINGULAR, 1e-15 * m)
+
+
+cdef double append_row(ActiveSet* s, Py_ssize_t j) noexcept nogil:
+    """Write row m of L for index j; return its squared pivot over the diagonal of K + c."""
+    cdef double* row = s.L + s.m * s.ld
+    cdef const double* K_j = s.K + j * s.n
+    cdef double total = s.diag[j] + s.shift, rest
+    cdef int m = <int>s.m, one = 1
+    cdef Py_ssize_t k
+    for k in range(s.m):
+        row[k] = K_j[s.M[k]] + s.shift
+    solve_lower(s, row)
+    rest = total - ddot(&m, row, &one, row, &one)
+    row[s.m] = sqrt(rest) if rest > SINGULAR * total else sqrt(SINGULAR * total)
+    return rest / total if total > 0.0 else 0.0
+
+
+cdef void accept_row(ActiveSet* s, Py_ssize_t j) noexcept nogil:
+    """Make j, whose row append_row wrote, a member of M."""
+    s.M[s.m] = j
+    s.place[j] = s.m
+    s.m += 1
+
+
+cdef void delete_at(ActiveSet* s, Py_ssize_t at) noexcept nogil:
+    """Remove the index at a position of M and rotate L back to triangular form."""
+    cdef Py_ssize_t i, m = s.m
+    s.place[s.M[at]] = -1
+    for i in range(at + 1, m):
+        s.M[i - 1] = s.M[i]
+        s.place[s.M[i]] = i - 1
+    delete_row(s.L, s.ld, m, at, s.u, s.v)
+    s.m = m - 1
+
+
+cdef inline void snap(ActiveSet* s, Py_ssize_t i) noexcept nogil:
+    """Put beta_i on the bound it has come to."""
+    if s.upper[i] - s.beta[i] < s.beta[i] - s.lower[i]:
+        s.moved[i] += s.upper[i] - s.beta[i]
+        s.beta[i] = s.upper[i]
+    else:
+        s.moved[i] += s.lower[i] - s.beta[i]
+        s.beta[i] = s.lower[i]
+
+
+cdef inline double room(ActiveSet* s, Py_ssize_t i, double slope) noexcept nogil:
+    """Largest t >= 0 with beta_i + t slope inside its box."""
+    if slope > 0.0:
+        return (s.upper[i] - s.beta[i]) / slope
+    if slope < 0.0:
+        return (s.lower[i] - s.beta[i]) / slope
+    return 1e300
+
+
+cdef bint take_dependent(ActiveSet* s, Py_ssize_t j) noexcept nogil:
+    """Let j in although phi_j lies in the affine hull of M: move along the null vector.
+
+    v = (L^-T l, -1) changes neither w nor b; the objective changes at the rate F'v.
+    Move uphill until an index reaches its bound. Return whether j still waits: if
+    another index was the one to reach its bound, that one left M.
+    """
+    cdef double* v = s.v
+    cdef double* row = s.L + s.m * s.ld
+    cdef Py_ssize_t k, block = -1
+    cdef double rate = -s.F[j], t, t_min, sign = 1.0
+    for k in range(s.m):
+        v[k] = row[k]
+    solve_upper(s, v)
+    for k in range(s.m):
+        rate += s.F[s.M[k]] * v[k]
+    if rate < 0.0:
+        sign = -1.0
+    t_min = room(s, j, -sign)
+    for k in range(s.m):
+        t = room(s, s.M[k], sign * v[k])
+        if t < t_min:
+            t_min = t
+            block = k
+    for k in range(s.m):
+        s.beta[s.M[k]] += sign * t_min * v[k]
+        s.moved[s.M[k]] += sign * t_min * v[k]
+    s.beta[j] -= sign * t_min
+    s.moved[j] -= sign * t_min
+    if block < 0:
+        snap(s, j)
+        return False
+    snap(s, s.M[block])
+    delete_at(s, block)
+    return True
+
+
+cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
+    """Let j into M, through null moves as long as it depends on M."""
+    cdef bint waiting = True
+    while waiting:
+        if append_row(s, j) > dependence(s.m):
+            accept_row(s, j)
+            waiting = False
+        else:
+            waiting = take_dependent(s, j)
+
+
+cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexcept nogil:
+    """Go to the optimum on M, dropping the indices that reach a bound; return b.
+
+    Step: (K_MM + c 11') d + (b + c q) 1 = F_M, 1'd = -q, where q = sum(beta) is 0 but
+    for rounding. On the way F_M -> b 1, so the members' own F are known without a
+    product with K.
+    """
+    cdef Py_ssize_t k, i, block
+    cdef double b = 0.0, t, t_min, uu, q = 0.0
+    if s.intercept:
+        for i in range(s.n):
+            q += s.beta[i]
+    cdef int m, one = 1
+    for k in range(s.m):
+        s.F_M[s.M[k]] = s.F[s.M[k]]
+    while s.m > 0 and n_steps[0] < max_steps:
+        m = <int>s.m
+        for k in range(s.m):
+            s.v[k] = s.F_M[s.M[k]]
+        solve_lower(s, s.v)
+        if s.intercept:
+            for k in range(s.m):
+                s.u[k] = 1.0
+            solve_lower(s, s.u)
+            uu = ddot(&m, s.u, &one, s.u, &one)
+            b = (ddot(&m, s.u, &one, s.v, &one) + q) / uu
+            for k in range(s.m):
+                s.v[k] -= b * s.u[k]
+            b -= s.shift * q
+        solve_upper(s, s.v)
+        t_min = 1.0
+        block = -1
+        for k in range(s.m):
+            t = room(s, s.M[k], s.v[k])
+            if t < t_min:
+                t_min = t
+                block = k
+        for k in range(s.m):
+            i = s.M[k]
+            s.beta[i] += t_min * s.v[k]
+            s.moved[i] += t_min * s.v[k]
+            s.F_M[i] += t_min * (b - s.F_M[i])
+        q *= 1.0 - t_min
+        n_steps[0] += 1
+        if block < 0:
+            block = member_at_bound(s)
+        if block < 0:
+            return b
+        snap(s, s.M[block])
+        delete_at(s, block)
+    return b
+
+
+cdef Py_ssize_t member_at_bound(ActiveSet* s) noexcept nogil:
+    """Position in M of an index that sits on its bound, or -1."""
+    cdef Py_ssize_t k, i
+    cdef double width, largest = 0.0
+    for i in range(s.n):
+        largest = max(largest, fabs(s.beta[i]))
+    for k in range(s.m):
+        i = s.M[k]
+        width = AT_BOUND * min(s.upper[i] - s.lower[i], largest)
+        if s.beta[i] - s.lower[i] <= width or s.upper[i] - s.beta[i] <= width:
+            return k
+    return -1
+
+
+cdef double refresh(ActiveSet* s, double b) noexcept nogil:
+    """F -= K moved; clear moved. Return max |F_M - b|, the error of the last step on M."""
+    cdef Py_ssize_t i, k
+    cdef int n = <int>s.n, one = 1
+    cdef double minus, worst = 0.0
+    for i in range(s.n):
+        if s.moved[i] != 0.0:
+            minus = -s.moved[i]
+            daxpy(&n, &minus, <double*>(s.K + i * s.n), &one, s.F, &one)
+            s.moved[i] = 0.0
+    for k in range(s.m):
+        worst = max(worst, fabs(s.F[s.M[k]] - b))
+    return worst
+
+
+cdef void recompute(ActiveSet* s, const double* y) noexcept nogil:
+    """F = y - K beta from scratch."""
+    cdef Py_ssize_t i
+    cdef int n = <int>s.n, one = 1
+    cdef double minus
+    for i in range(s.n):
+        s.F[i] = y[i]
+    for i in range(s.n):
+        if s.beta[i] != 0.0:
+            minus = -s.beta[i]
+            daxpy(&n, &minus, <double*>(s.K + i * s.n), &one, s.F, &one)
+
+
+cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
+    """Factor the m candidates in M (pivoted Cholesky), then let the dependent ones in."""
+    cdef Py_ssize_t a, b, rank_
+    cdef int order = <int>m, ld = <int>s.ld, rank = 0, info = 0
+    cdef double largest = 0.0, tol
+    cdef const double* row
+    for a in range(m):
+        row = s.K + s.M[a] * s.n
+        for b in range(a + 1):
+            s.L[a * s.ld + b] = row[s.M[b]] + s.shift
+        largest = max(largest, s.L[a * s.ld + a])
+        s.place[s.M[a]] = -1
+    tol = dependence(m) * largest
+    dpstrf(b"U", &order, s.L, &ld, pivots, &rank, &tol, work, &info)
+    # The order of M becomes that of the pivots; moved serves as scratch and is cleared.
+    for a in range(m):
+        s.moved[a] = <double>s.M[pivots[a] - 1]
+    rank_ = rank
+    s.m = rank_
+    for a in range(rank_):
+        s.M[a] = <Py_ssize_t>s.moved[a]
+        s.place[s.M[a]] = a
+    for a in range(rank_, m):
+        pivots[a - rank_] = <int>s.moved[a]
+    for a in range(m):
+        s.moved[a] = 0.0
+    for a in range(m - rank_):
+        take(s, pivots[a])
+
+
+cdef Py_ssize_t worst_violator(ActiveSet* s, double b, double tol, double* worst) noexcept nogil:
+    """Index outside M that most wants to leave its bound, or -1."""
+    cdef Py_ssize_t i, best = -1
+    cdef double gap, most = tol
+    worst[0] = 0.0
+    for i in range(s.n):
+        if s.place[i] >= 0:
+            continue
+        gap = s.F[i] - b
+        if gap > most and s.beta[i] < s.upper[i]:
+            most = gap
+            best = i
+        elif -gap > most and s.beta[i] > s.lower[i]:
+            most = -gap
+            best = i
+    if best >= 0:
+        worst[0] = most
+    return best
+
+
+cdef double bracket(ActiveSet* s, Py_ssize_t* up, Py_ssize_t* down) noexcept nogil:
+    """The most violating pair over all points; return F_up - F_down."""
+    cdef Py_ssize_t i
+    cdef double F_max = -1e300, F_min = 1e300
+    up[0] = -1
+    down[0] = -1
+    for i in range(s.n):
+        if s.F[i] > F_max and s.beta[i] < s.upper[i]:
+            F_max = s.F[i]
+            up[0] = i
+        if s.F[i] < F_min and s.beta[i] > s.lower[i]:
+            F_min = s.F[i]
+            down[0] = i
+    return F_max - F_min
+
+
+def run_active_set(
+    const double[:, ::1] K,        # in, (n, n)
+    const double[::1] diag,        # in, (n,)
+    const double[::1] y,           # in, (n,)
+    const double[::1] lower,       # in, (n,)
+    const double[::1] upper,       # in, (n,)
+    bint intercept,
+    double shift,
+    double[::1] beta,              # in/out, (n,) feasible
+    double[::1] F,                 # in/out, (n,) y - K beta
+    Py_ssize_t[::1] members,       # in/out, (n,) first n_members: M
+    Py_ssize_t n_members,
+    double[:, ::1] L,              # work, (n, n)
+    double[:, ::1] work,           # work, (6, n)
+    Py_ssize_t[::1] place,         # work, (n,)
+    int[::1] pivots,               # work, (n,)
+    double tol,
+    Py_ssize_t max_steps,
+    Py_ssize_t max_enter,
+):
+    """Run to the optimum. Return (size of M, b, steps, worst violation left)."""
+    cdef ActiveSet s
+    cdef Py_ssize_t n = beta.shape[0], steps = 0, entered, i, up, down, n_again
+    cdef double b = 0.0, worst = 0.0, threshold
+    cdef bint polished = False
+    s.n = n
+    s.ld = n
+    s.m = 0
+    s.K = &K[0, 0]
+    s.diag = &diag[0]
+    s.lower = &lower[0]
+    s.upper = &upper[0]
+    s.beta = &beta[0]
+    s.F = &F[0]
+    s.L = &L[0, 0]
+    s.u = &work[0, 0]
+    s.v = &work[1, 0]
+    s.moved = &work[2, 0]
+    s.F_M = &work[3, 0]
+    s.M = &members[0]
+    s.place = &place[0]
+    s.shift = shift if intercept else 0.0
+    s.intercept = intercept
+    with nogil:
+        for i in range(n):
+            s.moved[i] = 0.0
+            s.place[i] = -1
+        if n_members > 0:
+            factor_start(&s, n_members, &work[4, 0], &pivots[0])
+        while True:
+            b = climb(&s, &steps, max_steps)
+            # A nearly singular factor makes the step inexact: climb again with true F.
+            n_again = 0
+            while refresh(&s, b) > tol and n_again < 5 and steps < max_steps:
+                b = climb(&s, &steps, max_steps)
+                n_again += 1
+            if intercept and s.m == 0:
+                # No free point: any b of an interval will do, if there is one.
+                worst = bracket(&s, &up, &down)
+                if worst <= tol or steps >= max_steps or up < 0 or down < 0:
+                    break  # nobody has the largest F if it has overflowed
+                take(&s, up)
+                take(&s, down)
+                steps += 1
+                continue
+            i = worst_violator(&s, b, tol, &worst)
+            if steps >= max_steps:
+                break
+            if i < 0:
+                if polished:
+                    break
+                # F has gathered the rounding of all steps: start the last one afresh.
+                recompute(&s, &y[0])
+                polished = True
+                continue
+            polished = False
+            # Let in the worst, and with it others that are at least a tenth as bad.
+            threshold = max(0.1 * worst, tol)
+            take(&s, i)
+            entered = 1
+            while entered < max_enter:
+                i = worst_violator(&s, b, threshold, &worst)
+                if i < 0:
+                    break
+                take(&s, i)
+                entered += 1
+            steps += 1
+    return s.m, b, steps, worst

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Inner loops in C that several kernels share, written so that compilers turn them into
+ * vector code.
+ */
+#ifndef LEAVEOUT_SIMD_H
+#define LEAVEOUT_SIMD_H
+
+#include <math.h>
+#include <string.h>
+
+/*
+ * Marks a loop that is compiled for the widest registers there are.
+ */
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define WIDEST
+#endif
+
+/*
+ * The loops over all samples of an SMO step, compiled for the widest registers there are.
+ * F = y - K beta; up (down) is 0 where beta can rise (fall), else a large negative number.
+ */
+
+
+/* F -= move * (row_i - row_j); then the largest F + up and the smallest F - down. */
+WIDEST static void step_and_bracket(
+    long n, double move, const double *row_i, const double *row_j,
+    const double *up, const double *down, double *F, double *F_max, double *F_min)
+{
+    double most = -1e300, least = 1e300;
+    for (long k = 0; k < n; k++) {
+        double v = F[k] - move * (row_i[k] - row_j[k]);
+        double a = v + up[k], b = v - down[k];
+        F[k] = v;
+        most = a > most ? a : most;
+        least = b < least ? b : least;
+    }
+    *F_max = most;
+    *F_min = least;
+}
+
+/* F += shared - own; then the largest F + up and the smallest F - down. */
+WIDEST static void shift_and_bracket(
+    long n, const double *shared, const double *own,
+    const double *up, const double *down, double *F, double *F_max, double *F_min)
+{
+    double most = -1e300, least = 1e300;
+    for (long k = 0; k < n; k++) {
+        double v = F[k] + (shared[k] - own[k]);
+        double a = v + up[k], b = v - down[k];
+        F[k] = v;
+        most = a > most ? a : most;
+        least = b < least ? b : least;
+    }
+    *F_max = most;
+    *F_min = least;
+}
+
+/* gain = (F_i - F)^2 / ||phi_i - phi||^2 where F can fall and F < F_i; its maximum. */
+WIDEST static double pair_gains(
+    long n, double F_i, double K_ii, const double *row_i, const double *diag,
+    const double *F, const double *down, double *gain)
+{
+    double most = 0.0;
+    for (long k = 0; k < n; k++) {
+        double d = F_i - F[k] + down[k];
+        double q = K_ii + diag[k] - 2.0 * row_i[k];
+        d = d > 0.0 ? d : 0.0;
+        q = q > 1e-12 ? q : 1e-12;
+        d = d * d / q;
+        gain[k] = d;
+        most = d > most ? d : most;
+    }
+    return most;
+}
+
+/*
+ * Columns of a tableau after principal pivots, in product form: the pivot columns X are
+ * kept and applied to the next column c that is needed,
+ *
+ *     pivot p, column X, element d = X_p:   c -= X * (c_p / d),   c_p = -c_p / d
+ *
+ * Rows of X are `stride` long, a multiple of BLOCK.
+ */
+
+
+#define BLOCK 32
+
+/* How many of BLOCK quantities x, of rates sign * c, would leave [low, high] within a
+   step; a plain sum of comparisons, which compilers turn into vector code. */
+WIDEST static int count_hits(
+    const double *c, const double *x, const double *low, const double *high,
+    double sign, double step)
+{
+    long hits = 0;
+    for (int i = 0; i < BLOCK; i++) {
+        double rate = sign * c[i];
+        double size = rate > 0.0 ? rate : -rate;
+        double room = rate > 0.0 ? high[i] - x[i] : x[i] - low[i];
+        hits += size * step >= room;
+    }
+    return (int)hits;
+}
+
+/* column += sum over q of share[q] X[q], four rows of X at a time. */
+WIDEST static void add_rows(
+    long n, long k, const double *X, long stride, const double *share, double *column)
+{
+    long q = 0;
+    for (; q + 4 <= k; q += 4) {
+        const double *a = X + q * stride, *b = a + stride, *c = b + stride, *d = c + stride;
+        double s = share[q], t = share[q + 1], u = share[q + 2], v = share[q + 3];
+        for (long i = 0; i < n; i++)
+            column[i] += (s * a[i] + t * b[i]) + (u * c[i] + v * d[i]);
+    }
+    for (; q < k; q++)
+        for (long i = 0; i < n; i++)
+            column[i] += share[q] * X[q * stride + i];
+}
+
+/* Bring a column over k pivots. The shares depend on its entries at pivots alone: follow
+   those, then add all rows. `share` and `entry` are work, (k,) each. */
+static void apply_pivots(
+    long n, long k, const double *X, long stride, const Py_ssize_t *pivot,
+    double *share, double *entry, double *column)
+{
+    for (long q = 0; q < k; q++)
+        entry[q] = column[pivot[q]];
+    for (long q = 0; q < k; q++) {
+        share[q] = -entry[q] / X[q * stride + pivot[q]];
+        for (long j = 0; j < k; j++)
+            if (pivot[j] == pivot[q])
+                entry[j] = share[q];
+            else
+                entry[j] += share[q] * X[q * stride + pivot[j]];
+    }
+    add_rows(n, k, X, stride, share, column);
+    for (long q = 0; q < k; q++)
+        column[pivot[q]] = entry[q];
+}
+
+/*
+ * Remove a row from a Cholesky factor.
+ */
+
+
+/* Rows that go through the rotations together: each waits for its own last result. */
+#define TOGETHER 4
+
+/* Take row `at` out of the lower triangular L (m rows, row-major, ld long), and rotate it
+   back to triangular form. Row i moves up to i - 1 and has one element too many, L[i][i];
+   rotation c, in cosine[c] and sine[c] for at <= c < m - 1, mixes the columns c and c + 1
+   of it and of the rows below. */
+static void delete_row(
+    double *L, long ld, long m, long at, double *cosine, double *sine)
+{
+    for (long i = at + 1; i < m;) {
+        long rows = m - i >= TOGETHER ? TOGETHER : 1;
+        double *row = L + i * ld, *above = row - ld, x[TOGETHER];
+        for (long j = 0; j < rows; j++) {
+            x[j] = row[j * ld + at];
+            memcpy(above + j * ld, row + j * ld, at * sizeof(double));
+        }
+        if (rows == TOGETHER)
+            for (long c = at; c < i - 1; c++)
+                for (long j = 0; j < TOGETHER; j++) {
+                    double next = row[j * ld + c + 1];
+                    above[j * ld + c] = cosine[c] * x[j] + sine[c] * next;
+                    x[j] = cosine[c] * next - sine[c] * x[j];
+                }
+        else
+            for (long c = at; c < i - 1; c++) {
+                double next = row[c + 1];
+                above[c] = cosine[c] * x[0] + sine[c] * next;
+                x[0] = cosine[c] * next - sine[c] * x[0];
+            }
+        /* The last rotations of these rows come from each other. */
+        for (long j = 0; j < rows; j++, i++) {
+            double r, end = L[i * ld + i];
+            for (long c = i - 1 - j; c < i - 1; c++) {
+                double next = L[i * ld + c + 1];
+                L[(i - 1) * ld + c] = cosine[c] * x[j] + sine[c] * next;
+                x[j] = cosine[c] * next - sine[c] * x[j];
+            }
+            r = sqrt(x[j] * x[j] + end * end);
+            cosine[i - 1] = x[j] / r;
+            sine[i - 1] = end / r;
+            L[(i - 1) * ld + i - 1] = r;
+        }
+    }
+}
+
+#endif

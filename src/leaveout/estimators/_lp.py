@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""LPMClassifier and LOOMClassifier: classifiers that are linear programs.
+
+Linear programming machine: kernel classification with few coefficients.
+
+Leave-one-out machine: kernel classification without a C.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from leaveout.adapt._checks import check_not_negative, check_penalty
+from leaveout.engine._problem import LooIntervals
+from leaveout.estimators._base import (
+    KernelClassifier,
+    expansion_problems,
+    make_expansion_task,
+)
+from leaveout.exceptions import CertificateWarning
+from leaveout.loo._task import Task
+from leaveout.lp._loom import LOOM_METHODS, LoomSolution, loom_bound, solve_loom
+from leaveout.lp._lpm import LpmSolution, solve_lpm
+from leaveout.lp._lpm_walk import LPM_METHODS
+
+
+class LPMClassifier(KernelClassifier):
+    r"""Kernel classifier whose coefficients have the smallest 1-norm.
+
+    Each machine solves, with :math:`f(x) = \sum_j a_j K(x, x_j) + b`, the linear
+    program::
+
+        min  sum_j |a_j| + sum_i C_i max(0, 1 - y_i f(x_i))
+
+    which leaves most coefficients at zero. The kernel need not be positive
+    semi-definite. Two classes are one machine; with more, each class has a machine
+    against the rest, and the largest value wins.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the hinge losses; C_i is C times class weight times sample weight.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "precomputed" (X is
+        then the Gram matrix), or a function that takes two matrices of shapes (n, p)
+        and (m, p) and returns the kernel values, (n, m).
+    degree : int, default=3
+        Exponent of kernel="poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly", "sigmoid" and "laplacian", as in :class:`SVC`.
+    coef0 : float, default=0.0
+        Constant of "poly" and "sigmoid".
+    class_weight : dict or "balanced", default=None
+        Factor of C per class; "balanced" is n_samples / (n_classes * count).
+    fit_intercept : bool, default=True
+        Whether f has a bias b. It is not regularised.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        Factor of C per class.
+    expansion_coef_ : ndarray of shape (n_machines, n_samples)
+        Signed coefficients a of all training samples, most of them 0.
+    row_dual_ : ndarray of shape (n_machines, n_samples)
+        Dual variables of the samples' margins, between 0 and C_i. They have nothing to
+        do with the coefficients.
+    intercept_ : ndarray of shape (n_machines,)
+        b; the middle of its interval if several are optimal with these coefficients.
+    objective_ : ndarray of shape (n_machines,)
+        Optimal values.
+    duality_gap_ : ndarray of shape (n_machines,)
+        Relative difference between primal and dual value, the proof of optimality.
+    support_ : ndarray of shape (n_centres,)
+        Rows with a coefficient in some machine.
+    support_vectors_ : ndarray or CSR matrix of shape (n_centres, n_features)
+        Their features; of shape (0, 0) if kernel="precomputed".
+    gamma_ : float or None
+        The number used for gamma; None for a precomputed or callable kernel.
+    n_iter_ : ndarray of shape (n_machines,)
+        Simplex steps.
+    shape_fit_ : tuple of int
+        Shape of the X passed to fit.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X has them and all are strings.
+
+    See Also
+    --------
+    leave_one_out : Takes this classifier; exact, by pivots from the basis of the fit.
+    SVC : The 2-norm of the weights in feature space instead.
+
+    Notes
+    -----
+    A linear program may have several optima. HiGHS returns one of them, a vertex;
+    :func:`leave_one_out` reports the range of values over all of them. A row with
+    weight 0 takes no part.
+
+    References
+    ----------
+    .. [1] K. Tsuda, G. Rätsch, S. Mika and K.-R. Müller, "Learning to predict the
+       leave-one-out error of kernel based classifiers", ICANN 2001.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = lo.LPMClassifier(C=10, gamma=0.1).fit(X, y)
+    >>> clf.expansion_coef_.shape, clf.support_.size
+    ((3, 150), 13)
+    >>> round(lo.leave_one_out(clf, X, y).error, 4)
+    0.0267
+    """
+
+    __module__ = "leaveout"
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LPMClassifier:
+        """Solve one linear program for two classes, else one per class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training samples; the symmetric Gram matrix if kernel="precomputed".
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factor of C per sample, >= 0; a row with 0 takes no part.
+
+        Returns
+        -------
+        LPMClassifier
+            This estimator.
+        """
+        task = make_expansion_task(self, X, y, sample_weight)
+        solutions = [solve_lpm(problem) for problem in expansion_problems(task)]
+        self._store(task, solutions)
+        worst = max(solution.duality_gap for solution in solutions)
+        if not all(solution.converged for solution in solutions):
+            warnings.warn(
+                f"HiGHS reached a relative duality gap of {worst:.1e}, wanted 1e-9. "
+                "Standardise the features (sklearn.preprocessing.StandardScaler) or "
+                f"lower C (C={self.C:g}).",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _loo_methods(self) -> Mapping[str, Callable[..., LooIntervals]]:
+        """Ways to leave samples out of one machine, by name; the first is "auto"."""
+        return LPM_METHODS
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is wrong."""
+        check_penalty(self.C)
+        super()._check_parameters()
+
+    def _store(self, task: Task, solutions: list[LpmSolution]) -> None:
+        """Set the fitted attributes."""
+        self._store_expansion(task, solutions)
+        self.row_dual_ = np.array([solution.row_dual for solution in solutions])
+
+
+class LOOMClassifier(KernelClassifier):
+    r"""Kernel classifier without a C, whose samples must do without their own term.
+
+    Each machine solves, with :math:`f(x) = \sum_j \alpha_j y_j K(x, x_j)`, the linear
+    program::
+
+        min  sum_i w_i xi_i
+        s.t. y_i (f(x_i) - alpha_i y_i K(x_i, x_i)) >= 1 - xi_i,   alpha >= 0,  xi >= 0
+
+    Every sample has to be classified by the others. One that only its own coefficient
+    could classify is given up: this takes the part of C, and the kernel is the only
+    thing to choose. Of several optima the one with the smallest sum of alpha is taken.
+    Two classes are one machine; with more, each class has a machine against the rest,
+    and the largest value wins.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "precomputed" (X is
+        then the Gram matrix), or a function that takes two matrices of shapes (n, p)
+        and (m, p) and returns the kernel values, (n, m).
+    degree : int, default=3
+        Exponent of kernel="poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        Coefficient of "rbf", "poly", "sigmoid" and "laplacian", as in :class:`SVC`.
+    coef0 : float, default=0.0
+        Constant of "poly" and "sigmoid".
+    class_weight : dict or "balanced", default=None
+        Factor of the slacks per class; "balanced" is n_samples / (n_classes * count).
+    fit_intercept : bool, default=False
+        Whether f has a bias b. The paper has none.
+    nu : float, default=1.0
+        Share of its own term that a sample has to do without. 1 is the leave-one-out
+        machine; 0 asks for margins as an SVM does, with nothing to regularise; more
+        than 1 is stricter.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        Factor of the slacks per class.
+    expansion_coef_ : ndarray of shape (n_machines, n_samples)
+        Signed coefficients alpha_j y_j of all training samples.
+    intercept_ : ndarray of shape (n_machines,)
+        b; the middle of its interval if several are optimal with these coefficients.
+    slack_ : ndarray of shape (n_machines, n_samples)
+        xi; 1 or more: the others do not classify the sample correctly.
+    row_dual_ : ndarray of shape (n_machines, n_samples)
+        Dual variables of the constraints, between 0 and w_i: the proof of optimality.
+    objective_ : ndarray of shape (n_machines,)
+        Weighted sums of the slacks.
+    loo_bound_ : ndarray of shape (n_machines,)
+        Share of the samples, by weight, that the others classify incorrectly; 0 counts
+        as incorrect. It is never above the mean slack if nu = 1. It does **not** bound
+        the leave-one-out error of this classifier, only that of an SVM with the same
+        coefficients: see :func:`leave_one_out` for the error itself.
+    duality_gap_ : ndarray of shape (n_machines,)
+        Relative difference between primal and dual value.
+    support_ : ndarray of shape (n_centres,)
+        Rows with a coefficient in some machine.
+    support_vectors_ : ndarray or CSR matrix of shape (n_centres, n_features)
+        Their features; of shape (0, 0) if kernel="precomputed".
+    gamma_ : float or None
+        The number used for gamma; None for a precomputed or callable kernel.
+    n_iter_ : ndarray of shape (n_machines,)
+        Simplex steps.
+    shape_fit_ : tuple of int
+        Shape of the X passed to fit.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X has them and all are strings.
+
+    See Also
+    --------
+    leave_one_out : Takes this classifier: exact, or its own bound.
+    LooSearchCV : Chooses the kernel by either.
+    LPMClassifier : Another linear program, with a C.
+
+    Notes
+    -----
+    Multiplying the kernel by a number changes coefficients, not labels. Weights count
+    slacks: a sample of weight 2 is not the same as two copies, which support each
+    other. A row with weight 0 takes no part. Where kernel values are next to nothing
+    (a gamma that is far too large), a coefficient would have to be huge to reach
+    anybody: it is stopped at 1e6 over the largest kernel value, and a warning tells.
+
+    References
+    ----------
+    .. [1] J. Weston, "Leave-one-out support vector machines", IJCAI 1999.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = lo.LOOMClassifier(gamma=0.5).fit(X, y)
+    >>> clf.support_.size, clf.loo_bound_.round(4)
+    (39, array([0.    , 0.0133, 0.0133]))
+    >>> round(lo.leave_one_out(clf, X, y).error, 4)
+    0.04
+    """
+
+    __module__ = "leaveout"
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
+        fit_intercept: bool = False,
+        nu: float = 1.0,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.nu = nu
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LOOMClassifier:
+        """Solve one linear program for two classes, else one per class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training samples; the symmetric Gram matrix if kernel="precomputed".
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Factor of the slack per sample, >= 0; a row with 0 takes no part.
+
+        Returns
+        -------
+        LOOMClassifier
+            This estimator.
+        """
+        task = make_expansion_task(self, X, y, sample_weight)
+        problems = expansion_problems(task)
+        solutions = [solve_loom(problem, nu=float(self.nu)) for problem in problems]
+        self._store_expansion(task, solutions)
+        self.slack_ = np.array([solution.slack for solution in solutions])
+        self.row_dual_ = np.array([solution.row_dual for solution in solutions])
+        self.loo_bound_ = np.array(
+            [loom_bound(*pair) for pair in zip(problems, solutions, strict=True)]
+        )
+        _warn_of_trouble(solutions)
+        return self
+
+    def _loo_methods(self) -> Mapping[str, Callable[..., LooIntervals]]:
+        """Ways to leave samples out of one machine, by name; the first is "auto"."""
+        nu = float(self.nu)
+        return {name: partial(f, nu=nu) for name, f in LOOM_METHODS.items()}
+
+    def _check_parameters(self) -> None:
+        """Raise if a parameter is wrong."""
+        check_not_negative("nu", self.nu)
+        super()._check_parameters()
+
+
+def _warn_of_trouble(solutions: list[LoomSolution]) -> None:
+    """Warn of a kernel too narrow to be trusted, or of a gap that stayed open."""
+    n_capped = sum(solution.n_capped for solution in solutions)
+    worst = max(solution.duality_gap for solution in solutions)
+    if n_capped:
+        warnings.warn(
+            f"{n_capped} coefficient(s) were stopped at 1e6 / max |K|: some samples "
+            "have kernel values next to nothing with all that could classify them, and "
+            f"their labels are not to be trusted (relative duality gap {worst:.1e}). "
+            "Take a wider kernel, such as a smaller gamma.",
+            CertificateWarning,
+            stacklevel=3,
+        )
+    elif not all(solution.converged for solution in solutions):
+        warnings.warn(
+            "HiGHS found no smallest coefficients, or no proof of them (relative "
+            f"duality gap {worst:.1e}, wanted 1e-6). Standardise the features "
+            "(sklearn.preprocessing.StandardScaler) or take "
+            "a wider kernel.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

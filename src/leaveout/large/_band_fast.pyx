@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sums of the smoothed hinge over a block of rows, for many machines at once.
+
+With u = s f, s = +1 or -1 the sign of a row in a machine (0: the row is not in it)::
+
+    L_tau(u) = 0,  (u - 1 - tau)^2 / 4 tau,  1 - u      for u >= 1 + tau, between, below
+    q = -L_tau'(u), the share of its box that alpha takes
+
+(Wang & Yang 2022, section 2.3; see leaveout.methods._smoothing.)
+"""
+
+from libc.math cimport fabs, frexp
+
+# What is summed, in this order: the columns of `sums`.
+#   smoothed loss, hinge, complementarity hinge - q (1 - u), rows in the band, rows
+
+
+def sum_band(
+    const double[:, ::1] f,          # in, (machines, rows)
+    const int[::1] codes,            # in, (rows,) classes
+    const int[::1] positive,         # in, (machines,) class with sign +1
+    const int[::1] negative,         # in, (machines,) class with sign -1
+    const double[::1] weight,        # in, (rows,)
+    const double[::1] tau,           # in, (machines,) > 0
+    double[:, ::1] share,            # out, (machines, rows) weight * s * q
+    unsigned char[:, ::1] band,      # out, (machines, rows) 1 if |u - 1| < tau
+    double[:, ::1] sums,             # out, (machines, 5)
+    long long[:, ::1] bins,          # in/out, (machines, n_bins) rows by |u - 1|
+    int first_exponent,
+):
+    """Fill share and band, the sums, and counts of |u - 1| by powers of two."""
+    cdef Py_ssize_t k, i, n_bins = bins.shape[1]
+    cdef int exponent, place
+    cdef double s, short, q, t, hinge, loss
+    cdef double total_loss, total_hinge, total_gap, in_band, rows
+    with nogil:
+        for k in range(f.shape[0]):
+            t = tau[k]
+            total_loss = total_hinge = total_gap = in_band = rows = 0.0
+            for i in range(f.shape[1]):
+                share[k, i] = 0.0
+                band[k, i] = 0
+                if codes[i] == positive[k]:
+                    s = 1.0
+                elif codes[i] == negative[k]:
+                    s = -1.0
+                else:
+                    continue
+                short = 1.0 - s * f[k, i]
+                hinge = short if short > 0.0 else 0.0
+                if short >= t:
+                    q, loss = 1.0, short
+                elif short <= -t:
+                    q, loss = 0.0, 0.0
+                else:
+                    q = (short + t) / (2.0 * t)
+                    loss = q * q * t
+                    band[k, i] = 1
+                    in_band += 1.0
+                rows += 1.0
+                share[k, i] = weight[i] * s * q
+                total_loss += weight[i] * loss
+                total_hinge += weight[i] * hinge
+                total_gap += weight[i] * (hinge - q * short)
+                frexp(fabs(short), &exponent)
+                place = exponent - first_exponent if short != 0.0 else 0
+                bins[k, min(max(place, 0), <int>n_bins - 1)] += 1
+            sums[k, 0] = total_loss
+            sums[k, 1] = total_hinge
+            sums[k, 2] = total_gap
+            sums[k, 3] = in_band
+            sums[k, 4] = rows

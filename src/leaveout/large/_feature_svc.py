@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SVMs on approximate kernel features, for as many rows as there are."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from leaveout._messages import did_you_mean
+from leaveout._typing import BoolArray, FloatArray
+from leaveout.adapt._checks import (
+    check_class_weight,
+    check_count,
+    check_features,
+    check_labels,
+    check_number,
+    check_penalties,
+    check_sample_weight,
+)
+from leaveout.large._features import (
+    FeatureMap,
+)
+from leaveout.large._fit import (
+    DECISIVE,
+    FitCheckpoint,
+    _check_digits,
+    _check_losses,
+    _Fit,
+    _is_in_memory,
+)
+from leaveout.large._loo import LinearLoo, ProvedError, label_rows, leave_one_out_linear
+from leaveout.large._rows import RowSource
+from leaveout.large._solve import solve_linear
+from leaveout.large._sources import open_rows
+from leaveout.large._window import LinearOptimum, LinearProblems
+from leaveout.loo._multiclass import one_value_per_class, vote
+
+FEATURES = ("fourier", "nystroem", "linear")
+
+
+class FeatureSVC(ClassifierMixin, BaseEstimator):
+    r"""Support vector classifier in a space of explicit features, with leave-one-out.
+
+    For more rows than a Gram matrix has room for. The kernel is approximated by a map
+    :math:`z(x)` to ``n_components`` features; in their space the machine is that of
+    :class:`~leaveout.SVC`, with the hinge and an intercept that is not regularised, and
+    is solved to its exact optimum. Rows may be in memory, in files or on a cluster,
+    and are gone through in passes; one pass serves all values of C.
+
+    Every row is left out, for the map as it is: most labels follow from what the
+    optimum proves, the others from exact walks (docs/method/large). With several values
+    of C the one with the smallest leave-one-out error is taken.
+
+    Parameters
+    ----------
+    features : {"fourier", "nystroem", "linear"} or transformer, default="fourier"
+        Random Fourier features of the RBF kernel
+        (:class:`~sklearn.kernel_approximation.RBFSampler`), its Nyström approximation
+        (:class:`~sklearn.kernel_approximation.Nystroem`), the columns as they are, or a
+        transformer of your own, which is cloned and fitted on a sample of the rows.
+    n_components : int, default=300
+        Number of features of "fourier" and "nystroem".
+    C : float or array-like of shape (n_C,), default=1.0
+        Weight of the hinge losses, or several to choose from.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of the RBF kernel, as in :class:`~leaveout.SVC`.
+    class_weight : dict or "balanced", default=None
+        Factor of C per class.
+    max_walks : int, default=2000
+        Rows that may be walked at each C. What is then still open widens
+        ``loo_error_``.
+    tol : float, default=1e-6
+        Largest relative duality gap without a warning. The solver always aims at the
+        exact optimum; a gap is left only if it could not prove it.
+    rows_at_once : int, default=8192
+        Rows per block.
+    rows_in_memory : int, default=200_000
+        Up to this many rows keep their features in memory; on a cluster, in that of
+        all workers together. Of more rows only a sample of 131,072, some blocks and the
+        rows next to the margins are there at a time.
+    n_jobs : int or None, default=None
+        Threads; -1 for all processors. The results do not depend on it. Inside of
+        ``joblib.parallel_config("dask")`` the workers of the cluster go through the
+        rows, and these threads do the rest (docs/clusters).
+    random_state : int, RandomState or None, default=None
+        Seed of the features and of the sample.
+    checkpoint : str or path-like, default=None
+        A file that keeps how far the fit is, from pass to pass. If the fit is cut
+        short, one with the same data and parameters goes on from there. The file
+        stays.
+    verbose : bool, default=False
+        Whether to write a line for each pass to stderr.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted labels.
+    C_ : float
+        The value of C that was taken.
+    coef_ : ndarray of shape (n_machines, n_components)
+        Weights of the features, one row per pair of classes.
+    intercept_ : ndarray of shape (n_machines,)
+        Intercepts.
+    transformer_ : transformer or None
+        What makes the features; None for features="linear".
+    loo_error_ : ProvedError
+        Interval (low, high) of the leave-one-out error at ``C_``; one point if every
+        left-out label is proved.
+    loo_labels_ : ndarray of shape (n_rows,)
+        Label of each row by the machine without it.
+    loo_proved_ : ndarray of bool, shape (n_rows,)
+        Whether that label is proved, for all optimal intercepts of that machine; where
+        it is not, it is that of the full machine.
+    path_ : dict of ndarray
+        For each C: "C", "loo_low", "loo_high", "n_open" (rows without proof),
+        "objective", "duality_gap" (largest of the machines, relative).
+    objective_ : ndarray of shape (n_machines,)
+        Primal values at ``C_``.
+    duality_gap_ : ndarray of shape (n_machines,)
+        Relative duality gaps at ``C_``, over all rows.
+    n_passes_ : int
+        Passes over all rows.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X has them and all are strings.
+
+    See Also
+    --------
+    SVC : The machine on an exact kernel.
+
+    Notes
+    -----
+    Leave-one-out is conditional on the features: the landmarks of "nystroem" and the
+    directions of "fourier" are not drawn anew without a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout import FeatureSVC
+    >>> from leaveout.data import make_mixture
+    >>> X, y = make_mixture(5000, random_state=0)
+    >>> clf = FeatureSVC(n_components=50, C=[0.001, 0.01, 0.1], random_state=0)
+    >>> clf = clf.fit(X, y)
+    >>> clf.C_
+    0.1
+    >>> clf.loo_error_.proved
+    True
+    >>> clf.predict(X[:3])
+    array([1, 1, 1])
+    """
+
+    __module__ = "leaveout"
+
+    def __init__(
+        self,
+        features: Any = "fourier",
+        *,
+        n_components: int = 300,
+        C: Any = 1.0,
+        gamma: str | float = "scale",
+        class_weight: Any = None,
+        max_walks: int = 2000,
+        tol: float = 1e-6,
+        rows_at_once: int = 8192,
+        rows_in_memory: int = 200_000,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.features = features
+        self.n_components = n_components
+        self.C = C
+        self.gamma = gamma
+        self.class_weight = class_weight
+        self.max_walks = max_walks
+        self.tol = tol
+        self.rows_at_once = rows_at_once
+        self.rows_in_memory = rows_in_memory
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare sparse input."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FeatureSVC:
+        """Solve the machines and leave every row out.
+
+        Parameters
+        ----------
+        X : array, table, sparse matrix, path, dataset, dask collection or iterable
+            Rows: an array or table of shape (n_rows, n_features), a
+            ``numpy.memmap``, the path of a Parquet, Arrow or ``.npy`` file or of a
+            folder of them, a ``pyarrow`` dataset, a dask array or dataframe, or an
+            iterable of blocks (X, y) that can be iterated over again.
+        y : array-like of shape (n_rows,), str or None
+            Labels, or the name of their column in files and tables. None if X is an
+            iterable of blocks.
+        sample_weight : array-like of shape (n_rows,), str or None
+            Factor of C per row, or the name of its column.
+
+        Returns
+        -------
+        FeatureSVC
+            Itself.
+        """
+        Cs = self._check_parameters()
+        kept = FitCheckpoint(
+            self.checkpoint, {name: getattr(self, name) for name in DECISIVE}
+        )
+        source = self._open(X, y, sample_weight)
+        drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = kept.choose_seed(drawn, free=self.random_state is None)
+        with kept.told():
+            self._solve(_Fit(self, source, kept, seed), Cs)
+        return self
+
+    def _solve(self, fit: _Fit, Cs: FloatArray) -> None:
+        """Solve the machines, leave every row out, store all there is."""
+        n_threads = fit.n_threads
+        _check_losses(Cs, fit.total_weight)
+        machines = fit.machines(Cs)
+        optima = solve_linear(
+            fit.rows, machines, samples=fit.samples, progress=fit.progress,
+            n_threads=n_threads, after_pass=fit.after_pass,
+        )  # fmt: skip
+        _check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
+        machines = machines.moved(
+            np.array([optimum.point[:-1] for optimum in optima]),
+            np.array([optimum.point[-1] for optimum in optima]),
+        )
+        loos, thresholds, hinge = leave_one_out_linear(
+            fit.rows, machines, optima, class_weight=fit.class_weight,
+            class_sizes=np.array([part.n_weighted for part in fit.parts]),
+            largest_weight=fit.largest_weight, max_walks=self.max_walks,
+            n_threads=n_threads,
+        )  # fmt: skip
+        self._store(fit, machines, optima, loos, hinge)
+        k = self._best(loos)
+        codes, proved = label_rows(
+            fit.rows, machines, thresholds, loos, k, len(self.classes_)
+        )
+        self.loo_labels_ = self.classes_[codes]
+        self.loo_proved_: BoolArray = proved
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the values whose sign, or whose largest, decides the label.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows; features are made ``rows_at_once`` at a time.
+
+        Returns
+        -------
+        ndarray
+            Two classes: f, (n_rows,), positive for ``classes_[1]``; more: one column
+            per class, (n_rows, n_classes).
+        """
+        values = self._machine_values(X)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        return one_value_per_class(values)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label each row gets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Rows, as in :meth:`decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels, as they were in y.
+        """
+        values = self._machine_values(X)
+        return self.classes_[vote(values)]
+
+    def _machine_values(self, X: Any) -> FloatArray:
+        """Value of each pair of classes, (n_rows, n_machines)."""
+        check_is_fitted(self)
+        if isinstance(X, np.memmap):
+            parts = range(0, X.shape[0], self.rows_at_once)
+            return np.concatenate(
+                [self._values_in_memory(X[i : i + self.rows_at_once]) for i in parts]
+            )
+        return self._values_in_memory(X)
+
+    def _values_in_memory(self, X: Any) -> FloatArray:
+        X = check_features(self, X, reset=False)
+        values = np.empty((X.shape[0], len(self.coef_)))
+        features = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
+        for start in range(0, X.shape[0], self.rows_at_once):
+            part = slice(start, start + self.rows_at_once)
+            block = X[part]
+            block = block.toarray() if hasattr(block, "toarray") else block
+            values[part] = features(block) @ self.coef_.T
+        return values + self.intercept_
+
+    def _check_parameters(self) -> FloatArray:
+        """Raise if a parameter is wrong; return the values of C."""
+        if isinstance(self.features, str) and self.features not in FEATURES:
+            names = ", ".join(repr(name) for name in FEATURES)
+            raise ValueError(
+                f"features must be {names} or a transformer; got {self.features!r}."
+                f"{did_you_mean(self.features, FEATURES)}"
+            )
+        if not isinstance(self.features, str) and not hasattr(self.features, "fit"):
+            raise TypeError(
+                "features must be a name or a transformer with fit and transform; got "
+                f"{self.features!r}."
+            )
+        for name in ("n_components", "rows_at_once", "rows_in_memory"):
+            check_count(name, getattr(self, name))
+        check_count("max_walks", self.max_walks, least=0)
+        check_number("tol", self.tol, above=0.0)
+        check_class_weight(self.class_weight)
+        return check_penalties(self.C, "C")
+
+    def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource:
+        """Open the rows; arrays in memory are checked as in every classifier."""
+        if _is_in_memory(X):
+            if y is None:
+                raise ValueError(
+                    "FeatureSVC requires y to be passed, but the target y is None."
+                )
+            X = check_features(self, X, reset=True)
+            y = check_labels(y, X.shape[0])
+            if sample_weight is not None:
+                sample_weight = check_sample_weight(sample_weight, X.shape[0])
+            return open_rows(X, y, sample_weight, rows_at_once=self.rows_at_once)
+        source = open_rows(X, y, sample_weight, rows_at_once=self.rows_at_once)
+        self.n_features_in_ = source.n_features
+        if source.feature_names is not None:
+            self.feature_names_in_ = source.feature_names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return source
+
+    def _best(self, loos: list[LinearLoo]) -> int:
+        """Smallest error, open rows counted as the full machine has them; first C."""
+        order = np.argsort(self._Cs, kind="stable")
+        return int(min(order, key=lambda c: loos[c].estimate))
+
+    def _store(
+        self,
+        fit: _Fit,
+        machines: LinearProblems,
+        optima: list[LinearOptimum],
+        loos: list[LinearLoo],
+        hinge: FloatArray,
+    ) -> None:
+        """Set the fitted attributes."""
+        self._Cs = machines.C[:: len(fit.pairs)]
+        self.classes_ = fit.classes
+        self.class_weight_ = fit.class_weight
+        primal = 0.5 * (machines.W**2).sum(axis=1) + machines.C * hinge
+        dual = np.array([optimum.window_dual for optimum in optima])
+        # A window leaves out hinges that are zero or linear: its optimum is below that
+        # of all rows, and the difference bounds the distance to the optimum.
+        gaps = np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)
+        shape = (len(self._Cs), len(fit.pairs))
+        self.path_ = {
+            "C": self._Cs.copy(),
+            "loo_low": np.array([loo.error.low for loo in loos]),
+            "loo_high": np.array([loo.error.high for loo in loos]),
+            "n_open": np.array([loo.n_open for loo in loos]),
+            "objective": primal.reshape(shape).sum(axis=1),
+            "duality_gap": gaps.reshape(shape).max(axis=1),
+        }
+        k = self._best(loos)
+        chosen = slice(k * shape[1], (k + 1) * shape[1])
+        self.C_ = float(self._Cs[k])
+        self.loo_error_: ProvedError = loos[k].error
+        self.transformer_ = fit.feature_map.transformer
+        self.coef_ = machines.W[chosen].copy()
+        self.intercept_ = machines.b[chosen] - self.coef_ @ fit.feature_map.center
+        self.objective_ = primal[chosen]
+        self.duality_gap_ = gaps[chosen]
+        self.n_passes_ = fit.n_passes
+        if gaps.max() > self.tol:
+            worst = machines.C[int(np.argmax(gaps))]
+            warnings.warn(
+                f"The duality gap is {gaps.max():.1e} at C={worst:g}, above "
+                f"tol={self.tol:g}. Scale the columns of X, or take a smaller C.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

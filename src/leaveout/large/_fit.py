@@ -1,0 +1,499 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One fit of a FeatureSVC: passes over the rows, class statistics, checkpoints.
+
+The first pass over rows: which classes there are, how many, and a sample of each.
+
+How far a FeatureSVC has come, in a file, so that a fit cut short goes on.
+
+SVMs on approximate kernel features, for as many rows as there are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from leaveout._typing import FloatArray, IntArray
+from leaveout.adapt._checks import (
+    check_number,
+)
+from leaveout.exceptions import ClusterLostError
+from leaveout.large._features import (
+    DaskRows,
+    Encode,
+    FeatureMap,
+    FeatureRows,
+    RowsInMemory,
+    StreamedRows,
+)
+from leaveout.large._solve import LinearProgress, sample_sizes
+from leaveout.large._sources import Cluster, DistributedRows
+from leaveout.large._window import LinearProblems
+from leaveout.loo._multiclass import class_pairs
+from leaveout.run._checkpoint import Snapshot, fingerprint
+from leaveout.run._parallel import count_threads, sum_in_order
+
+if TYPE_CHECKING:
+    from leaveout.large._feature_svc import FeatureSVC
+    from leaveout.large._rows import Block, RowSource
+
+FIELDS = ("W", "b", "tau", "share", "done")
+# Rows of the largest sample: it stays in memory, so that passes over it are cheap.
+LARGEST_SAMPLE = 131_072
+# Largest C times squared length of features; f is a sum of terms of this size, and
+# beyond it what is called optimal need not be.
+MOST_DIGITS = 1e10
+# Largest C times the weight of all rows; narrow bands divide it until it overflows.
+MOST_LOSS = 1e200
+# Parameters that decide what machine comes out; a checkpoint is one of them all.
+DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
+
+
+@dataclass
+class ClassSample:
+    """One class: how many rows, with weight, and those with the smallest hash.
+
+    The hash is one of the number of the row alone, so that the sample is the same
+    however the rows are cut into blocks, and whoever reads them.
+    """
+
+    n_rows: int
+    n_weighted: int
+    total_weight: float
+    hashes: NDArray[np.uint64]
+    X: FloatArray
+    weight: FloatArray
+
+    def add(self, other: ClassSample) -> None:
+        """Take over rows of another block."""
+        self.n_rows += other.n_rows
+        self.n_weighted += other.n_weighted
+        self.total_weight += other.total_weight
+        self.hashes = np.concatenate([self.hashes, other.hashes])
+        self.X = np.concatenate([self.X, other.X])
+        self.weight = np.concatenate([self.weight, other.weight])
+
+    def cut(self, most: int) -> None:
+        """Keep no more rows than this, in the order of their hashes."""
+        order = np.argsort(self.hashes)[:most]
+        self.hashes, self.X = self.hashes[order], self.X[order]
+        self.weight = self.weight[order]
+
+
+@dataclass
+class ClassStatistics:
+    """What a pass over rows tells.
+
+    Parameters
+    ----------
+    classes : dict
+        Label to :class:`ClassSample`.
+    most : int
+        Rows to keep, over all classes.
+    n_rows : int
+        Number of rows.
+    n_values, mean, spread : float
+        Number of entries of X, their mean, and the sum of their squared deviations.
+    largest_weight : float
+        Of any row.
+    weighted : bool
+        Whether rows came with weights.
+    """
+
+    classes: dict[Hashable, ClassSample]
+    most: int
+    n_rows: int
+    n_values: float
+    mean: float
+    spread: float
+    largest_weight: float
+    weighted: bool
+
+    def add(self, other: ClassStatistics) -> None:
+        """Take over what another block tells."""
+        for label, sample in other.classes.items():
+            if label in self.classes:
+                self.classes[label].add(sample)
+            else:
+                self.classes[label] = sample
+        self._cut()
+        self.n_rows += other.n_rows
+        # Chan, Golub & LeVeque (1983): variance of two samples put together
+        total = self.n_values + other.n_values
+        apart = other.mean - self.mean
+        # Where squares overflow the spread is infinite, which its user refuses.
+        shift = apart * (self.n_values * other.n_values / total)
+        self.spread += other.spread + apart * shift
+        self.mean += apart * other.n_values / total
+        self.n_values = total
+        self.largest_weight = max(self.largest_weight, other.largest_weight)
+        self.weighted |= other.weighted
+
+    def _cut(self) -> None:
+        """Sort the samples when they have grown too large by half."""
+        for sample in self.classes.values():
+            if sample.hashes.size > self._share + self._share // 2:
+                sample.cut(self._share)
+
+    @property
+    def _share(self) -> int:
+        """Rows to keep of each class; fewer as classes turn up, never more."""
+        return max(1, self.most // len(self.classes))
+
+    @property
+    def variance(self) -> float:
+        """Variance of all entries of X."""
+        return self.spread / self.n_values
+
+    def labels(self) -> NDArray[Any]:
+        """Return the labels of the classes that have weight, sorted."""
+        heavy = [k for k, sample in self.classes.items() if sample.total_weight > 0.0]
+        return np.unique(np.array(heavy))
+
+    def samples(self, labels: NDArray[Any]) -> Iterator[ClassSample]:
+        """Go through the samples of some classes, in the order of their hashes."""
+        for label in labels.tolist():
+            sample = self.classes[label]
+            sample.cut(self._share)
+            yield sample
+
+
+@dataclass(frozen=True)
+class CountClasses:
+    """Count a block.
+
+    Parameters
+    ----------
+    seed : int
+        Of the hashes.
+    most : int
+        Rows to keep, over all classes.
+    """
+
+    seed: int
+    most: int
+
+    def __call__(self, block: Block) -> ClassStatistics:
+        """Return the census of the block."""
+        X, m = block.X, block.X.shape[0]
+        weight = np.ones(m) if block.weight is None else block.weight
+        hashes = _hashes(block.start + np.arange(m), self.seed)
+        classes: dict[Hashable, ClassSample] = {}
+        labels, codes = np.unique(block.y, return_inverse=True)
+        for code, label in enumerate(labels.tolist()):
+            rows = np.flatnonzero(codes == code)
+            sample = ClassSample(
+                rows.size,
+                int(np.count_nonzero(weight[rows])),
+                float(weight[rows].sum()),
+                hashes[rows],
+                X[rows],
+                weight[rows],
+            )
+            sample.cut(self.most)
+            classes[label] = sample
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(X.mean()) if X.size else 0.0
+            spread = float(((X - mean) ** 2).sum())
+        return ClassStatistics(
+            classes, self.most, m, float(X.size), mean, spread,
+            float(weight.max(initial=0.0)), block.weight is not None,
+        )  # fmt: skip
+
+
+def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
+    """Mix the bits of row numbers (SplitMix64; Steele, Lea & Flood 2014)."""
+    offset = (seed + 1) * 0x9E3779B97F4A7C15 % 2**64
+    z = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+class FitCheckpoint:
+    """The checkpoint of one fit, or none.
+
+    Parameters
+    ----------
+    path : str, path-like or None
+        The file.
+    parameters : mapping
+        What the fit was asked for.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, parameters: Mapping[str, Any]
+    ) -> None:
+        self.file = None if path is None else Snapshot(path)
+        self.meta: dict[str, str] = {}
+        self.probe = np.empty(0)
+        if self.file is not None:
+            self._compare({"parameters": fingerprint(parameters)})
+
+    @property
+    def n_passes(self) -> int:
+        """Passes that the file is worth."""
+        if self.file is None or self.file.arrays is None:
+            return 0
+        return int(self.file.arrays["n_passes"])
+
+    def choose_seed(self, drawn: int, *, free: bool) -> int:
+        """Return the seed of the fit: that of the file if none was asked for."""
+        if self.file is None:
+            return drawn
+        seed = self.file.found.get("seed", str(drawn)) if free else str(drawn)
+        self._compare({"seed": seed})
+        return int(seed)
+
+    def resume(
+        self, n_rows: int, classes: Sequence[Any], samples: Sequence[ClassSample],
+        probe: FloatArray,
+    ) -> LinearProgress | None:  # fmt: skip
+        """Return where the file has come to with these rows and features.
+
+        The samples are chosen by the numbers of the rows, so that they are the same
+        here and on a cluster; features may differ by rounding.
+        """
+        if self.file is None:
+            return None
+        content = [[s.n_rows, s.hashes, s.X, s.weight] for s in samples]
+        self._compare({"data": fingerprint([n_rows, list(classes), content])})
+        self.probe = probe
+        arrays = self.file.arrays
+        if arrays is None:
+            return None
+        known = arrays["probe"]
+        if known.shape != self.probe.shape or not np.allclose(known, self.probe):
+            self.file.refuse("features, which must have a random_state")
+        return LinearProgress(**{name: arrays[name] for name in FIELDS})
+
+    def put(self, progress: LinearProgress, n_passes: int) -> None:
+        """Keep where the fit is now."""
+        if self.file is None:
+            return
+        arrays = {name: getattr(progress, name) for name in FIELDS}
+        arrays |= {"probe": self.probe, "n_passes": np.array(n_passes)}
+        self.file.save(self.meta, arrays)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Say how to go on after Ctrl-C, or after a cluster was lost."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self.n_passes:
+                sys.stderr.write(f"Interrupted: {self._how_to_go_on()}\n")
+                sys.stderr.flush()
+            raise
+        except ClusterLostError as error:
+            text = f"{error} {self._how_to_go_on()}"
+            raise ClusterLostError(text) from error.__cause__
+
+    def _how_to_go_on(self) -> str:
+        if self.file is None:
+            return "With checkpoint=path a fit can go on after such a loss."
+        if not self.n_passes:
+            return f"Nothing is kept in {self.file.path} yet; run again."
+        return (
+            f"{self.n_passes} passes are kept in {self.file.path}; run again, on a "
+            "cluster or without, to go on."
+        )
+
+    def _compare(self, meta: dict[str, str]) -> None:
+        assert self.file is not None
+        self.meta |= meta
+        self.file.compare(meta)
+
+
+class _Fit:
+    """What a fit knows of the rows after the census."""
+
+    def __init__(
+        self, svc: FeatureSVC, source: RowSource, kept: FitCheckpoint, seed: int
+    ) -> None:
+        self.svc, self.source, self.kept, self.seed = svc, source, kept, seed
+        self.n_threads = count_threads(svc.n_jobs)
+        cluster = Cluster.active()
+        self.placed = None if cluster is None else DistributedRows.of(source, cluster)
+        self.census = census = self._take_census()
+        self.n_passes = 1
+        self.classes = census.labels()
+        if len(self.classes) < 2:
+            raise ValueError(
+                "y needs two classes or more with weight; it has one class: "
+                f"{self.classes.tolist()}."
+            )
+        self.pairs = class_pairs(len(self.classes))
+        self.parts = list(census.samples(self.classes))
+        self.class_weight = self._class_weights()
+        self.largest_weight = census.largest_weight * float(self.class_weight.max())
+        totals = np.array([part.total_weight for part in self.parts])
+        self.total_weight = float(totals @ self.class_weight)
+        self.feature_map = self._make_map()
+        encode = Encode(self.feature_map, self.classes, self.class_weight)
+        self.rows = self._make_rows(encode)
+        probe = self.feature_map(self.parts[0].X[:16])
+        self.progress = kept.resume(
+            census.n_rows, self.classes.tolist(), self.parts, probe
+        )
+        self.samples = [] if self.progress else self._samples()
+
+    def _take_census(self) -> ClassStatistics:
+        """Go through all rows for the first time."""
+        job = CountClasses(self.seed, LARGEST_SAMPLE)
+        if self.placed is not None:
+            return self.placed.sum(job)
+        return sum_in_order(job, self.source.blocks(), self.n_threads)
+
+    def _make_rows(self, encode: Encode) -> FeatureRows:
+        """Return all rows as features, here or on the cluster."""
+        n_rows = self.census.n_rows
+        rows = (
+            StreamedRows(self.source, encode, n_rows, self.n_threads)
+            if self.placed is None
+            else DaskRows(self.placed, encode)
+        )
+        return rows.in_memory() if n_rows <= self.svc.rows_in_memory else rows
+
+    def machines(self, Cs: FloatArray) -> LinearProblems:
+        """One machine for each C and pair of classes; two classes: the second is +1."""
+        two = len(self.classes) == 2
+        positive = [j if two else i for i, j in self.pairs]
+        negative = [i if two else j for i, j in self.pairs]
+        return LinearProblems.zero(
+            np.repeat(Cs, len(self.pairs)),
+            np.tile(positive, len(Cs)),
+            np.tile(negative, len(Cs)),
+            self.feature_map.n_components,
+        )
+
+    def after_pass(self, progress: Any) -> None:
+        """Count the pass, keep what it gave, and say so."""
+        self.n_passes += 1
+        self.kept.put(progress, self.n_passes)
+        if self.svc.verbose:
+            left = int((~progress.done).sum())
+            sys.stderr.write(
+                f"FeatureSVC: pass {self.n_passes} over {self.census.n_rows} rows; "
+                f"{left} of {len(progress.done)} machines on their way\n"
+            )
+
+    def _class_weights(self) -> FloatArray:
+        given = self.svc.class_weight
+        if given is None:
+            return np.ones(len(self.classes))
+        if isinstance(given, str):  # "balanced"
+            counts = np.array([part.n_rows for part in self.parts], dtype=np.float64)
+            return counts.sum() / (len(counts) * counts)
+        labels = self.classes.tolist()
+        unknown = [label for label in given if label not in labels]
+        if unknown:
+            raise ValueError(
+                f"class_weight has {unknown[0]!r}, which is no class of y: {labels}."
+            )
+        return np.array([float(given.get(label, 1.0)) for label in labels])
+
+    def _make_map(self) -> FeatureMap:
+        """Fit the transformer on the sample."""
+        X = np.concatenate([part.X for part in self.parts])
+        return FeatureMap.around(self._fit_transformer(X), X[:: max(1, len(X) // 4096)])
+
+    def _fit_transformer(self, X: FloatArray) -> Any:
+        svc = self.svc
+        if isinstance(svc.features, str) and svc.features == "linear":
+            return None
+        if not isinstance(svc.features, str):
+            return clone(svc.features).fit(X)
+        from sklearn.kernel_approximation import Nystroem, RBFSampler  # slow to import
+
+        gamma = self._gamma(X.shape[1])
+        if svc.features == "fourier":
+            return RBFSampler(
+                gamma=gamma, n_components=svc.n_components, random_state=self.seed
+            ).fit(X)
+        n_components = min(svc.n_components, len(X))
+        return Nystroem(
+            gamma=gamma, n_components=n_components, random_state=self.seed
+        ).fit(X)
+
+    def _gamma(self, n_features: int) -> float:
+        gamma = self.svc.gamma
+        if gamma == "scale":
+            variance = self.census.variance
+            if not np.isfinite(variance):
+                raise ValueError(
+                    "gamma='scale' needs the variance of X, which is too large for a "
+                    "double. Divide the columns by their size "
+                    "(sklearn.preprocessing.StandardScaler), or give gamma a number."
+                )
+            return 1.0 / (n_features * variance) if variance > 0.0 else 1.0
+        if gamma == "auto":
+            return 1.0 / n_features
+        return check_number("gamma", gamma, above=0.0)
+
+    def _samples(self) -> list[FeatureRows]:
+        """Take samples of growing size."""
+        sizes = sample_sizes(
+            self.census.n_rows, self.feature_map.n_components, LARGEST_SAMPLE
+        )
+        return [self._sample(size) for size in sizes]
+
+    def _sample(self, size: int) -> FeatureRows:
+        """Take as many rows of each class, with weights as if they were all rows."""
+        X, codes, weights = [], [], []
+        for code, part in enumerate(self.parts):
+            rows = slice(0, max(1, size // len(self.parts)))
+            weight = part.weight[rows] * self.class_weight[code]
+            total = part.total_weight * self.class_weight[code]
+            if weight.sum() > 0.0:
+                weight *= total / weight.sum()
+            X.append(self.feature_map(part.X[rows]))
+            codes.append(np.full(weight.size, code))
+            weights.append(weight)
+        return RowsInMemory.of(
+            np.concatenate(X), np.concatenate(codes), np.concatenate(weights),
+            n_threads=self.n_threads,
+        )  # fmt: skip
+
+
+def _check_losses(Cs: FloatArray, total_weight: float) -> None:
+    """Raise if sums of losses are beyond what the solver computes with."""
+    C = float(Cs.max())
+    if not C <= MOST_LOSS / total_weight:
+        raise ValueError(
+            f"C={C:.3g} is too large for rows of weight {total_weight:.3g} in all: "
+            f"above a product of {MOST_LOSS:.0e} losses overflow. Lower C."
+        )
+
+
+def _check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
+    """Raise if losses, C times what a weight moves, have too few digits."""
+    C = float(Cs.max())
+    product = C * largest_weight * radius * radius
+    if product > MOST_DIGITS:
+        weight = f", weights up to {largest_weight:.3g}" if largest_weight != 1 else ""
+        raise ValueError(
+            f"C={C:.3g} is too large for features of length up to {radius:.3g} from "
+            f"their mean{weight}: C times the squared length is {product:.1e}, and "
+            f"above {MOST_DIGITS:.0e} rounding decides. Scale the features, for "
+            "example by a StandardScaler, or lower C."
+        )
+
+
+def _is_in_memory(X: Any) -> bool:
+    """Whether X is what scikit-learn calls array-like, and in memory."""
+    if isinstance(X, np.memmap | str | Path) or callable(X):
+        return False
+    if isinstance(X, list | tuple):
+        return not (X and isinstance(X[0], tuple | str | Path))
+    module = type(X).__module__.split(".")[0]
+    return module not in ("dask", "pyarrow", "dask_expr")

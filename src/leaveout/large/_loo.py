@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Left-out labels of all rows of a FeatureSVC.
+
+Exact walks for the rows of a large machine that no certificate settles.
+
+The window of the machine is an SVM of its own, so that :class:`~leaveout.loo.Walker`
+leaves its rows out. Unit vectors with C = 0 go along: they take no part, but their
+decision values tell w and b at the end of the walk, and with that how far any row
+outside of the window can have moved. The answer is proved if none can have met the
+margin.
+
+Leave-one-out of linear machines on very many rows, with what is proved of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._problem import (
+    OUTSIDE,
+    SINGLETON,
+    Answer,
+    Folds,
+    Problem,
+    Solution,
+    middle,
+)
+from leaveout.engine._walk import Walker, settle_from_solution
+from leaveout.large._features import FeatureBlock, FeatureRows, Rows
+from leaveout.large._solve import is_small
+from leaveout.large._votes import (
+    OpenRows,
+    Tally,
+    Thresholds,
+    VoteJob,
+    full_votes,
+    is_settled,
+    left_out_votes,
+    trained_signs,
+)
+from leaveout.large._window import (
+    LinearOptimum,
+    LinearProblems,
+    Nearest,
+    WindowProblem,
+    noise_of_window,
+)
+from leaveout.loo._multiclass import elect
+from leaveout.run._parallel import map_in_order
+
+# The optimum of a window taken at the optimum is that point, up to rounding.
+SAME_POINT = 1e-7
+# Rows left out of one window: they are part of its Gram matrix.
+WALKS_AT_ONCE = 1000
+# Where C is large walks are long, and end too far away for a proof: some are tried, and
+# the others only if these were worth it.
+FIRST_WALKS, WORTHWHILE = 32, 0.5
+
+
+@dataclass(frozen=True)
+class WindowLoo:
+    """Left-out values of some rows of a window.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m,)
+        f without the row, b in the middle of its interval.
+    known : ndarray of bool, shape (m,)
+        Whether it is the value on all rows.
+    proved : ndarray of bool, shape (m,)
+        Whether its sign is, too, whichever optimal b is taken: a value that is zero up
+        to rounding has none.
+    """
+
+    values: FloatArray
+    known: BoolArray
+    proved: BoolArray
+
+
+def leave_rows_out(
+    window: WindowProblem,
+    solution: Solution,
+    index: IntArray,
+    radius: float,
+    n_threads: int = 1,
+) -> WindowLoo:
+    """Leave rows of the window out of its machine.
+
+    Parameters
+    ----------
+    window : WindowProblem
+        The rows next to the margin and the means of the others, seen from the optimum.
+    solution : Solution
+        Its optimum.
+    index : ndarray of int
+        Numbers of the rows to leave out, ascending.
+    radius : float
+        Largest norm of a row of the whole data.
+    n_threads : int, default=1
+        Threads over rows.
+
+    Returns
+    -------
+    WindowLoo
+        One value for each of them.
+    """
+    rows = np.searchsorted(window.index, index)
+    noise = noise_of_window(window, solution)
+    if np.isinf(noise):
+        nothing = np.zeros(rows.size, dtype=bool)
+        return WindowLoo(solution.decision_values[rows], nothing, nothing)
+    complete = bool(np.isinf(window.edges).all())
+    problem, full = window.problem, solution
+    if not complete:
+        problem, full = _with_probes(window, solution, radius)
+    answer = Answer.of_full_solution(full)
+    open_ = settle_from_solution(problem, full, answer, labels_only=False)
+    wanted = np.intersect1d(open_, rows)
+    known = np.ones(problem.n_samples, dtype=bool)
+    if not complete:
+        # Nothing but b moves without a row of alpha = 0. A row that is alone in its
+        # class is so in the window: others of the class may be outside.
+        point, f = window.point(solution), full.decision_values
+        ends_b = (answer.lower - f + point[-1], answer.upper - f + point[-1])
+        known = window.knows(point[:-1], *ends_b, radius, noise)
+        known &= answer.settled_by != SINGLETON
+    if wanted.size:
+        walker = Walker(problem, full, n_threads=n_threads, everywhere=not complete)
+        ends = walker.leave_out(Folds.singles(wanted))
+        answer.store(wanted, ends.values, ends.down, ends.up)
+        answer.certified[wanted] = ends.certified
+        if not complete:
+            f = ends.everywhere[:, window.problem.n_samples :]
+            b = f[:, -1]
+            W = (f[:, :-1] - b[:, None]) / _length(radius)
+            known[wanted] = window.knows(W, b + ends.down, b + ends.up, radius, noise)
+    values = middle(answer.lower, answer.upper)
+    known &= answer.certified
+    proved = known & (np.maximum(answer.lower, -answer.upper) > noise)
+    return WindowLoo(values[rows], known[rows], proved[rows])
+
+
+def _length(radius: float) -> float:
+    """Length of the probes: that of the rows, so that tolerances fit both."""
+    return radius if radius > 0.0 else 1.0
+
+
+def _with_probes(
+    window: WindowProblem, solution: Solution, radius: float
+) -> tuple[Problem, Solution]:
+    """Add multiples of the unit vectors, and zero, without weight."""
+    D = window.Z.shape[1]
+    probes = np.vstack([_length(radius) * np.eye(D), np.zeros(D)])
+    Z = np.vstack([window.Z, probes])
+    n_more = D + 1
+    problem = Problem(
+        window.C * (Z @ Z.T),
+        np.append(window.problem.y, np.ones(n_more)),
+        np.append(window.problem.C, np.zeros(n_more)),
+    )
+    point = window.point(solution)
+    more = replace(
+        solution,
+        beta=np.append(solution.beta, np.zeros(n_more)),
+        decision_values=np.append(
+            solution.decision_values, probes @ point[:-1] + point[-1]
+        ),
+        state=np.append(solution.state, np.full(n_more, OUTSIDE, dtype=np.int8)),
+    )
+    return problem, more
+
+
+class ProvedError(NamedTuple):
+    """A leave-one-out error, as far as it is proved.
+
+    Parameters
+    ----------
+    low, high : float
+        The error is in this interval; a point if every left-out label is proved.
+
+    Examples
+    --------
+    >>> error = ProvedError(0.25, 0.25)
+    >>> low, high = error
+    >>> error.proved
+    True
+    """
+
+    low: float
+    high: float
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is one number."""
+        return self.low == self.high
+
+
+ProvedError.__module__ = "leaveout"
+
+
+@dataclass(frozen=True)
+class LinearLoo:
+    """Leave-one-out at one C.
+
+    Parameters
+    ----------
+    error : ProvedError
+        Share of the weight of wrong rows.
+    walked : IntArray
+        Rows settled by walks, ascending.
+    labels : ndarray of int
+        Class given to each of them without it; -1 if not proved.
+    n_open : int
+        Rows no proof was found for.
+    estimate : float
+        The error if these have the labels of the full machines.
+    """
+
+    error: ProvedError
+    walked: IntArray
+    labels: np.ndarray
+    n_open: int
+    estimate: float
+
+
+def leave_one_out_linear(
+    rows: FeatureRows,
+    machines: LinearProblems,
+    optima: Sequence[LinearOptimum],
+    *,
+    class_weight: FloatArray,
+    class_sizes: IntArray,
+    largest_weight: float,
+    max_walks: int,
+    n_threads: int = 1,
+) -> tuple[list[LinearLoo], Thresholds, FloatArray]:
+    """Leave every row out of the machines.
+
+    Parameters
+    ----------
+    rows : FeatureRows
+        All rows.
+    machines : LinearProblems
+        The machines at their optima, those of the first C first.
+    optima : sequence of LinearOptimum
+        The optima.
+    class_weight : ndarray of shape (n_classes,)
+        Factor of the boxes of each class.
+    class_sizes : ndarray of shape (n_classes,)
+        Rows with weight in each class.
+    largest_weight : float
+        Largest box of a row, divided by C.
+    max_walks : int
+        Rows to walk at each C; the others stay open. Few rows are walked all.
+    n_threads : int, default=1
+        Threads over machines.
+
+    Returns
+    -------
+    results : list of LinearLoo
+        One for each C.
+    thresholds : Thresholds
+        What settles the rows that were not walked.
+    hinge : ndarray of shape (L,)
+        Weighted sum of hinges of each machine, for its primal value.
+    """
+    boxes = machines.C * largest_weight
+    classes = np.column_stack([machines.positive, machines.negative])
+    thresholds = Thresholds.prove(optima, boxes, class_sizes[classes] == 1)
+    near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
+    most_open = max_walks
+    if is_small(rows):
+        near, most_open = (rows.n_rows,) * len(optima), rows.n_rows
+    tally = rows.run(VoteJob(machines, thresholds, class_weight, most_open, near))
+    _walk_all(rows, machines, optima, tally, n_threads)
+    results = [
+        _summarise(tally, c, open_, len(class_weight))
+        for c, open_ in enumerate(tally.open_rows)
+    ]
+    return results, thresholds, tally.sides.hinge
+
+
+def _walk_all(
+    rows: FeatureRows,
+    machines: LinearProblems,
+    optima: Sequence[LinearOptimum],
+    tally: Tally,
+    n_threads: int,
+) -> None:
+    """Settle the open votes that walks can prove; writes into the open rows."""
+    n_pairs = len(machines) // len(tally.open_rows)
+    jobs = []
+    for k, optimum in enumerate(optima):
+        open_ = tally.open_rows[k // n_pairs]
+        known = np.isin(open_.codes, (machines.positive[k], machines.negative[k]))
+        known &= open_.weight > 0.0
+        waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
+        if optimum.proved and waiting.size:
+            order = np.argsort(open_.closeness[waiting], kind="stable")
+            jobs.append(_Walks(machines, k, optimum, tally, open_, waiting[order]))
+    if not jobs:
+        return
+    needed = [job.near.rows for job in jobs]
+    needed += [job.open_.index[job.waiting] for job in jobs]
+    picked = rows.gather(np.unique(np.concatenate(needed)))
+    for _ in map_in_order(lambda job: job.run(picked), jobs, n_threads):
+        pass
+
+
+@dataclass(frozen=True)
+class _Walks:
+    """The open rows of one machine, the closest calls first."""
+
+    machines: LinearProblems
+    k: int
+    optimum: LinearOptimum
+    tally: Tally
+    open_: OpenRows
+    waiting: IntArray
+
+    @property
+    def near(self) -> Nearest:
+        """The rows next to the margin."""
+        return self.tally.sides.nearest[self.k]
+
+    def run(self, picked: Rows) -> None:
+        """Walk part by part, as long as that proves something."""
+        first = FIRST_WALKS
+        if np.isinf(self.near.edges).all():
+            first = self.waiting.size  # all rows are in the window: all walks are proof
+        parts = np.split(
+            self.waiting, np.arange(first, self.waiting.size, WALKS_AT_ONCE)
+        )
+        for part in parts:
+            if self._walk(np.sort(part), picked) < WORTHWHILE:
+                break
+
+    def _walk(self, part: IntArray, picked: Rows) -> float:
+        """Leave some rows out; return the share of known values."""
+        index, radius = self.open_.index[part], self.tally.sides.radius
+        kept = picked.take(np.union1d(self.near.rows, index))
+        inside = self.tally.sides.inside[self.k]
+        window = WindowProblem.build(self.machines, self.k, kept, inside, self.near)
+        solution = window.solve(window.start_from(self.optimum))
+        moved = np.abs(window.point(solution) - window.origin).max()
+        if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
+            return 0.0  # the window does not know the optimum it was taken from
+        loo = leave_rows_out(window, solution, index, radius)
+        n_pairs = self.open_.votes.shape[1]
+        # f = 0 is class 1 of two, and the second of a pair, as in predict.
+        favours = loo.values >= 0.0 if n_pairs == 1 else loo.values > 0.0
+        votes = np.where(favours, 1, -1).astype(np.int8)
+        votes[~loo.proved] = 0
+        self.open_.votes[part, self.k % n_pairs] = votes
+        return float(loo.known.mean())
+
+
+def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearLoo:
+    """Count at one C."""
+    settled = is_settled(open_.votes, n_classes)
+    labels = np.where(settled, elect(open_.votes, n_classes), -1)
+    wrong = float(tally.wrong[c])
+    wrong += float(open_.weight[settled & (labels != open_.codes)].sum())
+    missed = float(tally.missed[c]) - float(open_.weight[settled & open_.missed].sum())
+    unknown = float(open_.weight[~settled].sum()) + open_.dropped_weight
+    n_open = int((~settled).sum()) + open_.n_dropped
+    low = wrong / tally.total
+    high = (wrong + unknown) / tally.total if n_open else low
+    order = np.argsort(open_.index)
+    estimate = min(low + max(missed, 0.0) / tally.total, high)
+    return LinearLoo(
+        ProvedError(low, high), open_.index[order], labels[order], n_open, estimate
+    )
+
+
+def label_rows(
+    rows: FeatureRows,
+    machines: LinearProblems,
+    thresholds: Thresholds,
+    loos: Sequence[LinearLoo],
+    c: int,
+    n_classes: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return class and proof of every row left out at the c-th C.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_rows,)
+        Class of each row by the machines without it; by the full machines where that
+        is not proved.
+    proved : ndarray of bool, shape (n_rows,)
+        Where it is.
+    """
+    n_pairs = n_classes * (n_classes - 1) // 2
+    group = np.arange(c * n_pairs, (c + 1) * n_pairs)
+    job = _LabelJob(machines.take(group), thresholds.take(group), n_classes)
+    labels = rows.run(job)
+    codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
+    settled = loos[c].labels >= 0
+    walked = loos[c].walked[settled]
+    codes[walked], proved[walked] = loos[c].labels[settled], True
+    return codes, proved
+
+
+@dataclass
+class _Labels:
+    """Labels of blocks, in their order."""
+
+    codes: list[np.ndarray]
+    proved: list[np.ndarray]
+
+    def add(self, other: _Labels) -> None:
+        """Append those of the next block."""
+        self.codes += other.codes
+        self.proved += other.proved
+
+
+@dataclass(frozen=True)
+class _LabelJob:
+    """Labels of the rows of a block at one C."""
+
+    machines: LinearProblems
+    thresholds: Thresholds
+    n_classes: int
+
+    def __call__(self, block: FeatureBlock) -> _Labels:
+        f = self.machines.decide(block.Z)
+        full = full_votes(f, len(self.machines))
+        signs = trained_signs(self.machines, block)
+        votes = left_out_votes(f, signs, self.thresholds)
+        proved = is_settled(votes.T, self.n_classes)
+        codes = elect(np.where(votes == 0, full, votes).T, self.n_classes)
+        return _Labels([codes], [proved])

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Left-out labels of very many rows, by what the full solution proves.
+
+Leave row r with box c out of a machine with optimum (w, b). With R the largest distance
+of a row from the centre, the left-out optimum is within rho of w, and for y_r = +1
+(docs/method/large, from docs/method/walk)::
+
+    f_r - (b - b') - 2 rho R  <=  left-out value  <=  f_r - (b - b_lo)
+    rho = c R + sqrt(c^2 R^2 + c (b_lo - b'))
+
+b_lo is the lower end of all optimal intercepts, b' where the order statistic of the
+breakpoints goes if the positive class loses the weight c. For y_r = -1 turn all signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._certificate import has_room
+from leaveout.large._features import FeatureBlock
+from leaveout.large._window import (
+    LinearOptimum,
+    LinearProblems,
+    Sides,
+    noise_of_window,
+    scan_margin,
+)
+from leaveout.loo._multiclass import _count, elect
+
+# Left-out signs closer to zero than this are left to a walk.
+SLACK = 1e-10
+# Rows with h above 1 by this much are not on the margin.
+BEYOND = 1e-8
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Where h = y f settles the left-out label, for each class of each machine.
+
+    Parameters
+    ----------
+    wrong_below, right_above : ndarray of shape (L, 2)
+        Of the positive and the negative class.
+    elsewhere : ndarray of shape (L, 2)
+        Of rows a machine was not trained on: f below the first is negative for all
+        optimal intercepts, f above the second positive.
+    """
+
+    wrong_below: FloatArray
+    right_above: FloatArray
+    elsewhere: FloatArray
+
+    @classmethod
+    def prove(
+        cls, optima: Sequence[LinearOptimum], boxes: FloatArray, alone: BoolArray
+    ) -> Thresholds:
+        """Take what the optima prove.
+
+        Parameters
+        ----------
+        optima : sequence of LinearOptimum
+            The machines.
+        boxes : ndarray of shape (L,)
+            Largest box of a row in each of them.
+        alone : ndarray of bool, shape (L, 2)
+            Whether the positive, and the negative, class has one row only. Without it
+            the other class is all there is: its label is wrong.
+        """
+        wrong = np.full((len(optima), 2), -np.inf)
+        right = np.full((len(optima), 2), np.inf)
+        elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
+        for k, (optimum, box) in enumerate(zip(optima, boxes, strict=True)):
+            for side, sign in enumerate((1.0, -1.0)):
+                if optimum.proved:
+                    ends = _settled(optimum, sign, float(box))
+                    wrong[k, side], right[k, side] = ends
+            if optimum.proved:
+                elsewhere[k] = _settled_elsewhere(optimum)
+        wrong[alone], right[alone] = np.inf, np.inf
+        return cls(wrong, right, elsewhere)
+
+    def take(self, which: IntArray) -> Thresholds:
+        """Return those of some machines."""
+        return Thresholds(
+            self.wrong_below[which], self.right_above[which], self.elsewhere[which]
+        )
+
+
+def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
+    """Return the two thresholds of one class."""
+    noise = noise_of_window(optimum.window, optimum.solution)
+    if np.isinf(noise):
+        return -np.inf, np.inf
+    low, far = optimum.window.intercept_without(
+        optimum.solution, sign, box, optimum.radius
+    )
+    b, R = sign * optimum.solution.intercept, optimum.radius
+    wrong_below = b - low - SLACK - noise
+    right_above = np.inf
+    if np.isfinite(far):
+        rho = box * R + np.sqrt((box * R) ** 2 + box * (low - far))
+        right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
+    found = optimum.solution
+    if has_room(optimum.window.problem.C, found.alpha, found.free):
+        # Beyond the margin alpha = 0, and beside a free support vector nothing changes.
+        right_above = min(right_above, 1.0 + BEYOND + noise)
+    return wrong_below, right_above
+
+
+def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
+    """Return below and above which f is settled at rows that were not trained on."""
+    window, solution, R = optimum.window, optimum.solution, optimum.radius
+    noise = noise_of_window(window, solution)
+    # They may be longer than those of the machine, and are off by as much more.
+    top = float(window.problem.K.diagonal().max(initial=0.0))
+    longer = window.C * R * R / top if top > 0.0 else 1.0
+    noise *= max(1.0, longer)
+    low, high = solution.intercept_interval
+    return solution.intercept - high - noise, solution.intercept - low + noise
+
+
+class OpenRows:
+    """Rows whose label at one C is not settled yet; the closest calls are kept.
+
+    Parameters
+    ----------
+    index : ndarray of int, shape (m,)
+        Their numbers.
+    closeness : ndarray of shape (m,)
+        Smallest h of an open machine: the smaller, the more in doubt.
+    votes : ndarray of int8, shape (m, n_pairs)
+        +1, -1, or 0 for an open machine.
+    codes : ndarray of int32, shape (m,)
+        Their classes.
+    weight : ndarray of shape (m,)
+        Their weights.
+    missed : ndarray of bool, shape (m,)
+        Whether the full machines have them wrong.
+    most : int
+        How many to keep.
+    """
+
+    FIELDS = ("index", "closeness", "votes", "codes", "weight", "missed")
+
+    def __init__(
+        self,
+        index: IntArray,
+        closeness: FloatArray,
+        votes: np.ndarray,
+        codes: np.ndarray,
+        weight: FloatArray,
+        missed: BoolArray,
+        most: int,
+    ) -> None:
+        self.index, self.closeness, self.votes = index, closeness, votes
+        self.codes, self.weight, self.missed = codes, weight, missed
+        self.most = most
+        self.dropped_weight = 0.0
+        self.n_dropped = 0
+        self._cut()
+
+    def add(self, other: OpenRows) -> None:
+        """Take over those of another block."""
+        for name in self.FIELDS:
+            both = [getattr(self, name), getattr(other, name)]
+            setattr(self, name, np.concatenate(both))
+        self.dropped_weight += other.dropped_weight
+        self.n_dropped += other.n_dropped
+        self._cut()
+
+    def _cut(self) -> None:
+        if self.index.size <= self.most:
+            return
+        keep = np.sort(np.argsort(self.closeness, kind="stable")[: self.most])
+        total = float(self.weight.sum())
+        self.n_dropped += self.index.size - keep.size
+        for name in self.FIELDS:
+            setattr(self, name, getattr(self, name)[keep])
+        self.dropped_weight += total - float(self.weight.sum())
+
+
+@dataclass
+class Tally:
+    """Left-out labels counted over rows, at each C.
+
+    Parameters
+    ----------
+    wrong : ndarray of shape (n_C,)
+        Weight of the rows proved wrong.
+    missed : ndarray of shape (n_C,)
+        Weight of the open rows that the full machines have wrong.
+    total : float
+        Weight of all rows.
+    open_rows : list of OpenRows
+        Those not settled at each C.
+    sides : Sides
+        What else was seen on the way.
+    """
+
+    wrong: FloatArray
+    missed: FloatArray
+    total: float
+    open_rows: list[OpenRows]
+    sides: Sides
+
+    def add(self, other: Tally) -> None:
+        """Take over the counts of another block."""
+        self.wrong += other.wrong
+        self.missed += other.missed
+        self.total += other.total
+        self.sides.add(other.sides)
+        for mine, its in zip(self.open_rows, other.open_rows, strict=True):
+            mine.add(its)
+
+
+@dataclass(frozen=True)
+class VoteJob:
+    """Settle what can be settled of a block, at every C.
+
+    Parameters
+    ----------
+    machines : LinearProblems
+        The optima, those of the first C first: one machine for each pair of classes.
+    thresholds : Thresholds
+        What they prove.
+    class_weight : ndarray of shape (n_classes,)
+        Factor of the boxes of each class, which is none of the error.
+    most_open : int
+        Rows to keep at each C for walks.
+    most_near : tuple of int
+        Rows to keep next to each margin.
+    """
+
+    machines: LinearProblems
+    thresholds: Thresholds
+    class_weight: FloatArray
+    most_open: int
+    most_near: tuple[int, ...]
+
+    def __call__(self, block: FeatureBlock) -> Tally:
+        """Return the counts of the block."""
+        f = self.machines.decide(block.Z)
+        n_classes = len(self.class_weight)
+        n_pairs = n_classes * (n_classes - 1) // 2
+        signs = trained_signs(self.machines, block)
+        full = full_votes(f, n_pairs)
+        votes = left_out_votes(f, signs, self.thresholds)
+        weight = block.weight / self.class_weight[block.codes]
+        open_rows, wrong, missed = [], [], []
+        for first in range(0, len(self.machines), n_pairs):
+            group = slice(first, first + n_pairs)
+            open_ = ~is_settled(votes[group].T, n_classes)
+            guess = np.where(votes[group] == 0, full[group], votes[group])
+            off = elect(guess.T, n_classes) != block.codes
+            wrong.append(float(weight[~open_ & off].sum()))
+            missed.append(float(weight[open_ & off].sum()))
+            rows = np.flatnonzero(open_)
+            # No walk settles what a machine says of a row it was not trained on.
+            walkable = (votes[group][:, rows] == 0) & (signs[group][:, rows] != 0.0)
+            doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
+            open_rows.append(
+                OpenRows(
+                    block.start + rows, doubt.min(axis=0, initial=np.inf),
+                    votes[group][:, rows].T, block.codes[rows], weight[rows],
+                    off[rows], self.most_open,
+                )
+            )  # fmt: skip
+        return Tally(
+            np.array(wrong), np.array(missed), float(weight.sum()),
+            open_rows, scan_margin(self.machines, block, f, self.most_near),
+        )  # fmt: skip
+
+
+def trained_signs(machines: LinearProblems, block: FeatureBlock) -> FloatArray:
+    """Return +1, -1, or 0 for a row the machine does not know, or without weight."""
+    return machines.signs(block.codes) * (block.weight > 0.0)
+
+
+def full_votes(f: FloatArray, n_pairs: int) -> np.ndarray:
+    """Return the sign of each machine; f = 0 is class 1 of two, else -1, as predict."""
+    return np.where(f >= 0.0 if n_pairs == 1 else f > 0.0, 1, -1).astype(np.int8)
+
+
+def left_out_votes(
+    f: FloatArray, signs: FloatArray, thresholds: Thresholds
+) -> np.ndarray:
+    """Return the sign each machine without the row gives it, 0 if open; (L, m).
+
+    A machine that was not trained on the row keeps its sign, if it has one for all
+    optimal intercepts.
+    """
+    h = signs * f
+    side = (signs < 0.0).astype(np.intp)
+    k = np.arange(f.shape[0])[:, None]
+    right = h > thresholds.right_above[k, side]
+    wrong = h < thresholds.wrong_below[k, side]
+    own = np.where(right, signs, np.where(wrong, -signs, 0.0))
+    below, above = thresholds.elsewhere.T[:, :, None]
+    kept = np.where(f > above, 1.0, np.where(f < below, -1.0, 0.0))
+    return np.where(signs == 0.0, kept, own).astype(np.int8)
+
+
+def is_settled(votes: np.ndarray, n_classes: int) -> BoolArray:
+    """Whether the class with most votes is the same however the open ones, 0, turn out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_settled(np.array([[1, 1, 0], [1, 0, -1]]), 3)
+    array([ True, False])
+    """
+    if n_classes == 2:
+        return np.asarray(votes[:, 0] != 0)
+    least = _count(votes, n_classes)
+    most = (n_classes - 1) - _count(-votes, n_classes)
+    first = least.argmax(axis=1)
+    rows = np.arange(votes.shape[0])
+    # Of equal numbers the first class wins.
+    rival = most - (np.arange(n_classes) > first[:, None])
+    rival[rows, first] = -1
+    return np.asarray(least[rows, first] > rival.max(axis=1))

@@ -1,0 +1,550 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gradient and Hessian of the smoothed machines, summed over one block of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._certificate import weighted_median_interval
+from leaveout.engine._problem import (
+    BOUNDED,
+    OUTSIDE,
+    Problem,
+    Solution,
+)
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._trust import ACCURACY, rounding_of_sum
+from leaveout.large._features import FeatureBlock, Rows
+
+# Rows in a window: this many times the number that can be on the margin.
+WINDOW_PER_COMPONENT = 3
+SMALLEST_WINDOW = 500
+
+
+def largest_norm(Z: FloatArray) -> float:
+    """Largest Euclidean norm of a row."""
+    return float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
+
+
+class Nearest:
+    """The rows next to the margin of one machine, as many on either side of b.
+
+    A row sits on the margin if b is at its breakpoint ``v = y - <w, z>``; what counts
+    is ``v - b = y (1 - h)``. With rows of both signs the window holds both ends of the
+    interval of optimal intercepts.
+
+    Parameters
+    ----------
+    offset : ndarray of shape (m,)
+        v - b of some rows.
+    rows : ndarray of int, shape (m,)
+        Their numbers, ascending.
+    weight : ndarray of shape (m,)
+        Their weights.
+    counted : ndarray of shape (m,)
+        What of it was summed as inside (:func:`is_inside`).
+    most : int
+        How many to keep of either sign.
+    keys : ndarray of uint64, shape (m,), optional
+        Equal for equal rows: these are then kept as one row, with their summed weight.
+    """
+
+    FIELDS = ("offset", "rows", "weight", "counted")
+
+    def __init__(
+        self,
+        offset: FloatArray,
+        rows: IntArray,
+        weight: FloatArray,
+        counted: FloatArray,
+        most: int,
+        keys: np.ndarray | None = None,
+    ) -> None:
+        self.most = most
+        self.offset, self.rows = offset, rows
+        self.weight, self.counted, self.keys = weight, counted, keys
+        # Distance from which on rows may be missing, below and above.
+        self.edges = np.array([np.inf, np.inf])
+        self._cut()
+
+    def add(self, other: Nearest) -> None:
+        """Take over rows of another block."""
+        for name in self.FIELDS:
+            both = [getattr(self, name), getattr(other, name)]
+            setattr(self, name, np.concatenate(both))
+        if self.keys is not None and other.keys is not None:
+            self.keys = np.concatenate([self.keys, other.keys])
+        self.edges = np.minimum(self.edges, other.edges)
+        self._cut()
+
+    def _cut(self) -> None:
+        if self.keys is not None:
+            self._merge(self.keys)
+        keep = np.ones(self.rows.size, dtype=bool)
+        distance = np.abs(self.offset)
+        for side, beyond in enumerate((self.offset < 0.0, self.offset >= 0.0)):
+            here = np.flatnonzero(beyond)
+            if here.size > self.most:
+                order = np.argpartition(distance[here], self.most - 1)
+                keep[here[order[self.most :]]] = False
+                self.edges[side] = distance[here[order[: self.most]]].max()
+                if self.keys is not None:
+                    # Copies of what is dropped come again: all of them must go.
+                    self.edges[side] *= 1.0 - 1e-9
+            if self.keys is not None:
+                keep[here[distance[here] >= self.edges[side]]] = False
+        self._take(np.flatnonzero(keep))
+
+    def _merge(self, keys: np.ndarray) -> None:
+        """Keep the first of equal rows, with the weight of all."""
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        self.weight[first] = np.bincount(group, self.weight)
+        self.counted[first] = np.bincount(group, self.counted)
+        self._take(np.sort(first))
+
+    def _take(self, which: IntArray) -> None:
+        for name in self.FIELDS:
+            setattr(self, name, getattr(self, name)[which])
+        if self.keys is not None:
+            self.keys = self.keys[which]
+
+
+def row_keys(block: FeatureBlock) -> np.ndarray:
+    """Return one number per row, equal for equal rows of a class and else not.
+
+    Two of a million rows get the same one by chance once in thirty million tries.
+    """
+    h = block.codes.astype(np.uint64)
+    for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
+        # SplitMix64 (Steele, Lea & Flood 2014)
+        h = (h ^ column) + np.uint64(0x9E3779B97F4A7C15)
+        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        h ^= h >> np.uint64(31)
+    return h
+
+
+@dataclass
+class Sides:
+    """What one look at all rows says of some machines.
+
+    Parameters
+    ----------
+    inside : ndarray of shape (L, 2, D + 1)
+        Sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
+        positive and of the negative class.
+    hinge : ndarray of shape (L,)
+        Sum of weight * max(0, 1 - h).
+    nearest : list of Nearest
+        Rows next to the margin of each machine.
+    radius : float
+        Largest norm of a row.
+    """
+
+    inside: FloatArray
+    hinge: FloatArray
+    nearest: list[Nearest]
+    radius: float
+
+    def add(self, other: Sides) -> None:
+        """Take over what another block says."""
+        self.inside += other.inside
+        self.hinge += other.hinge
+        self.radius = max(self.radius, other.radius)
+        for mine, its in zip(self.nearest, other.nearest, strict=True):
+            mine.add(its)
+
+
+@dataclass(frozen=True)
+class ScanMargin:
+    """Look at a block: who is on which side of each margin, and who is near.
+
+    Parameters
+    ----------
+    machines : LinearProblems
+        Where to look.
+    most : tuple of int
+        Rows to keep on either side of the margin of each machine.
+    merge : bool, default=False
+        Whether equal rows are kept as one.
+    """
+
+    machines: LinearProblems
+    most: tuple[int, ...]
+    merge: bool = False
+
+    def __call__(self, block: FeatureBlock) -> Sides:
+        """Return what the block says."""
+        f = self.machines.decide(block.Z)
+        keys = row_keys(block) if self.merge else None
+        return scan_margin(self.machines, block, f, self.most, keys)
+
+
+def scan_margin(
+    machines: LinearProblems,
+    block: FeatureBlock,
+    f: FloatArray,
+    most: tuple[int, ...],
+    keys: np.ndarray | None = None,
+) -> Sides:
+    """Do the work of :class:`ScanMargin` with the values f, (L, m), at hand."""
+    signs = machines.signs(block.codes)
+    short = 1.0 - signs * f
+    inside = is_inside(short, signs)
+    sums = np.empty((len(machines), 2, block.Z.shape[1] + 1))
+    for side, sign in enumerate((1.0, -1.0)):
+        weights = np.where(inside & (signs == sign), block.weight, 0.0)
+        sums[:, side, :-1] = weights @ block.Z
+        sums[:, side, -1] = weights.sum(axis=1)
+    hinge = np.where(inside, short, 0.0) @ block.weight
+    nearest = []
+    for k in range(len(machines)):
+        rows = np.flatnonzero(signs[k])
+        offset = signs[k, rows] * short[k, rows]
+        weight = block.weight[rows]
+        nearest.append(
+            Nearest(
+                offset, block.start + rows, weight, weight * inside[k, rows], most[k],
+                None if keys is None else keys[rows],
+            )
+        )  # fmt: skip
+    return Sides(sums, hinge, nearest, largest_norm(block.Z))
+
+
+def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
+    """Whether the hinge, 1 - h = short, is linear and not zero.
+
+    Rows with breakpoints v above b are inside if positive, those below if negative. At
+    v = b they count as above, as in :class:`Nearest`: what a row adds to the primal is
+    then known as long as b stays below v.
+    """
+    return np.where(signs > 0.0, short >= 0.0, (short > 0.0) & (signs < 0.0))
+
+
+@dataclass(frozen=True)
+class WindowProblem:
+    """The rows of a window and the means of all others, as an SVM.
+
+    Parameters
+    ----------
+    problem : Problem
+        First the rows, then up to two means. Kernel values are multiplied by C, and
+        the boxes are the weights: coefficients are alpha / C, and with weights of one
+        their sums are whole numbers, free of rounding.
+    C : float
+        Regularisation of the machine.
+    Z : ndarray of shape (m, D)
+        Features of all of these.
+    index : ndarray of int, shape (n_rows,)
+        Numbers of the rows.
+    edges : ndarray of shape (2,)
+        Distance |h - 1| from which on rows are missing, with breakpoints below b and
+        above it.
+    origin : ndarray of shape (D + 1,)
+        The point (w, b) from which sides and distances were taken.
+    """
+
+    problem: Problem
+    C: float
+    Z: FloatArray
+    index: IntArray
+    edges: FloatArray
+    origin: FloatArray
+
+    @classmethod
+    def build(
+        cls,
+        machines: LinearProblems,
+        k: int,
+        rows: Rows,
+        inside: FloatArray,
+        near: Nearest,
+    ) -> WindowProblem:
+        """Put rows and means of machine k together.
+
+        Parameters
+        ----------
+        machines : LinearProblems
+            The machines at the point where all rows were looked at.
+        k : int
+            Which of them.
+        rows : Rows
+            The rows that are kept as they are; all of this machine's classes.
+        inside : ndarray of shape (2, D + 1)
+            Sums over all rows with h < 1, those kept among them.
+        near : Nearest
+            The rows next to the margin, which must be among those kept.
+        """
+        C, w, b = float(machines.C[k]), machines.W[k], float(machines.b[k])
+        y = np.where(rows.codes == machines.positive[k], 1.0, -1.0)
+        short = 1.0 - y * (rows.Z @ w + b)
+        # On the margin itself the sign is rounding: take what the sums were made of.
+        weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
+        place = np.searchsorted(rows.index, near.rows)
+        weight[place], counted[place] = near.weight, near.counted
+        means, signs, boxes = [rows.Z], [y], [weight]
+        for side, sign in enumerate((1.0, -1.0)):
+            here = np.where(y == sign, counted, 0.0)
+            total = inside[side, -1] - here.sum()
+            # Weights are summed in another order here: a rest of rounding is no row.
+            if total > 1e-12 * max(inside[side, -1], 1e-300):
+                mean = (inside[side, :-1] - here @ rows.Z) / total
+                means.append(mean[None])
+                signs.append(np.array([sign]))
+                boxes.append(np.array([total]))
+        Z = np.concatenate(means)
+        problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(boxes))
+        return cls(problem, C, Z, rows.index, near.edges, np.append(w, b))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that are kept as they are."""
+        return self.index.size
+
+    def has_copies(self) -> bool:
+        """Whether so many rows are equal that its edges tell little."""
+        return 2 * np.unique(self.Z, axis=0).shape[0] <= self.n_rows
+
+    def start(self, tau: float) -> FloatArray | None:
+        """Return feasible coefficients from the shares of the smoothed machine."""
+        y, C = self.problem.y, self.problem.C
+        short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
+        share[self.n_rows :] = 1.0
+        beta = y * C * share
+        excess = float(beta.sum())
+        # The rows give way in proportion to what they have; the means stay.
+        room = np.where(y * np.sign(excess) > 0.0, np.abs(beta), C - np.abs(beta))
+        room[self.n_rows :] = 0.0
+        if room.sum() <= abs(excess):
+            return None
+        return np.asarray(beta - excess * room / room.sum())
+
+    def start_from(self, other: LinearOptimum) -> FloatArray | None:
+        """Return feasible coefficients from the optimum of another window."""
+        y, C = self.problem.y, self.problem.C
+        short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        beta = np.where(short > 0.0, y * C, 0.0)
+        known = other.window.index
+        place = np.minimum(np.searchsorted(known, self.index), known.size - 1)
+        shared = known[place] == self.index
+        beta[: self.n_rows][shared] = other.solution.beta[place[shared]]
+        balanced = abs(float(beta.sum())) <= 1e-9 * float(np.abs(beta).sum())
+        return beta if balanced and np.all(np.abs(beta) <= C) else None
+
+    def solve(self, start: FloatArray | None = None) -> Solution:
+        """Solve it exactly."""
+        return solve_svc(self.problem, start=start)
+
+    def point(self, solution: Solution) -> FloatArray:
+        """Return (w, b) of a solution."""
+        return np.append(self.C * (solution.beta @ self.Z), solution.intercept)
+
+    def noise(self, solution: Solution) -> float:
+        """How far decision values may be off, by the optimality conditions.
+
+        With boxes and norms of many digits the values cancel, and rows on the margin
+        have h = 1 up to this only.
+        """
+        point = self.point(solution)
+        f = self.Z @ point[:-1] + point[-1]
+        off = self.problem.y * f - 1.0
+        violation = np.abs(off)
+        violation[(solution.state == OUTSIDE) & (off > 0.0)] = 0.0
+        violation[(solution.state == BOUNDED) & (off < 0.0)] = 0.0
+        violation[self.problem.C == 0.0] = 0.0
+        largest = float(np.abs(f).max(initial=1.0))
+        return 10.0 * float(violation.max(initial=0.0)) + 1e-12 * largest
+
+    def known_range(
+        self, W: FloatArray, radius: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return between which b all rows outside of the window stay on their sides.
+
+        A row changes sides where b meets its breakpoint v = y - <w, z>. Outside of the
+        window v is at least an edge away from the origin's b, less what w moves it by.
+
+        Parameters
+        ----------
+        W : ndarray of shape (..., D)
+            Weights of one machine or of several.
+        radius : float
+            Largest norm of a row.
+
+        Returns
+        -------
+        low, high : ndarray of shape (...)
+            Ends of the range, for each w.
+        """
+        moved = np.linalg.norm(W - self.origin[:-1], axis=-1) * radius
+        b = self.origin[-1]
+        return b - self.edges[0] + moved, b + self.edges[1] - moved
+
+    def knows(
+        self,
+        W: FloatArray,
+        lowest: FloatArray | float,
+        highest: FloatArray | float,
+        radius: float,
+        noise: float = 0.0,
+    ) -> BoolArray:
+        """Whether all rows outside stay on their sides, for weights and a range of b.
+
+        Parameters
+        ----------
+        W : ndarray of shape (..., D)
+            Weights.
+        lowest, highest : ndarray of shape (...)
+            Range of b, for each w.
+        radius : float
+            Largest norm of a row.
+        noise : float, default=0.0
+            How far decision values may be off.
+        """
+        low, high = self.known_range(W, radius)
+        return np.asarray((low + noise < lowest) & (highest < high - noise))
+
+    def proves(self, solution: Solution, radius: float) -> bool:
+        """Whether a solution of the window is one of all rows.
+
+        No row outside may change sides, nor hold an end of the intercept's interval.
+        """
+        first, last = solution.intercept_interval
+        known = self.knows(
+            self.point(solution)[:-1], first, last, radius,
+            self.noise(solution),
+        )  # fmt: skip
+        return bool(solution.converged and known)
+
+    def intercept_without(
+        self, solution: Solution, sign: float, box: float, radius: float
+    ) -> tuple[float, float]:
+        """Bound b when a row of one class leaves, for the weights as they are.
+
+        Returns the lower end of b and the order statistic of the breakpoints at which
+        it is if the positive class loses a weight (docs/notation); -inf where rows
+        outside of the window would count. With ``sign=-1`` the same of -b and the
+        negative class. The solution must be proved: the lower end is then known.
+        """
+        problem = self.problem
+        y, b = sign * problem.y, sign * solution.intercept
+        breakpoints = y - sign * solution.decision_values + b
+        level = float(problem.C[y > 0].sum())
+        low, high = self.known_range(self.point(solution)[:-1], radius)
+        lowest = (low if sign > 0 else -high) + self.noise(solution)
+        first, last = solution.intercept_interval
+        end = first if sign > 0 else -last
+        far = weighted_median_interval(breakpoints, problem.C, level - box / self.C)[0]
+        return end, min(far, end) if far > lowest else -np.inf
+
+
+@dataclass(frozen=True)
+class LinearOptimum:
+    """One machine at its optimum.
+
+    Parameters
+    ----------
+    window : WindowProblem
+        The rows next to its margin, and the means of the others.
+    solution : Solution
+        Its optimum.
+    proved : bool
+        Whether it is the optimum on all rows.
+    radius : float
+        Largest norm of a row.
+    """
+
+    window: WindowProblem
+    solution: Solution
+    proved: bool
+    radius: float
+
+    @property
+    def point(self) -> FloatArray:
+        """The machine, (w, b)."""
+        return self.window.point(self.solution)
+
+    @property
+    def window_dual(self) -> float:
+        """Dual value of the window, which no primal value of all rows is below."""
+        share = 1.0 - self.solution.duality_gap
+        return self.window.C * self.solution.objective * share
+
+
+def window_size(n_components: int) -> int:
+    """How many rows the first window of a machine has on either side of b."""
+    return max(SMALLEST_WINDOW, WINDOW_PER_COMPONENT * (n_components + 1)) // 2
+
+
+@dataclass(frozen=True)
+class LinearProblems:
+    """Binary SVMs ``f(z) = <w, z> + b``, each for two of the classes and one C.
+
+    Parameters
+    ----------
+    C : ndarray of shape (L,)
+        Regularisation of each machine.
+    positive, negative : ndarray of int32, shape (L,)
+        Its classes.
+    W : ndarray of shape (L, n_components)
+        Weights.
+    b : ndarray of shape (L,)
+        Intercepts.
+    """
+
+    C: FloatArray
+    positive: np.ndarray
+    negative: np.ndarray
+    W: FloatArray
+    b: FloatArray
+
+    @classmethod
+    def zero(
+        cls, C: FloatArray, positive: IntArray, negative: IntArray, n_components: int
+    ) -> LinearProblems:
+        """Machines that say nothing yet."""
+        return cls(
+            np.asarray(C, dtype=np.float64),
+            np.asarray(positive, dtype=np.int32),
+            np.asarray(negative, dtype=np.int32),
+            np.zeros((len(C), n_components)),
+            np.zeros(len(C)),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of machines."""
+        return self.C.shape[0]
+
+    def take(self, which: IntArray) -> LinearProblems:
+        """Return some of the machines (a copy)."""
+        return LinearProblems(
+            self.C[which], self.positive[which], self.negative[which],
+            self.W[which], self.b[which],
+        )  # fmt: skip
+
+    def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
+        """Return the machines at another point."""
+        return LinearProblems(self.C, self.positive, self.negative, W, b)
+
+    def decide(self, Z: FloatArray) -> FloatArray:
+        """Return f on some rows, (L, m)."""
+        f = self.W @ Z.T
+        f += self.b[:, None]
+        return f
+
+    def signs(self, codes: np.ndarray) -> FloatArray:
+        """Return +1, -1, or 0 for a row that is not in the machine, (L, m)."""
+        plus = codes == self.positive[:, None]
+        minus = codes == self.negative[:, None]
+        return plus.astype(np.float64) - minus
+
+
+def noise_of_window(window: WindowProblem, solution: Solution) -> float:
+    """Return how far values of a linear machine may be off; inf if by two digits."""
+    top = float(window.problem.K.diagonal().max(initial=0.0))
+    rounding = rounding_of_sum(top, float(solution.alpha.sum()))
+    noise = max(window.noise(solution), rounding)
+    return noise if noise <= ACCURACY else np.inf

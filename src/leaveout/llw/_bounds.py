@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bounds on the leave-one-out errors of a hard-margin machine of Lee, Lin & Wahba.
+
+With D the diameter of the smallest ball around the samples in feature space, Delta_p
+the largest distance from sample p, Delta the largest of all, L the number of errors::
+
+    Guermeur & Monfrini (2009), Lemma 1   error at p => max_k a_pk >= 1 / (Q (Q-1) D^2)
+                                Theorem 2 L <= Q (Q-1)^2 D^2 sum_k ||w_k||^2
+    sharper, by the same argument         error at p => ||a_p|| >= t / Delta_p^2
+                                          L <= #{p : ||a_p|| Delta_p^2 >= t}
+                                          L <= c Delta^2 sum_k ||w_k||^2
+                                          t^2 = Q / (Q-1)^3,  c^2 = (Q-1)^5 / Q
+
+(docs/method/llw has the proof). Theorem 2 is printed with d(h*) and the geometrical
+margins; Proposition 2 turns them into sum ||w_k||^2 = sum(a) / (Q-1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leaveout._typing import FloatArray
+from leaveout.llw._solve import LlwProblem, LlwSolution
+from leaveout.methods._bounds import BOUND, Bound, enclosing_radius_squared
+
+# A sample this close to its threshold counts as above it.
+ROUNDING = 1e-7
+
+
+@dataclass(frozen=True)
+class LlwKeyNumbers:
+    """What the bounds are made of, over the samples that are present.
+
+    Parameters
+    ----------
+    squared_norm : float
+        Sum of ||w_k||^2.
+    diameter_squared : float
+        D^2, of a ball that holds all samples, too large by 1e-6 at most.
+    reach_squared : ndarray of shape (n,)
+        Delta_p^2.
+    largest, norm : ndarray of shape (n,)
+        max_k alpha_pk and ||alpha_p||.
+    n_classes : int
+        Q.
+    """
+
+    squared_norm: float
+    diameter_squared: float
+    reach_squared: FloatArray
+    largest: FloatArray
+    norm: FloatArray
+    n_classes: int
+
+    @property
+    def paper_ratio(self) -> FloatArray:
+        """Left over right side of Lemma 1, (n,): an error has 1 or more."""
+        Q = self.n_classes
+        return self.largest * Q * (Q - 1) * self.diameter_squared
+
+    @property
+    def sharp_ratio(self) -> FloatArray:
+        """The same of the sharper lemma."""
+        Q = self.n_classes
+        return self.norm * self.reach_squared / np.sqrt(Q / (Q - 1) ** 3)
+
+
+def llw_key_numbers(problem: LlwProblem, solution: LlwSolution) -> LlwKeyNumbers:
+    """Return norms, distances and the ball of a hard-margin machine.
+
+    Parameters
+    ----------
+    problem : LlwProblem
+        The machine; ``LlwProblem.as_hard_margin`` makes one of a soft machine.
+    solution : LlwSolution
+        Its optimum.
+
+    Returns
+    -------
+    LlwKeyNumbers
+    """
+    rows = np.flatnonzero(problem.C > 0.0)
+    K = problem.K[np.ix_(rows, rows)]
+    diagonal = K.diagonal()
+    distances = diagonal[:, None] + diagonal - 2.0 * K
+    alpha = solution.alpha[rows]
+    return LlwKeyNumbers(
+        squared_norm=solution.squared_norm,
+        diameter_squared=4.0 * enclosing_radius_squared(K),
+        reach_squared=distances.max(axis=1),
+        largest=alpha.max(axis=1),
+        norm=np.linalg.norm(alpha, axis=1),
+        n_classes=problem.n_classes,
+    )
+
+
+def bound_llw(
+    problem: LlwProblem, solution: LlwSolution, note: str = ""
+) -> tuple[Bound, ...]:
+    """Compute the three bounds, as shares of the samples; infinite without a margin.
+
+    Parameters
+    ----------
+    problem, solution
+        A hard-margin machine and its optimum.
+    note : str, default=""
+        What else the machine is.
+
+    Returns
+    -------
+    tuple of Bound
+        ``radius_margin`` (Theorem 2), ``sharp_sum`` and ``sharp_count``.
+    """
+    if not solution.separable:
+        none = "no hard margin"
+        return tuple(
+            Bound(name, BOUND, value, note=none)
+            for name, value in (
+                ("radius_margin", np.inf), ("sharp_sum", np.inf), ("sharp_count", 1.0)
+            )
+        )  # fmt: skip
+    numbers = llw_key_numbers(problem, solution)
+    Q, n = numbers.n_classes, numbers.norm.size
+    paper = Q * (Q - 1) ** 2 * numbers.diameter_squared * numbers.squared_norm
+    reach = float(numbers.reach_squared.max())
+    total = (Q - 1) ** 2.5 / np.sqrt(Q) * reach * numbers.squared_norm
+    count = float(np.mean(numbers.sharp_ratio >= 1.0 - ROUNDING))
+    return (
+        Bound("radius_margin", BOUND, paper / n, cost="n² per step", note=note),
+        Bound("sharp_sum", BOUND, total / n, cost="n²", note=note),
+        Bound("sharp_count", BOUND, count, cost="n²", note=note),
+    )

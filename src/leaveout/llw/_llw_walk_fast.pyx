@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A walk through the optima of Lee, Lin & Wahba's machine as one sample fades.
+
+Entries e = i Q + k are sample i in column k; behind them stand the Q - 1 coordinates of
+b. Each has one basic quantity x and a range [low, high] it must stay in:
+
+    e on the margin:       x_e = alpha_e,  range = its box,           and its slope is 0
+    e outside or bounded:  x_e = slope_e,  range = its side of 0,     and alpha_e fixed
+    e of the one left out: x_e = slope_e,  no range,                  and alpha_e fading
+
+While no x reaches an end of its range it moves at the rates c. When x_p does, p changes
+sides: a principal pivot on p. The columns of the full optimum are shared and read-only;
+those pivoted on are kept and applied to the next one (_product_form.h).
+"""
+
+import numpy as np
+
+from libc.math cimport fabs
+from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport daxpy
+
+cdef extern from "_simd.h":
+    int count_hits(const double*, const double*, const double*, const double*,
+                   double, double) noexcept nogil
+    void apply_pivots(long, long, const double*, long, const Py_ssize_t*,
+                      double*, double*, double*) noexcept nogil
+    enum:
+        BLOCK
+
+# As in leaveout.engine._problem.
+cdef signed char OUTSIDE = 0, MARGIN = 1, BOUNDED = 2
+cdef double FAR = 1e300
+# A range is left only by more than this, relative to slopes of order 1 and to the box.
+cdef double SLACK = 1e-12
+
+cpdef enum Status:
+    DONE = 0            # the one left out has faded
+    NEEDS_COLUMN = 1    # ``pending`` has no column among those given; call again with it
+    LOST = 2            # too many pivots, or numbers that are none
+
+
+def padded(Py_ssize_t n):
+    """Round a length up to whole blocks."""
+    return (n + BLOCK - 1) // BLOCK * BLOCK
+
+
+cdef class FadingWalk:
+    """The state of one walk; arrays are (length,), a multiple of the block.
+
+    Parameters
+    ----------
+    x, low, high : ndarray of shape (length,)
+        Basic quantities and their ranges at the full optimum; changed in place.
+    state : ndarray of int8, shape (n Q,)
+        OUTSIDE, MARGIN or BOUNDED; changed in place.
+    box : ndarray of shape (n Q,)
+        Upper bounds of alpha.
+    capacity : int
+        Pivots at most.
+
+    Attributes
+    ----------
+    n_pivots : int
+        Pivots so far.
+    pending : int
+        The entry that is about to change sides, or -1.
+    left : float
+        Share of the walk that is left.
+    quantities : ndarray of shape (length,)
+        x.
+    """
+
+    cdef readonly Py_ssize_t n_pivots, pending
+    cdef readonly double left
+    cdef readonly object quantities
+    cdef double noise
+    cdef Py_ssize_t length, capacity
+    cdef double[::1] x, low, high, c, shares
+    cdef double[:, ::1] X
+    cdef signed char[::1] state
+    cdef const double[::1] box
+    cdef Py_ssize_t[::1] pivot, flagged
+
+    def __init__(self, x, double[::1] low, double[::1] high,
+                 signed char[::1] state, const double[::1] box, Py_ssize_t capacity):
+        self.quantities = self.x = x
+        self.low, self.high = low, high
+        self.state, self.box = state, box
+        self.length, self.capacity = self.x.shape[0], capacity
+        self.X = np.empty((capacity, self.length))
+        self.c = np.zeros(self.length)
+        self.shares = np.empty(2 * capacity)
+        self.pivot = np.empty(capacity, dtype=np.intp)
+        self.flagged = np.empty(self.length // BLOCK, dtype=np.intp)
+        self.n_pivots, self.pending, self.left, self.noise = 0, -1, 1.0, 0.0
+
+    def aim(self, const double[::1] rates, double noise):
+        """Set the rates of x by what fades beside the margin, and what counts as none."""
+        self.c[:] = rates
+        self.noise = noise
+
+    def fade(self, Py_ssize_t e, const double[:, ::1] columns, const Py_ssize_t[::1] where):
+        """Take an entry of the one left out from the margin: it fades at its own pace."""
+        cdef int status
+        cdef double alpha = self.x[e]
+        # At the rate -alpha instead of c_e: the pivot then makes up for the difference.
+        self.c[e] += alpha
+        status = self.exchange(e, columns, where)
+        if status == DONE:
+            self.free(e)
+        else:
+            self.c[e] -= alpha
+        return status
+
+    def free(self, Py_ssize_t e):
+        """Give an entry no range: its slope is followed, no more."""
+        self.state[e] = OUTSIDE
+        self.low[e], self.high[e] = -FAR, FAR
+
+    def exchange(self, Py_ssize_t e, const double[:, ::1] columns,
+                 const Py_ssize_t[::1] where):
+        """Pivot on an entry; its quantity is then that of the other side, 0."""
+        cdef int status
+        with nogil:
+            status = self.pivot_on(e, &columns[0, 0], columns.shape[0], &where[0])
+            if status == DONE:
+                self.x[e] = 0.0
+        return status
+
+    def run(self, const double[:, ::1] columns, const Py_ssize_t[::1] where):
+        """Walk on until all has faded, or a column is missing. Return the status."""
+        cdef int status = DONE
+        with nogil:
+            while self.left > 0.0 and status == DONE:
+                if self.pending < 0:
+                    self.step()
+                if self.pending >= 0:
+                    status = self.pivot_on(
+                        self.pending, &columns[0, 0], columns.shape[0], &where[0])
+                    if status == DONE:
+                        self.change_side(self.pending)
+                        self.pending = -1
+        return status
+
+    def apply(self, double[::1] column):
+        """Bring a column of the full optimum over the pivots, in place."""
+        with nogil:
+            self.bring_over(&column[0], 0)
+
+    cdef void bring_over(self, double* column, Py_ssize_t first) noexcept nogil:
+        if self.n_pivots > first:
+            apply_pivots(
+                self.length, self.n_pivots - first, &self.X[first, 0], self.length,
+                &self.pivot[first], &self.shares[0], &self.shares[self.capacity], column)
+
+    cdef int pivot_on(self, Py_ssize_t e, const double* columns, Py_ssize_t n_columns,
+                      const Py_ssize_t* where) noexcept nogil:
+        """Bring the rates over a pivot on e."""
+        cdef Py_ssize_t q = self.n_pivots - 1, first, i
+        cdef double* X
+        cdef double d
+        if self.n_pivots >= self.capacity:
+            return LOST
+        X = &self.X[self.n_pivots, 0]
+        while q >= 0 and self.pivot[q] != e:
+            q -= 1
+        first = q + 1
+        if q >= 0:
+            # e was pivoted on itself: its column then became X / d, with 1 / d at e.
+            d = 1.0 / self.X[q, e]
+            for i in range(self.length):
+                X[i] = self.X[q, i] * d
+            X[e] = d
+        elif 0 <= where[e] < n_columns:
+            memcpy(X, columns + where[e] * self.length, self.length * sizeof(double))
+        else:
+            self.pending = e
+            return NEEDS_COLUMN
+        self.bring_over(X, first)
+        if not 0.0 < fabs(X[e]) < FAR:
+            return LOST
+        self.pivot[self.n_pivots] = e
+        self.n_pivots += 1
+        self.bring_over(&self.c[0], self.n_pivots - 1)
+        return DONE
+
+    cdef void change_side(self, Py_ssize_t e) noexcept nogil:
+        """Put an entry on the other side of the end of its range that it has reached."""
+        cdef bint bounded = self.state[e] == BOUNDED
+        if self.state[e] == MARGIN:
+            bounded = self.high[e] - self.x[e] < self.x[e] - self.low[e]
+            self.state[e] = BOUNDED if bounded else OUTSIDE
+            self.x[e] = 0.0
+            self.low[e] = 0.0 if bounded else -FAR
+            self.high[e] = FAR if bounded else 0.0
+        else:
+            self.state[e] = MARGIN
+            self.x[e] = self.box[e] if bounded else 0.0
+            self.low[e] = 0.0
+            self.high[e] = min(self.box[e], FAR)
+
+    cdef void step(self) noexcept nogil:
+        """Move to the next event, whose entry is then pending, or to the end."""
+        cdef int length = <int>self.length, one = 1
+        cdef double move = self.left
+        cdef Py_ssize_t e = self.next_event(&move)
+        daxpy(&length, &move, &self.c[0], &one, &self.x[0], &one)
+        self.left = self.left - move if e >= 0 else 0.0
+        self.pending = e if self.left > 0.0 else -1
+
+    cdef inline double room(self, Py_ssize_t i) noexcept nogil:
+        """Distance of x_i to the end of its range that it moves to."""
+        return self.high[i] - self.x[i] if self.c[i] > 0.0 else self.x[i] - self.low[i]
+
+    cdef inline bint is_still(self, Py_ssize_t i) noexcept nogil:
+        """Whether a rate is none but for rounding; alpha may be of any scale."""
+        return self.state[i] != MARGIN and fabs(self.c[i]) <= self.noise
+
+    cdef Py_ssize_t next_event(self, double* move) noexcept nogil:
+        """Ratio test: who first reaches an end of its range, -1 if nobody does.
+
+        Two passes (Harris 1973): the longest step that leaves no range by more than
+        SLACK, then among those who limit it the one with the largest rate.
+        """
+        cdef Py_ssize_t block, k, i, n_flagged = 0, best = -1, n_entries = self.box.shape[0]
+        cdef double longest = move[0], room, size, largest = 0.0
+        for k in range(self.length // BLOCK):
+            block = k * BLOCK
+            if not count_hits(&self.c[block], &self.x[block], &self.low[block],
+                              &self.high[block], 1.0, longest):
+                continue
+            self.flagged[n_flagged] = block
+            n_flagged += 1
+            for i in range(block, min(block + BLOCK, n_entries)):
+                size = fabs(self.c[i])
+                if size * longest <= self.room(i) or self.is_still(i):
+                    continue
+                room = self.room(i)
+                room += SLACK * min(self.box[i], 1.0) if self.state[i] == MARGIN else SLACK
+                if size * longest > room:
+                    longest = max(room, 0.0) / size
+        if longest >= move[0]:
+            return -1
+        for k in range(n_flagged):
+            for i in range(self.flagged[k], min(self.flagged[k] + BLOCK, n_entries)):
+                size = fabs(self.c[i])
+                if (size > largest and self.room(i) <= size * longest
+                        and not self.is_still(i)):
+                    largest = size
+                    best = i
+        if best >= 0:
+            move[0] = max(self.room(best), 0.0) / largest
+        return best

@@ -1,0 +1,673 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leave-one-out of the multi-class SVM of Lee, Lin & Wahba by walks and refits.
+
+The tableau at the optimum of Lee, Lin & Wahba's machine, shared by all walks.
+
+With alpha of all entries (numbered ``i * Q + k``) and coordinates w of b = -Z w, the
+columns of Z spanning the vectors with sum 0, the conditions of the free entries F and
+of the column sums are ``(T z)_S = const`` for z = (alpha, w), S = F and all of w::
+
+    T = [ H + eps   E Z  ]      E: the column of each entry
+        [ Z' E'    -delta ]
+
+The two tiny terms make T_SS regular for every F. They are proximal terms around the
+full optimum: the problem that is walked through has one optimum at every point of the
+walk. A column without a free entry moves its b, fast, until an entry comes in.
+
+Let A = T_SS^-1, R the other entries. Column j says how z_S and the slopes of R change
+
+    with the slope of j in S:    -A_j                T_RS A_j
+    with alpha_j, j in R:        -A T_Sj             T_RS A T_Sj - T_Rj
+
+Walk from the optimum of Lee, Lin & Wahba's machine to that without one sample.
+
+The multipliers of sample r are lowered together, ``alpha_r = (1 - t) alpha_r*`` for t
+from 0 to 1, and the others stay optimal: the walk of the binary machine, with Q
+columns. While the sets stay, alpha and b are linear in t; an entry that reaches a
+bound, or whose slope G + b reaches 0, changes sides, a pivot in the tableau that all
+walks share. Its two proximal terms are taken away at the end, on the sets found, and
+the conditions of the true problem are verified.
+
+The machine of Lee, Lin & Wahba: certified only where rounding cannot undo it.
+
+As for one binary machine (``engine/_trust.py``): kernel values near 1, no boxes
+that nobody reaches, and no certificate for labels that rounding may have changed. At
+the optimum ``sum(alpha) / (Q - 1) = ||W||^2 + sum C xi``, which is between the optimal
+value and twice that, and leaving a sample out lowers the value: no dual variable of a
+left-out machine is above ``2 sum(alpha)``.
+
+Leave samples out of the machine of Lee, Lin & Wahba.
+
+A sample whose multipliers are all 0 leaves W as it is, and only the box of b has to be
+read anew without it. For the others the optimum is followed while their multipliers go
+to 0 (``LlwWalker``); each end is verified, and where a walk gets
+lost the sample is solved for anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial, wraps
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import lapack
+
+from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
+from leaveout.engine._problem import (
+    BOUNDED,
+    MARGIN,
+    OUTSIDE,
+    REFIT,
+    SINGLETON,
+    UNTOUCHED,
+    WALK,
+    ZERO_ALPHA,
+    LooIntervals,
+)
+from leaveout.engine._trust import (
+    ACCURACY,
+    NEAR_AMPLIFICATION,
+    NEAR_ROUNDING,
+    REACH,
+    SEVERAL,
+    TIE,
+    nearly_coincide,
+    rounding_of_sum,
+)
+from leaveout.llw._llw_walk_fast import FadingWalk, Status, padded
+from leaveout.llw._pivot import LlwPoint, exchange, strain, wrong_side, zero_sum_basis
+from leaveout.llw._solve import (
+    LlwProblem,
+    LlwSolution,
+    centre,
+    choose_intercept,
+    intercept_box,
+    solve_llw,
+    with_certificate,
+)
+from leaveout.run._parallel import map_chunks, show_progress
+
+# The proximal weight of alpha; that of a singular H_FF; that of b.
+REGULAR, SINGULAR, DELTA = 1e-10, 1e-6, 1e-6
+# Share of a null vector of H_FF in an entry that makes it singular.
+NULL = 0.01
+# Columns of entries beside the margin for which there is room at first.
+ROOM = 256
+# Columns made at once, so that what they are made of stays small.
+BATCH = 64
+# Pivots of a walk at most.
+MAX_PIVOTS = 300
+# Slopes that change more slowly than this, as share of what fades, do not change: a
+# class with a constant output has a slope of exactly 0 at every sample.
+NOISE = 1e-9
+# Stands for no end of a range, as in _llw_walk_fast.
+FAR = 1e300
+# At the end of a walk: exchanges, corrections of each, strain that needs none;
+# violations and strain that count.
+ROUNDS, CORRECTIONS, TIGHT = 4, 3, 1e-13
+TOL, STRAIN = 1e-11, 2e-10
+# Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are; boxes
+# further than that beyond reach hide the coefficients, and the machine is solved anew.
+RANGE = 20
+# Samples a thread takes at once; and between two lines of progress, per thread.
+CHUNK, LINE = 16, 64
+
+
+class LlwTableau:
+    """Columns of the tableau: those of S at once, others when they are asked for.
+
+    K + 1 takes the place of K: the same on equal column sums, and regular beside them.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix of unit scale.
+    state : ndarray of int8, shape (n, Q)
+        The sets at the full optimum.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_columns, length)
+        Columns, those of S first; rows behind ``n Q + Q - 1`` are padding.
+    where : ndarray of int, shape (n Q + Q - 1,)
+        Row in ``columns``, or -1.
+    """
+
+    def __init__(self, K: FloatArray, state: StateArray) -> None:
+        self.K, self.shape = K + 1.0, state.shape
+        self.Q = state.shape[1]
+        self.n_entries = state.size
+        self.basis = zero_sum_basis(self.Q)
+        self.entries = np.flatnonzero(state == MARGIN)
+        self.coordinates = np.arange(self.n_entries, self.n_entries + self.Q - 1)
+        self.basic = np.concatenate([self.entries, self.coordinates])
+        self.is_basic = (state == MARGIN).reshape(-1)
+        self.length = padded(self.n_entries + self.Q - 1)
+        self.where = np.full(self.n_entries + self.Q - 1, -1)
+        self.where[self.basic] = np.arange(self.basic.size)
+        self.inverse = self._invert()
+        self.columns = np.zeros((self.basic.size + ROOM, self.length))
+        self._fill_basic()
+        self._size, self._lock = self.basic.size, Lock()
+
+    def pull(self, alpha: FloatArray) -> FloatArray:
+        """-H alpha = K W, (n, Q)."""
+        return self.K @ (alpha.sum(axis=1, keepdims=True) / self.Q - alpha)
+
+    def provide(self, entry: int) -> None:
+        """Make the column of an entry, unless it is there."""
+        with self._lock:
+            if self.where[entry] >= 0:
+                return
+            if self._size == self.columns.shape[0]:
+                # Walks that run keep the old array, whose rows stay what they are.
+                grown = np.zeros((2 * self._size, self.length))
+                grown[: self._size] = self.columns
+                self.columns = grown
+            alpha = np.zeros((1, self.Q))
+            alpha[0, entry % self.Q] = 1.0
+            rows = np.array([entry // self.Q])
+            self.columns[self._size] = self.respond(rows, alpha)[0]
+            self.where[entry] = self._size
+            self._size += 1
+
+    def respond(self, rows: IntArray, alpha: FloatArray) -> FloatArray:
+        """Change of all as entries of a sample beside the margin change, (m, length).
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (m,)
+            Samples.
+        alpha : ndarray of shape (m, Q)
+            The change of each; 0 for entries on the margin.
+        """
+        moved = np.zeros((rows.size, self.length))
+        # T z for z that is not 0 in one sample only
+        W = alpha.mean(axis=1, keepdims=True) - alpha
+        n_all = self.n_entries
+        moved[:, :n_all] = (self.K[rows][:, :, None] * -W[:, None]).reshape(-1, n_all)
+        moved[:, n_all : n_all + self.Q - 1] = alpha @ self.basis
+        for m, r in enumerate(rows):
+            moved[m, r * self.Q : (r + 1) * self.Q] += self.eps * alpha[m]
+        force = moved[:, self.basic]
+        moved[:, self.basic] = 0.0
+        return force @ self.columns[: self.basic.size] - moved
+
+    def shift(self, slope: FloatArray, sums: FloatArray, also: IntArray) -> FloatArray:
+        """Change of z_S, and of the slopes of some others, as the constants change.
+
+        Parameters
+        ----------
+        slope : ndarray of shape (n, Q)
+            Added to the slope of every entry.
+        sums : ndarray of shape (Q,)
+            Added to the column sums.
+        also : ndarray of int
+            Entries beside S whose change is wanted.
+        """
+        force = np.concatenate([slope.ravel()[self.entries], sums @ self.basis])
+        change = np.zeros(self.length)
+        change[self.basic] = self.inverse @ force
+        change[also] = slope.ravel()[also] - force @ self.columns[: force.size, also]
+        return change
+
+    def _invert(self) -> FloatArray:
+        """Cholesky for H + eps, then its border."""
+        i, k = np.divmod(self.entries, self.Q)
+        H = self.K[np.ix_(i, i)] * ((k[:, None] == k) - 1.0 / self.Q)
+        for self.eps in (REGULAR, SINGULAR):
+            A = _invert_shifted(H, self.eps)
+            if self.eps * A.diagonal().max(initial=0.0) < NULL:
+                break
+        U = A @ self.basis[k]
+        T = np.linalg.inv(self.basis[k].T @ U + DELTA * np.eye(self.Q - 1))
+        UT = U @ T
+        return np.block([[A - UT @ U.T, UT], [UT.T, -T]])
+
+    def _fill_basic(self) -> None:
+        """Columns of S: T_RS A_j beside S, -A_j on it."""
+        n, Q = self.shape
+        n_free, size = self.entries.size, self.basic.size
+        for first in range(0, size, BATCH):
+            part = slice(first, min(first + BATCH, size))
+            A = self.inverse[part]
+            alpha = np.zeros((A.shape[0], n, Q))
+            alpha.reshape(-1, n * Q)[:, self.entries] = A[:, :n_free]
+            W = alpha.mean(axis=2, keepdims=True) - alpha
+            stacked = np.ascontiguousarray(W.transpose(1, 0, 2)).reshape(n, -1)
+            slopes = (self.K @ stacked).reshape(n, -1, Q).transpose(1, 0, 2)
+            b = A[:, n_free:] @ self.basis.T
+            self.columns[part, : self.n_entries] = (b[:, None] - slopes).reshape(
+                -1, n * Q
+            )
+            self.columns[part, self.basic] = -A
+
+
+def _invert_shifted(H: FloatArray, eps: float) -> FloatArray:
+    """(H + eps I)^-1, H positive semi-definite."""
+    if H.size == 0:
+        return H
+    shifted = H.T.copy()
+    shifted[np.diag_indices(H.shape[0])] += eps
+    factor, failed = lapack.dpotrf(shifted, lower=1, overwrite_a=1)
+    if failed:
+        raise linalg.LinAlgError
+    inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
+    diagonal = inverse.diagonal().copy()
+    lower = np.tril(inverse)
+    lower += lower.T.copy()
+    lower[np.diag_indices_from(lower)] = diagonal
+    return lower
+
+
+class LlwWalker:
+    """The optima without one sample each, by walks from that of all.
+
+    Parameters
+    ----------
+    problem : LlwProblem
+        The machine.
+    solution : LlwSolution
+        Its optimum.
+
+    Attributes
+    ----------
+    ready : bool
+        Whether the optimum is one to the last digits; no walk begins elsewhere.
+    """
+
+    def __init__(self, problem: LlwProblem, solution: LlwSolution) -> None:
+        self.problem, self.centred = problem, centre(problem)
+        scale = self.centred.scale
+        self.box = problem.box * scale
+        W = scale * np.abs(solution.coef)
+        # What a slope is a sum of; leaving out one sample hardly changes it.
+        self.terms = np.maximum(1.0, self.centred.magnitude @ W)
+        b = solution.intercept + self.centred.means @ solution.coef
+        self.full = _Point(solution.alpha * scale, b, solution.state.copy())
+        self.ready = False
+        try:
+            self.tableau = LlwTableau(self.centred.K, solution.state)
+        except linalg.LinAlgError:  # an indefinite kernel
+            return
+        self.origin = self._quantities()
+        self.ready = self._settle(self.full, self._begin(self.full), self.box, 1)
+        self.origin = self._quantities()
+
+    def without(self, r: int) -> LlwSolution | None:
+        """Return the optimum without sample r, or None if the walk gets lost."""
+        return next(self.without_each(np.array([r])))
+
+    def without_each(self, rows: IntArray) -> Iterator[LlwSolution | None]:
+        """Yield the optimum without each of some samples, in less time than one by one.
+
+        All begin at once: how fast the others move as entries beside the margin fade.
+        """
+        fading = np.where(self.full.state[rows] == MARGIN, 0.0, self.full.alpha[rows])
+        for r, start in zip(rows, self.tableau.respond(rows, -fading), strict=True):
+            yield self._walk(r, start)
+
+    def _walk(self, r: int, start: FloatArray) -> LlwSolution | None:
+        """Walk to the optimum without sample r."""
+        point, box = self.full.copy(), self.box.copy()
+        box[r] = 0.0
+        walk = self._begin(point)
+        walk.aim(start, NOISE * float(point.alpha[r].max()))
+        if not (self._run(walk, point, r) and self._settle(point, walk, box, ROUNDS)):
+            return None
+        n_pivots = walk.n_pivots
+        found = LlwPoint(point.alpha, point.b, point.state, True, n_pivots, "walk")
+        left = with_certificate(self.problem.without(r), found, self.centred, n_pivots)
+        return left if left.converged else None
+
+    def _begin(self, point: _Point) -> FadingWalk:
+        """Return a walk that begins at the full optimum and changes the sets given."""
+        x, low, high = self.origin.copy()
+        state, box = point.state.reshape(-1), self.box.reshape(-1)
+        return FadingWalk(x, low, high, state, box, MAX_PIVOTS)
+
+    def _quantities(self) -> FloatArray:
+        """Return what a walk follows at the full optimum, and ranges, (3, length)."""
+        full, box, tableau = self.full, self.box, self.tableau
+        on, bounded, closed = full.state == MARGIN, full.state == BOUNDED, box == 0.0
+        end = np.where(on, np.minimum(box, FAR), np.where(bounded, FAR, 0.0))
+        out = np.zeros((3, tableau.length))
+        out[1], out[2] = -FAR, FAR
+        out[:, : box.size] = [
+            np.where(on, full.alpha, self._slope(full)).ravel(),
+            np.where((on | bounded) & ~closed, 0.0, -FAR).ravel(),
+            np.where(closed, FAR, end).ravel(),
+        ]
+        out[0, tableau.coordinates] = -(full.b @ tableau.basis)
+        return out
+
+    def _run(self, walk: FadingWalk, point: _Point, r: int) -> bool:
+        """Let the multipliers of r fade; return whether the end was reached."""
+        tableau, Q = self.tableau, self.tableau.Q
+        for entry in range(r * Q, (r + 1) * Q):
+            if point.state.flat[entry] != MARGIN:
+                walk.free(entry)
+            elif walk.fade(entry, tableau.columns, tableau.where) != Status.DONE:
+                return False
+        while walk.run(tableau.columns, tableau.where) == Status.NEEDS_COLUMN:
+            tableau.provide(walk.pending)
+        on, bounded = point.state == MARGIN, point.state == BOUNDED
+        x = walk.quantities[: on.size].reshape(on.shape)
+        point.alpha = np.where(on, x, np.where(bounded, self.box, 0.0))
+        point.b = -(tableau.basis @ walk.quantities[tableau.coordinates])
+        return walk.left == 0.0
+
+    def _settle(
+        self, point: _Point, walk: FadingWalk, box: FloatArray, rounds: int
+    ) -> bool:
+        """Solve without the proximal terms; return whether all conditions hold."""
+        slack = TOL * float(point.alpha.max())
+        for _ in range(rounds):
+            slope, off = self._correct(point, walk)
+            wrong = wrong_side(
+                box > 0.0, box, point.state, point.alpha, slope, TOL, slack
+            )
+            if not wrong.any():
+                return off <= STRAIN
+            if not self._exchange(walk, np.flatnonzero(wrong)):
+                return False
+            exchange(point.state, wrong, point.alpha, box)
+            point.alpha[point.state == OUTSIDE] = 0.0
+            bounded = point.state == BOUNDED
+            point.alpha[bounded] = box[bounded]
+        return False
+
+    def _correct(self, point: _Point, walk: FadingWalk) -> tuple[FloatArray, float]:
+        """Solve on the sets found; return slopes as shares of terms, and the strain."""
+        tableau = self.tableau
+        for more in reversed(range(CORRECTIONS + 1)):
+            slope = self._slope(point)
+            off = strain(point.state, point.alpha, slope / self.terms)
+            if off <= TIGHT or not more:
+                break
+            free = point.state == MARGIN
+            entered = np.flatnonzero(free.ravel() & ~tableau.is_basic)
+            change = tableau.shift(
+                np.where(free, slope, 0.0), -point.alpha.sum(axis=0), entered
+            )
+            walk.apply(change)
+            point.alpha[free] += change[: free.size][free.ravel()]
+            point.b -= tableau.basis @ change[tableau.coordinates]
+        return slope / self.terms, off
+
+    def _exchange(self, walk: FadingWalk, entries: IntArray) -> bool:
+        """Pivot on entries that are on the wrong side."""
+        tableau = self.tableau
+        for entry in entries:
+            tableau.provide(entry)
+            if walk.exchange(entry, tableau.columns, tableau.where) != Status.DONE:
+                return False
+        return True
+
+    def _slope(self, point: _Point) -> FloatArray:
+        """G + b, (n, Q)."""
+        return 1.0 / (self.tableau.Q - 1) + self.tableau.pull(point.alpha) + point.b
+
+
+class _Point:
+    """alpha (n, Q), b (Q,) and the sets (n, Q), which a walk changes."""
+
+    def __init__(self, alpha: FloatArray, b: FloatArray, state: StateArray) -> None:
+        self.alpha, self.b, self.state = alpha, b, state
+
+    def copy(self) -> _Point:
+        return _Point(self.alpha.copy(), self.b.copy(), self.state.copy())
+
+
+def trusted_llw(
+    method: Callable[..., list[LooIntervals]],
+) -> Callable[..., list[LooIntervals]]:
+    """Wrap a method that leaves samples out; its signature stays."""
+
+    @wraps(method)
+    def run(
+        problem: LlwProblem, *, solution: LlwSolution | None = None, **options: Any
+    ) -> list[LooIntervals]:
+        solution = solve_llw(problem) if solution is None else solution
+        problem, solution = bring_to_scale(problem, solution)
+        found = method(problem, solution=solution, **options)
+        rounding = np.inf
+        if solution.converged:
+            top = float(problem.K.diagonal().max())
+            rounding = rounding_of_sum(top, float(solution.alpha.sum()))
+            if nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0)):
+                rounding = SEVERAL * max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
+        certified = found[0].certified & _is_clear(found, rounding)
+        return [
+            replace(
+                machine, certified=certified,
+                counts={**machine.counts, "rounding": rounding},
+            )
+            for machine in found
+        ]  # fmt: skip
+
+    return run
+
+
+def bring_to_scale(
+    problem: LlwProblem, solution: LlwSolution
+) -> tuple[LlwProblem, LlwSolution]:
+    """Return the machine with kernel values near 1 and boxes within reach."""
+    exponent = int(np.frexp(problem.K.diagonal().max())[1])
+    if abs(exponent) > RANGE:
+        K, C = np.ldexp(problem.K, -exponent), np.ldexp(problem.C, exponent)
+        problem = replace(problem, K=K, C=C)
+        solution = solve_llw(problem)
+    reach = REACH * float(solution.alpha.sum())
+    boxes = np.where(np.isfinite(problem.C), problem.C, 0.0)
+    if not solution.converged or not 0.0 < reach < boxes.max():
+        return problem, solution
+    C = np.where(np.isinf(problem.C), np.inf, np.minimum(problem.C, reach))
+    closed = replace(problem, C=C)
+    if boxes.max() > np.ldexp(reach, RANGE):
+        solution = solve_llw(closed)
+    return closed, solution
+
+
+def _is_clear(machines: list[LooIntervals], rounding: float) -> BoolArray:
+    """Whether the largest value stands clear of the second, (n,)."""
+    values = np.column_stack([machine.values for machine in machines])
+    if values.shape[1] == 1:
+        apart = 2.0 * np.abs(values[:, 0])
+    else:
+        second, first = np.sort(values, axis=1)[:, -2:].T
+        apart = first - second
+    clear: BoolArray = (apart > 2.0 * rounding) & (rounding <= ACCURACY)
+    return clear | (rounding <= TIE)
+
+
+def loo_llw_walk(
+    problem: LlwProblem,
+    *,
+    solution: LlwSolution | None = None,
+    n_threads: int = 1,
+    verbose: bool = False,
+) -> list[LooIntervals]:
+    """Leave every sample out, by walks from the full optimum.
+
+    Parameters
+    ----------
+    problem : LlwProblem
+        The machine; a hard margin must be separable.
+    solution : LlwSolution, optional
+        Its optimum.
+    n_threads : int, default=1
+        Threads over samples.
+    verbose : bool, default=False
+        Whether to show progress on stderr.
+
+    Returns
+    -------
+    list of LooIntervals
+        h_k without r at x_r: one for two classes, of class 1, else one per class. The
+        intervals are those of the box of b, free of each other: of more than two
+        classes, some corners of it have no sum 0.
+    """
+    solution = solve_llw(problem) if solution is None else solution
+    walker = LlwWalker(problem, solution)
+    leaver = _Leaver(problem, solution, walker if walker.ready else None)
+    return leaver.run(n_threads, verbose)
+
+
+def loo_llw_refit(
+    problem: LlwProblem,
+    *,
+    solution: LlwSolution | None = None,
+    n_threads: int = 1,
+    verbose: bool = False,
+) -> list[LooIntervals]:
+    """Leave every sample out, each problem solved from nothing: slow, to compare with.
+
+    Parameters and result are those of :func:`loo_llw_walk`.
+    """
+    solution = solve_llw(problem) if solution is None else solution
+    return _Leaver(problem, solution, None, refit_all=True).run(n_threads, verbose)
+
+
+LLW_METHODS: Mapping[str, Callable[..., list[LooIntervals]]] = {
+    "walk": trusted_llw(loo_llw_walk),
+    "refit": trusted_llw(loo_llw_refit),
+}
+
+
+class _Leaver:
+    """What all samples share, and where their answers go."""
+
+    def __init__(
+        self,
+        problem: LlwProblem,
+        solution: LlwSolution,
+        walker: LlwWalker | None,
+        refit_all: bool = False,
+    ) -> None:
+        self.problem, self.solution = problem, solution
+        self.walker, self.refit_all = walker, refit_all
+        n, Q = problem.open.shape
+        self.values, self.lower, self.upper = np.empty((3, n, Q))
+        self.certified = np.zeros(n, dtype=bool)
+        self.settled_by = np.zeros(n, dtype=np.int8)
+        self.steps = np.zeros(n, dtype=np.intp)
+        present = problem.C > 0.0
+        self.members = np.bincount(problem.codes[present], minlength=Q)
+        state = solution.state
+        self.can_fall = (state == MARGIN) | (state == BOUNDED)
+        self.can_rise = problem.open & (state != BOUNDED)
+
+    def run(self, n_threads: int, verbose: bool) -> list[LooIntervals]:
+        """Leave everybody out, and put the columns together."""
+        started = perf_counter()
+        n, Q = self.values.shape
+        size = n_threads * LINE
+        starts = range(0, n, size)
+        for first in show_progress(starts, len(starts), "left out", verbose=verbose):
+            rows = np.arange(first, min(first + size, n))
+            work = partial(self._leave, rows)
+            map_chunks(work, rows.size, n_threads, CHUNK)
+        counts = {
+            "walks": float(np.count_nonzero(self.settled_by == WALK)),
+            "refits": float(np.count_nonzero(self.settled_by == REFIT)),
+            "systems": float(self.steps.sum()),
+            "seconds": perf_counter() - started,
+        }
+        columns = [1] if Q == 2 else range(Q)
+        return [
+            LooIntervals(
+                self.values[:, k].copy(), self.lower[:, k].copy(),
+                self.upper[:, k].copy(), self.certified, self.settled_by,
+                counts if k == columns[0] else {},
+            )
+            for k in columns
+        ]  # fmt: skip
+
+    def _leave(self, rows: IntArray, part: slice) -> None:
+        """Keep what is known, and solve without each of the others."""
+        others = []
+        for r in rows[part]:
+            if self.problem.C[r] == 0.0:
+                self._keep(r, UNTOUCHED)
+            elif self.members[self.problem.codes[r]] == 1:
+                self._without_its_class(r)
+            elif not (self.refit_all or self.solution.alpha[r].any()):
+                self._keep(r, ZERO_ALPHA)
+            else:
+                others.append(r)
+        if not others:
+            return
+        walked: Iterable[LlwSolution | None] = [None] * len(others)
+        if self.walker is not None:
+            walked = self.walker.without_each(np.array(others))
+        for r, left in zip(others, walked, strict=True):
+            self._solve_without(r, left)
+
+    def _solve_without(self, r: int, walked: LlwSolution | None) -> None:
+        """Take the end of the walk, or solve anew."""
+        left = solve_llw(self.problem.without(r)) if walked is None else walked
+        ends = left.intercept_lower, left.intercept_upper
+        settled_by = REFIT if walked is None else WALK
+        self._store(r, left, left.coef, left.intercept, ends, settled_by)
+        self.steps[r] = left.n_iter
+
+    def _keep(self, r: int, settled_by: int) -> None:
+        """W stays; b has to do without the constraints of r."""
+        can_fall, can_rise = self.can_fall.copy(), self.can_rise.copy()
+        can_fall[r] = can_rise[r] = False
+        ends = intercept_box(
+            self.solution.gradient, can_fall, can_rise, can_fall & can_rise
+        )
+        b = choose_intercept(*ends)
+        self._store(r, self.solution, self.solution.coef, b, ends, settled_by)
+
+    def _without_its_class(self, r: int) -> None:
+        """Leave r out with its class: a machine of one class less, or none is left."""
+        problem, gone = self.problem, self.problem.codes[r]
+        others = np.arange(problem.n_classes) != gone
+        self.settled_by[r] = SINGLETON
+        if problem.n_classes == 2:
+            # Everything is of the other class: h = -1 or less for the one that is gone.
+            self.values[r] = np.where(others, 1.0, -1.0)
+            self.lower[r] = np.where(others, 1.0, -np.inf)
+            self.upper[r] = np.where(others, np.inf, -1.0)
+            self.certified[r] = True
+            return
+        codes = problem.codes - (problem.codes > gone)
+        C = problem.C.copy()
+        C[r] = 0.0
+        left = solve_llw(LlwProblem(problem.K, codes, C, problem.n_classes - 1))
+        base = problem.K[r] @ left.coef
+        for out, b in (
+            (self.values, left.intercept),
+            (self.lower, left.intercept_lower),
+            (self.upper, left.intercept_upper),
+        ):
+            out[r, others] = base + b
+            out[r, gone] = -np.inf
+        self.certified[r], self.steps[r] = left.converged, left.n_iter
+
+    def _store(
+        self,
+        r: int,
+        left: LlwSolution,
+        coef: FloatArray,
+        b: FloatArray,
+        ends: tuple[FloatArray, FloatArray],
+        settled_by: int,
+    ) -> None:
+        """Write down h(x_r) with its ends."""
+        base = self.problem.K[r] @ coef
+        self.values[r], self.lower[r], self.upper[r] = (
+            base + b,
+            base + ends[0],
+            base + ends[1],
+        )
+        self.certified[r] = left.converged
+        self.settled_by[r] = settled_by

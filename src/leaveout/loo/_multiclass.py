@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From binary values to classes: pairs of classes, votes, margins, what is ambiguous.
+
+One-vs-one as scikit-learn and LIBSVM do it: machines, coefficients, votes.
+
+For more than two classes, machine k stands between classes i < j, in the order (0, 1),
+(0, 2), ..., (1, 2), ..., and a positive value speaks for class i. For two classes the
+sign is turned, as everywhere in scikit-learn: a positive value speaks for class 1.
+
+From the left-out values of all machines to labels, margins and what is ambiguous.
+
+One-vs-rest as scikit-learn's OneVsRestClassifier does it.
+
+Machine k stands between class k and all others, and a positive value speaks for class
+k; the largest value wins, the lowest class among equals. For two classes there is one
+machine, whose positive values speak for class 1, and 0 is class 0.
+
+Left-out labels of very many rows, by what the full solution proves.
+
+Leave row r with box c out of a machine with optimum (w, b). With R the largest distance
+of a row from the centre, the left-out optimum is within rho of w, and for y_r = +1
+(docs/method/large, from docs/method/walk)::
+
+    f_r - (b - b') - 2 rho R  <=  left-out value  <=  f_r - (b - b_lo)
+    rho = c R + sqrt(c^2 R^2 + c (b_lo - b'))
+
+b_lo is the lower end of all optimal intercepts, b' where the order statistic of the
+breakpoints goes if the positive class loses the weight c. For y_r = -1 turn all signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, product
+from math import isqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from leaveout.engine._problem import LooIntervals
+    from leaveout.estimators._svc import SVC
+    from leaveout.loo._task import (
+        Target,
+    )
+
+# Values this close to zero, relative to the terms they are sums of, have no sign.
+TIE = 1e-10
+
+
+def class_pairs(n_classes: int) -> list[tuple[int, int]]:
+    """Return the classes (i, j) of each machine, in LIBSVM's order."""
+    return list(combinations(range(n_classes), 2))
+
+
+def positive_class(i: int, j: int, n_classes: int) -> int:
+    """Return which of i < j a positive value of their machine speaks for."""
+    return j if n_classes == 2 else i
+
+
+def stack_coefficients(betas: Sequence[FloatArray], codes: IntArray) -> FloatArray:
+    """Lay the signed coefficients of all machines out as ``dual_coef_`` is.
+
+    A sample of class i takes part in n_classes - 1 machines, those against each other
+    class in turn, and these are its rows.
+
+    Parameters
+    ----------
+    betas : sequence of ndarray of shape (n,)
+        Per machine, zero for the samples of other classes.
+    codes : ndarray of shape (n,)
+        Class of each sample.
+
+    Returns
+    -------
+    ndarray of shape (n_classes - 1, n)
+    """
+    n_classes = _n_classes(len(betas))
+    stacked = np.zeros((n_classes - 1, codes.shape[0]))
+    for beta, (i, j) in zip(betas, class_pairs(n_classes), strict=True):
+        stacked[j - 1, codes == i] = beta[codes == i]
+        stacked[i, codes == j] = beta[codes == j]
+    return stacked
+
+
+def machine_coefficients(dual_coef: FloatArray, codes: IntArray) -> FloatArray:
+    """Undo :func:`stack_coefficients`: one column per machine, (n, n_machines)."""
+    n_classes = dual_coef.shape[0] + 1
+    pairs = class_pairs(n_classes)
+    columns = np.zeros((codes.shape[0], len(pairs)))
+    for k, (i, j) in enumerate(pairs):
+        columns[codes == i, k] = dual_coef[j - 1, codes == i]
+        columns[codes == j, k] = dual_coef[i, codes == j]
+    return columns
+
+
+def vote(values: FloatArray) -> IntArray:
+    """Return the class with most votes, the lowest among equals.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, n_machines)
+        A value of 0 is a vote for j; of two classes, it is one for class 1.
+    """
+    favours = values >= 0 if values.shape[1] == 1 else values > 0
+    return elect(np.where(favours, 1, -1), _n_classes(values.shape[1]))
+
+
+def one_value_per_class(values: FloatArray) -> FloatArray:
+    """Return votes plus a share below 1/2 of the summed values, (n, n_classes).
+
+    What ``decision_function_shape="ovr"`` gives for three classes or more: the votes
+    order the classes, the sums s break ties, squeezed to s / (3 (|s| + 1)). A value of
+    0 is a vote for i here, unlike in :func:`vote`; scikit-learn has it so.
+    """
+    n_classes = _n_classes(values.shape[1])
+    votes = np.zeros((values.shape[0], n_classes))
+    sums = np.zeros_like(votes)
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        for_j = values[:, k] < 0
+        votes[:, i] += ~for_j
+        votes[:, j] += for_j
+        sums[:, i] += values[:, k]
+        sums[:, j] -= values[:, k]
+    return votes + sums / (3 * (np.abs(sums) + 1))
+
+
+def _n_classes(n_machines: int) -> int:
+    """Solve n_machines = n_classes (n_classes - 1) / 2."""
+    return (1 + isqrt(1 + 8 * n_machines)) // 2
+
+
+def decide_one_vs_one(
+    svc: SVC, task: Target, machines: list[LooIntervals]
+) -> dict[str, Any]:
+    """Turn the machines' values into labels, margins and their intervals."""
+    values = np.column_stack([m.values for m in machines])
+    lower = np.column_stack([m.lower for m in machines])
+    upper = np.column_stack([m.upper for m in machines])
+    # With an intercept f is of the size of the labels; without one, of any size.
+    unit = 1.0 if svc.fit_intercept else 0.0
+    scale = np.array([unit + np.abs(m.values).max() for m in machines])
+    lower = np.where(np.abs(lower) <= TIE * scale, 0.0, lower)
+    upper = np.where(np.abs(upper) <= TIE * scale, 0.0, upper)
+    open_ = (lower <= 0.0) & (upper >= 0.0)
+    if len(machines) == 1:
+        sign = _signs(task.codes)
+        ends = np.sort(np.column_stack([sign * lower[:, 0], sign * upper[:, 0]]))
+        return {
+            "decision_values": values[:, 0],
+            "predictions": task.classes[vote(values)],
+            "margins": sign * values[:, 0],
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "ambiguous": open_[:, 0],
+        }
+    per_class = one_value_per_class(values)
+    winner = np.argmax(per_class, axis=1) if svc.break_ties else vote(values)
+    margins = _margins(per_class, task.codes)
+    unique = (lower == upper).all(axis=1)
+    ovo = svc.decision_function_shape == "ovo"
+    return {
+        "decision_values": values if ovo else per_class,
+        "predictions": task.classes[winner],
+        "margins": margins,
+        "lower": np.where(unique, margins, np.nan),
+        "upper": np.where(unique, margins, np.nan),
+        "ambiguous": _open_votes(values, open_, winner, svc.break_ties),
+    }
+
+
+def one_vs_one_margins(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the margin of each sample by the values of all machines, (n,)."""
+    if values.shape[1] == 1:
+        return _signs(codes) * values[:, 0]
+    return _margins(one_value_per_class(values), codes)
+
+
+def _signs(codes: IntArray) -> FloatArray:
+    """Which sign of the only machine speaks for the true class."""
+    return np.where(codes == 1, 1.0, -1.0)
+
+
+def _margins(per_class: FloatArray, codes: IntArray) -> FloatArray:
+    """Return true class minus best other; -inf if the true class has no machine."""
+    rows = np.arange(codes.shape[0])
+    others = per_class.copy()
+    others[rows, codes] = -np.inf
+    margins = per_class[rows, codes] - others.max(axis=1)
+    return np.where(codes >= 0, margins, -np.inf)
+
+
+def _open_votes(
+    values: FloatArray, open_: BoolArray, winner: IntArray, break_ties: bool
+) -> BoolArray:
+    """Whether some choice of the undecided signs changes the winner.
+
+    With ``break_ties`` the values count, not only the signs: any undecided machine
+    makes the sample ambiguous. So do more than ten of them.
+    """
+    ambiguous = np.zeros(values.shape[0], dtype=bool)
+    for r in np.flatnonzero(open_.any(axis=1)):
+        undecided = np.flatnonzero(open_[r])
+        if break_ties or undecided.size > 10:
+            ambiguous[r] = True
+            continue
+        tries = np.tile(values[r], (2**undecided.size, 1))
+        tries[:, undecided] = list(product((-1.0, 1.0), repeat=undecided.size))
+        ambiguous[r] = bool(np.any(vote(tries) != winner[r]))
+    return ambiguous
+
+
+def decide_one_vs_rest(
+    target: Target, machines: Sequence[LooIntervals], groups: IntArray | None = None
+) -> dict[str, Any]:
+    """Turn the values of one machine per class into labels, margins and intervals.
+
+    The machines' intercepts are free of each other, so the interval of the margin runs
+    from the worst for the true class to the best. A class whose only member, or whose
+    only group, is left out is not there: its value is -inf.
+    """
+    values = np.column_stack([m.values for m in machines])
+    lower = np.column_stack([m.lower for m in machines])
+    upper = np.column_stack([m.upper for m in machines])
+    slack = TIE * (1.0 + np.abs(values).max())
+    decision_values = values
+    if len(machines) == 1:
+        # As two machines of opposite sign, whose difference is f.
+        decision_values = values[:, 0]
+        values = np.hstack([-values, values]) / 2
+        lower, upper = np.hstack([-upper, lower]) / 2, np.hstack([-lower, upper]) / 2
+    else:
+        gone = target.vanishing(groups)
+        values[gone] = lower[gone] = upper[gone] = -np.inf
+    winner = np.argmax(values, axis=1)
+    return {
+        "decision_values": decision_values,
+        "predictions": target.classes[winner],
+        "margins": _minus_best_other(values, values, target.codes),
+        "lower": _minus_best_other(lower, upper, target.codes),
+        "upper": _minus_best_other(upper, lower, target.codes),
+        "ambiguous": _overlap(lower, upper, winner, slack),
+    }
+
+
+def one_vs_rest_margins(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the margin of each sample by the values of all machines, (n,)."""
+    if values.shape[1] == 1:
+        values = np.hstack([-values, values]) / 2
+    return _minus_best_other(values, values, codes)
+
+
+def _minus_best_other(own: FloatArray, others: FloatArray, codes: Any) -> FloatArray:
+    """Return ``own`` of the true class minus the largest of the others; else NaN."""
+    known = np.flatnonzero(codes >= 0)
+    rest = others[known].copy()
+    rest[np.arange(known.size), codes[known]] = -np.inf
+    differences = np.full(codes.shape[0], np.nan)
+    differences[known] = own[known, codes[known]] - rest.max(axis=1)
+    return differences
+
+
+def _overlap(
+    lower: FloatArray, upper: FloatArray, winner: Any, slack: float
+) -> BoolArray:
+    """Whether the interval of some other class reaches that of the winner."""
+    rows = np.arange(winner.shape[0])
+    reach = upper >= lower[rows, winner][:, None] - slack
+    reach &= upper > -np.inf
+    reach[rows, winner] = False
+    return reach.any(axis=1)
+
+
+def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the class with most votes of the pairs (0, 1), (0, 2) ...; first in a tie.
+
+    The sign +1 is a vote for the second class of a pair if there are two classes, and
+    for the first if there are more, as in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> elect(np.array([[1], [-1]]), 2)
+    array([1, 0])
+    >>> elect(np.array([[1, 1, -1]]), 3)
+    array([0])
+    """
+    if n_classes == 2:
+        return (votes[:, 0] > 0).astype(np.intp)
+    return np.asarray(_count(votes, n_classes).argmax(axis=1))
+
+
+def _count(votes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Count the votes for each class, (m, n_classes)."""
+    counts = np.zeros((votes.shape[0], n_classes), dtype=np.intp)
+    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        counts[:, i] += votes[:, k] > 0
+        counts[:, j] += votes[:, k] < 0
+    return counts

@@ -1,0 +1,792 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The leave-one-out machine (Weston 1999): solver and left-out values.
+
+All optima of a leave-one-out machine with the smallest sum of coefficients.
+
+The leave-one-out machine: a linear program that leaves each own term out.
+
+For kernel values K, signs y and weights w, with M_ij = y_i y_j K_ij off the diagonal
+and M_ii = (1 - nu) K_ii::
+
+    primal   min   sum_i w_i xi_i
+                   s.t.   M a + y b + xi >= 1,   0 <= a <= A,   xi >= 0
+    dual     max   sum_i u_i - A sum_j s_j
+                   s.t.   M' u <= s,   sum_i u_i y_i = 0,   0 <= u <= w,   s >= 0
+
+(Weston 1999, eq. (12)-(14) with nu = 1 and b = 0). Among all optima the one with the
+smallest sum of a is taken: the paper's program has many, and an unbounded set of them
+if every sample can be classified without its own term. The bound A is ours: it is
+about 1e6 / max |K|, and keeps the program well-posed where kernel values are next to
+nothing.
+
+HiGHS solves the dual in two stages, the two leading orders of M' u <= eps as eps falls
+to 0: first eps = 0; then, around that u, its direction v = du / deps, which is the dual
+of "smallest sum of a on the optimal face". The bases that it ends with are solved anew
+in full precision, and primal and dual value are compared (docs/method/loom).
+
+Leave-one-out of the leave-one-out machine itself: exact, and its own bound.
+
+The machine minimises what its terms say about each sample without the sample's own
+(Weston 1999, eq. (11)). That is no leave-one-out of the machine: the other coefficients
+were chosen with the sample there. The exact one takes row and column of the sample out
+of both stages of the linear program and solves them again, warm.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._certificate import weighted_median_interval
+from leaveout.engine._problem import (
+    REFIT,
+    SINGLETON,
+    UNTOUCHED,
+    ZERO_ALPHA,
+    LooIntervals,
+    Problem,
+    middle,
+)
+from leaveout.engine._trust import nearly_coincide
+from leaveout.exceptions import LeaveoutError
+from leaveout.lp._highs import open_highs, run_simplex
+from leaveout.run._parallel import map_chunks
+
+# Largest coefficient, where the largest kernel value is 1: kernel values below its
+# inverse cannot classify a sample.
+CAP = 1e6
+# Relative duality gap below which a pair of primal and dual point counts as optimal;
+# the rounding of n dual constraints, times CAP, stays below it.
+OPTIMAL = 1e-6
+# Samples lighter than this, beside the heaviest, are next to absent: bounds of u as
+# small as that are hardly told apart.
+LIGHTEST = 1e-8
+# Above this gap the dual point is looked at again, magnified by LENS.
+FINE, LENS = 1e-8, 2.0**20
+# Dual variables this close to a bound, and dual constraints this close to equality, are
+# there: slacks that differ by less are a tie.
+FACE = 1e-11
+# Below that both are rounding. Between the two another rule would see no tie.
+ROUNDING = 1e-13
+# The same for the direction of the second stage, which has fewer digits.
+STILL = 1e-8
+# What HiGHS may be asked, in this order. Its own scaling of the matrix is off: kernel
+# values have one scale, and lifting the tiny ones made it fail.
+STRATEGIES: tuple[dict[str, Any], ...] = (
+    {"simplex_strategy": 1, "presolve": "off", "simplex_scale_strategy": 0},
+    {"simplex_strategy": 4, "presolve": "off", "simplex_scale_strategy": 0},
+    {"simplex_strategy": 1, "presolve": "off", "simplex_scale_strategy": 2},
+    {"simplex_strategy": 1, "presolve": "on", "simplex_scale_strategy": 0},
+)
+# Values this close to 0 are 0: the margin is 1, and predictions have the same rule.
+ZERO = 1e-10
+# Values this close, beside max(1, |f|), are one: the program is solved to 1e-6.
+SAME = 1e-6
+# Samples in a row: each such part loads the program once.
+CHUNK = 64
+
+
+@dataclass(frozen=True)
+class LoomFace:
+    """The polyhedron ``low <= M a + y b <= high``, ``least <= a <= most``, scaled.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n, n)
+        Margins by coefficients.
+    y : ndarray of shape (n,) or None
+        Signs; None without an intercept.
+    w : ndarray of shape (n,)
+        Weights; a sample without has no constraint.
+    least, most : ndarray of shape (n,)
+        Bounds of a.
+    low, high : ndarray of shape (n,)
+        Bounds of the margins.
+    scale : float
+        What K was divided by; the coefficients are a / scale.
+    unique : bool
+        Whether strict complementarity proves that it is one point.
+    """
+
+    M: FloatArray
+    y: FloatArray | None
+    w: FloatArray
+    least: FloatArray
+    most: FloatArray
+    low: FloatArray
+    high: FloatArray
+    scale: float
+    unique: bool
+
+    def range_of(self, slope: FloatArray) -> tuple[float, float]:
+        """Return least and largest value of ``slope @ a + b`` on the face.
+
+        Raises
+        ------
+        LeaveoutError
+            If HiGHS finds no optimum.
+        """
+        fixed = self.least == self.most
+        columns, rows = np.flatnonzero(~fixed), np.flatnonzero(self.w > 0.0)
+        base = float(slope[fixed] @ self.least[fixed])
+        G = self.M[np.ix_(rows, columns)]
+        cost, least, most = slope[columns], self.least[columns], self.most[columns]
+        if self.y is not None:
+            G = np.column_stack([G, self.y[rows]])
+            cost, least = np.append(cost, 1.0), np.append(least, -np.inf)
+            most = np.append(most, np.inf)
+        if cost.size == 0:
+            return base, base
+        done = self.M[rows] @ np.where(fixed, self.least, 0.0)
+        bounds = self.low[rows] - done, self.high[rows] - done
+        return (
+            base + _smallest(cost, G, (least, most), bounds),
+            base - _smallest(-cost, G, (least, most), bounds),
+        )
+
+
+def _smallest(
+    cost: FloatArray,
+    G: FloatArray,
+    columns: tuple[FloatArray, FloatArray],
+    rows: tuple[FloatArray, FloatArray],
+) -> float:
+    """Return the smallest cost; -inf if there is none."""
+    n_rows, n_columns = G.shape
+    start = np.arange(n_columns + 1) * n_rows
+    index = np.tile(np.arange(n_rows), n_columns)
+    matrix = start, index, np.ascontiguousarray(G.T).ravel()
+    highs = open_highs(cost, matrix, columns, rows, tolerance=1e-8)
+    highs.setOptionValue("presolve", "off")
+    highs.run()
+    status = highs.modelStatusToString(highs.getModelStatus())
+    if status == "Unbounded":
+        return -np.inf
+    if status != "Optimal":
+        raise LeaveoutError(
+            f"HiGHS found no end of the optimal face (status {status!r})."
+        )
+    return float(highs.getInfo().objective_function_value)
+
+
+@dataclass(frozen=True)
+class LoomSolution:
+    """An optimum of a leave-one-out machine, with its certificate.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n,)
+        Signed coefficients a_j y_j, their sum of sizes the smallest of all optima.
+    intercept : float
+        b, in the middle of the interval that is optimal with these coefficients.
+    decision_values : ndarray of shape (n,)
+        f = K coef + b.
+    own_terms : ndarray of shape (n,)
+        coef_i K_ii: what f - own_terms leaves out.
+    slack : ndarray of shape (n,)
+        xi_i = max(0, 1 - y_i (f_i - nu coef_i K_ii)); 0 for a sample without weight.
+    row_dual : ndarray of shape (n,)
+        u.
+    objective : float
+        sum_i w_i xi_i.
+    duality_gap : float
+        (primal - dual) / max(1, primal) for the weights divided by their largest.
+    n_capped : int
+        Number of coefficients at their largest value.
+    n_iter : int
+        Simplex steps.
+    converged : bool
+        Whether the gap is below 1e-6 and the sum of coefficients the smallest.
+    telling : bool
+        Whether it is so beside the loss of the lightest sample, too: then the labels
+        of all are those of an optimum.
+    tight : ndarray of bool, shape (n,)
+        Samples that have a coefficient, or a part in one of the two dual points: all
+        others can be left out, and this point stays optimal.
+    face : LoomFace or None
+        All optima with the same sum of coefficients; None if HiGHS did not find it.
+    rival : LoomSolution or None
+        Where slacks differ by something between rounding and a tie, the optimum of a
+        rule that sees no tie there. What both do not agree on hangs on last digits.
+    """
+
+    coef: FloatArray
+    intercept: float
+    decision_values: FloatArray
+    own_terms: FloatArray
+    slack: FloatArray
+    row_dual: FloatArray
+    objective: float
+    duality_gap: float
+    n_capped: int
+    n_iter: int
+    converged: bool
+    telling: bool
+    tight: BoolArray
+    face: LoomFace | None
+    rival: LoomSolution | None = None
+
+    @property
+    def left_out_values(self) -> FloatArray:
+        """The sum over all others, and b: f without the own term, (n,)."""
+        return self.decision_values - self.own_terms
+
+
+def solve_loom(problem: Problem, *, nu: float = 1.0) -> LoomSolution:
+    """Solve one binary leave-one-out machine.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel values, signs, weights (as ``C``); a sample with weight 0 has neither row
+        nor column. The kernel may be indefinite.
+    nu : float, default=1.0
+        Share of the own term that a sample has to do without, >= 0.
+
+    Returns
+    -------
+    LoomSolution
+        With primal and dual point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.engine._problem import Problem
+    >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
+    >>> problem = Problem(np.outer(x, x), np.sign(x), np.ones(4), fit_intercept=False)
+    >>> solution = solve_loom(problem)
+    >>> solution.coef.round(4) + 0.0, solution.objective
+    (array([-0.125 ,  0.    ,  0.    ,  0.1875]), 0.0)
+    """
+    return LoomSolver(problem, nu=nu).solve()
+
+
+class LoomSolver:
+    """HiGHS with the dual of one machine loaded; solves it, also without some samples.
+
+    Parameters
+    ----------
+    problem, nu
+        As in :func:`solve_loom`.
+    """
+
+    def __init__(self, problem: Problem, *, nu: float = 1.0) -> None:
+        self.problem, self.nu = problem, nu
+        M = loom_matrix(problem, nu)
+        largest = float(np.abs(problem.K).max())
+        # A power of 2, so that scaling K by one changes no digit.
+        self.scale = 2.0 ** np.ceil(np.log2(largest)) if largest > 0.0 else 1.0
+        self.M = M / self.scale
+        self._highs = _load(self.M, problem)
+        self._start: Any = None
+
+    def solve(self) -> LoomSolution:
+        """Solve the machine, from scratch; keep its basis for warm starts."""
+        return self._solve(self.problem.C)
+
+    def start_from(self, solver: LoomSolver) -> None:
+        """Take the basis that another solver of the same machine ended with."""
+        self._start = solver._start
+
+    def solve_without(self, rows: IntArray) -> LoomSolution:
+        """Solve the machine without some samples, warm from the full basis."""
+        weights = self.problem.C.copy()
+        weights[rows] = 0.0
+        return self._solve(weights)
+
+    def _solve(self, weights: FloatArray) -> LoomSolution:
+        """Run both stages, the second also without near ties if there are any."""
+        w = weights / weights.max()
+        n_iter = self._run_first(w)
+        first = _Point(self.M, self.problem, w)
+        first.read_dual(self._highs, _column_values(self._highs))
+        first.read_primal(self._highs)
+        if first.gap > FINE:
+            # Where HiGHS fails at that, the gap stays as it is, and tells.
+            with suppress(LeaveoutError):
+                n_iter += self._refine(first)
+        rules = (FACE, ROUNDING) if first.has_near_ties else (FACE,)
+        found = [self._settle(first, weights, n_iter, tie) for tie in rules]
+        found.sort(key=lambda solution: solution.face is None)
+        return replace(found[0], rival=found[1]) if len(found) > 1 else found[0]
+
+    def _settle(
+        self, first: _Point, weights: FloatArray, n_iter: int, tie: float
+    ) -> LoomSolution:
+        """Run the second stage; take the point of the first if that lost digits."""
+        try:
+            n_iter += self._run_second(first, tie)
+        except LeaveoutError:  # the slacks are the least all the same
+            return self._solution(first, weights, n_iter, None)
+        second = _Point(self.M, self.problem, first.w)
+        second.u, second.s, second.low = first.u, first.s, first.low
+        second.read_primal(self._highs)
+        face = self._face(first, tie)
+        if second.gap > OPTIMAL and second.gap > 2.0 * first.gap:
+            second = first
+        return self._solution(second, weights, n_iter, face)
+
+    def _run_first(self, w: FloatArray) -> int:
+        """Minimise the slacks."""
+        highs, n = self._highs, w.size
+        infinity = highs.inf
+        upper = np.concatenate([w, np.where(w > 0.0, infinity, 0.0)])
+        _set_columns(highs, np.zeros(2 * n), upper)
+        _set_rows(highs, np.where(w > 0.0, 0.0, infinity))
+        if self._start is not None:
+            highs.setBasis(self._start)
+        n_iter = run_simplex(highs, STRATEGIES, "leave-one-out machine")
+        if self._start is None:
+            self._start = highs.getBasis()
+        return n_iter
+
+    def _refine(self, first: _Point) -> int:
+        """Solve for what u lacks, magnified: HiGHS knows it to 1e-10 only.
+
+        The bounds of u, s and M' u <= s are seen from the point that was found, through
+        a lens; costs and basis stay (iterative refinement of a linear program).
+        """
+        highs, w = self._highs, first.w
+        at = np.append(first.u, np.maximum(0.0, self.M.T @ first.u))
+        at[w.size :][w == 0.0] = 0.0
+        top = np.append(w, np.where(w > 0.0, highs.inf, 0.0))
+        _set_columns(highs, -LENS * at, np.minimum(LENS * (top - at), highs.inf))
+        spare = at[w.size :] - self.M.T @ first.u
+        lack = -LENS * float(first.u @ self.problem.y)
+        _set_rows(highs, np.where(w > 0.0, LENS * spare, highs.inf), lack)
+        n_iter = run_simplex(highs, STRATEGIES, "leave-one-out machine")
+        first.read_dual(highs, at + _column_values(highs) / LENS)
+        first.read_primal(highs)
+        return n_iter
+
+    def _run_second(self, first: _Point, tie: float) -> int:
+        """Minimise the sum of a on the optimal face of the first stage."""
+        highs, infinity, w = self._highs, self._highs.inf, first.w
+        # u at 0 can only rise, u at w only fall; where s > 0, a is at its largest.
+        lower = np.where(first.u > tie, -infinity, 0.0)
+        upper = np.where(first.u < w - tie, infinity, 0.0)
+        absent = w == 0.0
+        lower[absent] = upper[absent] = 0.0
+        lower_s = np.where(first.s > tie, -infinity, 0.0)
+        upper_s = np.where(absent, 0.0, infinity)
+        _set_columns(highs, np.append(lower, lower_s), np.append(upper, upper_s))
+        # Columns of M with a dual constraint to spare have a = 0 on the whole face.
+        inside = (self.M.T @ first.u - first.s < -tie) | absent
+        _set_rows(highs, np.where(inside, infinity, 1.0))
+        return run_simplex(highs, STRATEGIES, "leave-one-out machine")
+
+    def _face(self, first: _Point, tie: float) -> LoomFace:
+        """Describe what both stages leave open, by complementary slackness."""
+        n, w = first.w.size, first.w
+        solution = self._highs.getSolution()
+        v, t = np.split(np.asarray(solution.col_value), 2)
+        spare = np.asarray(solution.row_value)[:n] < 1.0 - STILL
+        spare |= (self.M.T @ first.u - first.s < -tie) | (w == 0.0)
+        full = (first.s > tie) | (t > STILL)
+        at_0, at_w = first.u <= tie, first.u >= w - tie
+        still = np.abs(v) <= STILL * max(1.0, np.abs(v).max())
+        return LoomFace(
+            self.M, self.problem.y if self.problem.fit_intercept else None, w,
+            np.where(full, CAP, 0.0), np.where(spare, 0.0, CAP),
+            low=np.where(at_w & still & (w > 0.0), -np.inf, 1.0),
+            high=np.where(at_0 & still, np.inf, 1.0),
+            scale=self.scale,
+            unique=_Basis(self._highs, self.problem.fit_intercept).is_inside(
+                (at_0 | at_w) & still, ~spare & ~full, full
+            ),
+        )  # fmt: skip
+
+    def _solution(
+        self, point: _Point, weights: FloatArray, n_iter: int, face: LoomFace | None
+    ) -> LoomSolution:
+        """Undo the scaling of kernel and weights."""
+        problem = self.problem
+        coef = problem.y * point.a / self.scale
+        own = coef * problem.K.diagonal()
+        f = problem.K @ coef + point.b
+        slack = np.maximum(0.0, 1.0 - problem.y * (f - self.nu * own))
+        slack[weights == 0.0] = 0.0
+        return LoomSolution(
+            coef, point.b, f, own, slack, np.minimum(point.u * weights.max(), weights),
+            float(weights @ slack), point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()),
+            n_iter, face is not None and bool(point.gap <= OPTIMAL),
+            face is not None and point.is_telling, point.tight, face,
+        )  # fmt: skip
+
+
+class _Point:
+    """Primal and dual point of the scaled machine, from the bases of HiGHS."""
+
+    def __init__(self, M: FloatArray, problem: Problem, w: FloatArray) -> None:
+        self.M, self.w, self.y = M, w, problem.y
+        self.fit_intercept = problem.fit_intercept
+        n = w.size
+        self.u, self.s, self.low = np.zeros(n), np.zeros(n), 0.0
+        self.a, self.b = np.zeros(n), 0.0
+        self.primal, self.tight = float(w.sum()), np.zeros(n, dtype=bool)
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap."""
+        return (self.primal - self.low) / max(1.0, self.primal)
+
+    @property
+    def has_near_ties(self) -> bool:
+        """Whether something of the dual is neither 0 by rounding nor clearly not 0."""
+        u, s, w = self.u, self.s, self.w
+        parts = np.concatenate([u, w - u, s, s - self.M.T @ u])
+        near = (parts > ROUNDING) & (parts <= FACE)
+        return bool(near[np.tile(w > 0.0, 4)].any())
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether the gap is small, also beside the loss of the lightest sample."""
+        lightest = float(self.w[self.w > 0.0].min(initial=1.0))
+        return lightest >= LIGHTEST and self.gap <= OPTIMAL * lightest
+
+    def read_dual(self, highs: Any, told: FloatArray) -> None:
+        """Take u from the basis or as it is told, whichever proves more."""
+        told = told[: self.w.size]
+        candidates = [self.u, np.clip(told, 0.0, self.w)]
+        basis = _Basis(highs, self.fit_intercept)
+        at_upper = np.where(told > 0.5 * self.w, self.w, 0.0)
+        at_upper[basis.rows] = 0.0
+        solved = basis.solve(self.M, self.y, -self._pull(at_upper, basis), trans=1)
+        if solved is not None:
+            at_upper[basis.rows] = solved
+            candidates.append(np.clip(at_upper, 0.0, self.w))
+        self.low, self.u = max(
+            ((self._lower_bound(u), u) for u in candidates), key=lambda pair: pair[0]
+        )
+        self.s = np.maximum(0.0, self.M.T @ self.u)
+        self.s[self.w == 0.0] = 0.0
+        # Only where the basis has s; elsewhere it is rounding.
+        self.s[~basis.capped] = 0.0
+
+    def read_primal(self, highs: Any) -> None:
+        """Take a from the basis or as HiGHS tells it, whichever costs less."""
+        n = self.w.size
+        solution = highs.getSolution()
+        told = -np.asarray(solution.row_dual)[:n]
+        basis = _Basis(highs, self.fit_intercept)
+        candidates = [told]
+        a = np.where(basis.capped, CAP, 0.0)
+        rest = 1.0 - self.M[basis.rows] @ a
+        solved = basis.solve(self.M, self.y, rest, trans=0)
+        if solved is not None:
+            a[basis.columns] = solved[: basis.columns.size]
+            candidates.append(a)
+        for a in candidates:
+            a = np.clip(a, 0.0, CAP)
+            a[self.w == 0.0] = 0.0
+            primal, b = self._cost(a)
+            if primal <= self.primal + 1e-9 * max(1.0, self.primal):
+                self.primal, self.a, self.b = primal, a, b
+        moved = np.asarray(solution.col_value)[:n] != 0.0
+        self.tight = (self.a > 0.0) | (self.u > FACE) | moved
+
+    def _cost(self, a: FloatArray) -> tuple[float, float]:
+        """Return sum w xi at its best b, and b."""
+        m, b = self.M @ a, 0.0
+        if self.fit_intercept:
+            ends = weighted_median_interval(
+                self.y * (1.0 - m), self.w, float(self.w[self.y > 0].sum())
+            )
+            finite = [end for end in ends if np.isfinite(end)]
+            b = float(np.mean(finite)) if finite else 0.0
+        return float(self.w @ np.maximum(0.0, 1.0 - m - self.y * b)), b
+
+    def _lower_bound(self, u: FloatArray) -> float:
+        """Weak duality; what u lacks in sum u y = 0 is charged as an excess."""
+        excess = np.maximum(0.0, self.M.T @ u)[self.w > 0.0]
+        lack = abs(float(u @ self.y)) if self.fit_intercept else 0.0
+        return max(0.0, float(u.sum() - CAP * (excess.sum() + lack)))
+
+    def _pull(self, u: FloatArray, basis: _Basis) -> FloatArray:
+        """Return what u adds to the dual constraints of the basis."""
+        pull = u @ self.M[:, basis.columns]
+        return np.append(pull, u @ self.y) if basis.has_intercept else pull
+
+
+class _Basis:
+    """Samples whose constraint is tight, and coefficients that are free; as many."""
+
+    def __init__(self, highs: Any, fit_intercept: bool) -> None:
+        basic = np.asarray(highs.getBasicVariables()[1])
+        n = highs.getNumCol() // 2
+        slack = -1 - basic[basic < 0]
+        in_basis = np.zeros(2 * n, dtype=bool)
+        in_basis[basic[basic >= 0]] = True
+        outside = np.zeros(n + int(fit_intercept), dtype=bool)
+        outside[slack] = True
+        self.rows = np.flatnonzero(in_basis[:n])
+        self.capped = in_basis[n:] & ~outside[:n]
+        self.columns = np.flatnonzero(~outside[:n] & ~in_basis[n:])
+        self.has_intercept = fit_intercept and not outside[n]
+        self.intercept_settled = self.has_intercept or not fit_intercept
+        self.slack = np.flatnonzero(outside[:n])
+        n_free = self.columns.size + int(self.has_intercept)
+        self.square = self.rows.size == n_free
+
+    def is_inside(
+        self, at_bound: BoolArray, open_columns: BoolArray, full: BoolArray
+    ) -> bool:
+        """Whether no basic variable of the dual is at a bound: the primal is unique.
+
+        ``at_bound`` tells which v are, ``open_columns`` which constraints of the dual
+        hold with equality and do not fix their coefficient, ``full`` where s is not 0.
+        """
+        return bool(
+            self.square
+            and full[self.capped].all()
+            and not at_bound[self.rows].any()
+            and not open_columns[self.slack].any()
+            and self.intercept_settled
+        )
+
+    def solve(
+        self, M: FloatArray, y: FloatArray, right: FloatArray, *, trans: int
+    ) -> FloatArray | None:
+        """Solve with the square matrix of the basis; None if it is singular."""
+        G = M[np.ix_(self.rows, self.columns)]
+        if self.has_intercept:
+            G = np.column_stack([G, y[self.rows]])
+        if not self.square:
+            return None
+        if G.size == 0:
+            return np.zeros(0)
+        lu, pivots, info = linalg.lapack.dgetrf(G)
+        if info != 0:
+            return None
+        solved, _ = linalg.lapack.dgetrs(lu, pivots, right, trans=trans)
+        return solved if np.isfinite(solved).all() else None
+
+
+def loom_matrix(problem: Problem, nu: float) -> FloatArray:
+    """Return M: rows are margins, columns coefficients, (n, n)."""
+    M = problem.K * np.multiply.outer(problem.y, problem.y)
+    np.fill_diagonal(M, (1.0 - nu) * problem.K.diagonal())
+    return M
+
+
+def _load(M: FloatArray, problem: Problem) -> Any:
+    """Return HiGHS with the dual: columns u and s, one row per coefficient, one for b.
+
+    Bounds are set by the stages.
+    """
+    n, extra = problem.n_samples, int(problem.fit_intercept)
+    G = np.column_stack([M, problem.y]) if extra else M
+    n_rows = n + extra
+    value = np.concatenate([G.ravel(), np.full(n, -1.0)])
+    index = np.concatenate([np.tile(np.arange(n_rows), n), np.arange(n)])
+    start = np.append(np.arange(n) * n_rows, n * n_rows + np.arange(n + 1))
+    cost = np.concatenate([np.full(n, -1.0), np.full(n, CAP)])
+    unset = np.zeros(2 * n), np.zeros(2 * n)
+    level = np.zeros(n_rows), np.zeros(n_rows)
+    return open_highs(cost, (start, index, value), unset, level, tolerance=1e-10)
+
+
+def _set_columns(highs: Any, lower: FloatArray, upper: FloatArray) -> None:
+    """Set the bounds of u and s."""
+    each = np.arange(lower.size, dtype=np.int32)
+    highs.changeColsBounds(lower.size, each, lower, upper)
+
+
+def _column_values(highs: Any) -> FloatArray:
+    """Return u and s."""
+    return np.asarray(highs.getSolution().col_value)
+
+
+def _set_rows(highs: Any, upper: FloatArray, intercept: float = 0.0) -> None:
+    """Set the right-hand sides of M' u - s <= 0, and that of the intercept."""
+    for row, level in enumerate(upper.tolist()):  # HiGHS has all at once from 1.13 on
+        highs.changeRowBounds(row, -highs.inf, level)
+    for row in range(upper.size, highs.getNumRow()):
+        highs.changeRowBounds(row, intercept, intercept)
+
+
+def loo_loom_refit(
+    problem: Problem, *, nu: float = 1.0, n_threads: int = 1
+) -> LooIntervals:
+    """Leave every sample out of one leave-one-out machine, by warm linear programs.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine; a sample with C = 0 is absent, and gets its value all the same.
+    nu : float, default=1.0
+        As in :func:`~leaveout.lp._loom.solve_loom`.
+    n_threads : int, default=1
+        Threads over samples.
+
+    Returns
+    -------
+    LooIntervals
+        ``lower`` and ``upper`` are the ends of f over all optima without the sample
+        that have the smallest sum of coefficients; ``values`` is the middle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.engine._problem import Problem
+    >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
+    >>> problem = Problem(np.outer(x, x), np.sign(x), np.ones(4), fit_intercept=False)
+    >>> loo = loo_loom_refit(problem)
+    >>> loo.values.round(4), loo.certified.all()
+    (array([-2.25, -1.  ,  1.  ,  5.  ]), np.True_)
+    """
+    started = perf_counter()
+    solver = LoomSolver(problem, nu=nu)
+    full = solver.solve()
+    fitted = perf_counter()
+    answer = _Answer(problem, full)
+    rows = np.flatnonzero(answer.settled_by == REFIT)
+
+    def run(part: slice) -> None:
+        own = solver if n_threads == 1 else LoomSolver(problem, nu=nu)
+        own.start_from(solver)
+        for row in rows[part].tolist():
+            try:
+                answer.put(row, own.solve_without(np.array([row])))
+            except LeaveoutError:
+                answer.give_up(row, full)
+
+    map_chunks(run, rows.size, n_threads, size=CHUNK)
+    counts = {
+        "refits": float(rows.size),
+        "pivots": float(answer.n_iter.sum()),
+        "fit_seconds": fitted - started,
+        "seconds": perf_counter() - started,
+    }
+    return LooIntervals(
+        middle(answer.lower, answer.upper), answer.lower, answer.upper,
+        answer.certified, answer.settled_by, counts,
+    )  # fmt: skip
+
+
+def loo_loom_bound(
+    problem: Problem, *, nu: float = 1.0, n_threads: int = 1
+) -> LooIntervals:
+    """Judge every sample by the machine of all, without the sample's own term.
+
+    The share of wrong ones is the bound of Weston 1999, eq. (11), which counts a value
+    of 0 as wrong. Nothing is refitted and nothing certified: for this machine it is no
+    bound of the leave-one-out error (docs/method/loom).
+    """
+    del n_threads
+    started = perf_counter()
+    solution = solve_loom(problem, nu=nu)
+    values = solution.left_out_values
+    # A value of 0 gets the sign that makes it wrong.
+    values = np.where(
+        loom_errors(problem, solution) & (problem.y * values >= 0.0),
+        -problem.y * np.finfo(float).tiny,
+        values,
+    )
+    seconds = perf_counter() - started
+    n = problem.n_samples
+    settled_by = np.where(problem.C > 0.0, ZERO_ALPHA, UNTOUCHED).astype(np.int8)
+    return LooIntervals(
+        values, values, values, np.zeros(n, dtype=bool), settled_by,
+        {"refits": 0.0, "fit_seconds": seconds, "seconds": seconds},
+    )  # fmt: skip
+
+
+def loom_errors(problem: Problem, solution: LoomSolution) -> np.ndarray:
+    """Return which samples are wrong without their own term; 0 is wrong, (n,)."""
+    margins = problem.y * solution.left_out_values
+    terms = np.abs(problem.K) @ np.abs(solution.coef) + abs(solution.intercept)
+    return margins <= np.maximum(ZERO, 1e-13 * terms)
+
+
+def loom_bound(problem: Problem, solution: LoomSolution) -> float:
+    """Return the share of such samples, by weight (Weston 1999, eq. (11))."""
+    wrong: FloatArray = loom_errors(problem, solution).astype(np.float64)
+    return float(np.average(wrong, weights=problem.C))
+
+
+LOOM_METHODS = {"refit": loo_loom_refit, "bound": loo_loom_bound}
+
+
+class _Answer:
+    """Ranges of f as they come in."""
+
+    def __init__(self, problem: Problem, full: LoomSolution) -> None:
+        n = problem.n_samples
+        self.problem = problem
+        self.lower = full.decision_values.copy()
+        self.upper = full.decision_values.copy()
+        # The program is solved to 1e-6 of kernel values: near copies are one to it.
+        near = nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0))
+        self.certified = np.full(n, full.telling and not near)
+        self.trusted = not near
+        self.n_iter = np.zeros(n, dtype=np.int64)
+        # The full optimum stays where nothing hangs on the sample; if it is the only
+        # one, so is that without the sample.
+        unique = full.rival is None and full.face is not None and full.face.unique
+        idle = ~full.tight & unique
+        self.settled_by = np.where(idle, ZERO_ALPHA, REFIT).astype(np.int8)
+        absent = np.flatnonzero(problem.C == 0.0)
+        self.settled_by[absent] = UNTOUCHED
+        for row in absent.tolist():
+            self._put_range(row, full)
+        if problem.fit_intercept:
+            self._settle_singletons()
+
+    def _settle_singletons(self) -> None:
+        """Without the only member of a class all others are satisfied by b alone."""
+        problem = self.problem
+        for sign in (-1.0, 1.0):
+            members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
+            if members.size == 1:
+                self.lower[members] = -np.inf if sign > 0 else 1.0
+                self.upper[members] = -1.0 if sign > 0 else np.inf
+                self.certified[members] = True
+                self.settled_by[members] = SINGLETON
+
+    def put(self, row: int, left_out: LoomSolution) -> None:
+        """Keep the answer for one sample that the machine is without."""
+        self.n_iter[row] = left_out.n_iter
+        self.certified[row] = left_out.telling and self.trusted
+        self._put_range(row, left_out)
+
+    def give_up(self, row: int, full: LoomSolution) -> None:
+        """HiGHS has no answer: keep what all terms but the own one say, unproved."""
+        self.lower[row] = self.upper[row] = full.left_out_values[row]
+        self.certified[row] = False
+
+    def _put_range(self, row: int, solution: LoomSolution) -> None:
+        """Keep the range of f over the optimal face; near ties must not move it."""
+        ends = self._range(row, solution)
+        if ends is None:
+            ends = (solution.decision_values[row],) * 2
+            self.certified[row] = False
+        self.lower[row], self.upper[row] = ends
+        if solution.rival is not None:
+            other = self._range(row, solution.rival)
+            self.certified[row] &= other is not None and _agree(ends, other)
+
+    def _range(self, row: int, solution: LoomSolution) -> tuple[float, float] | None:
+        """Return both ends of f at a sample the machine is without, if found."""
+        face = solution.face
+        if face is None:
+            return None
+        if face.unique:
+            return (solution.decision_values[row],) * 2
+        # The face speaks of a y and of a kernel whose largest value is about 1.
+        slope = self.problem.K[row] * self.problem.y / face.scale
+        try:
+            return face.range_of(slope)
+        except LeaveoutError:
+            return None
+
+
+def _agree(ends: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two ranges are one, infinite ends included."""
+    return np.allclose(ends, other, rtol=SAME, atol=SAME)

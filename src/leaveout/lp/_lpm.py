@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The linear programming machine: an SVM with the 1-norm of its coefficients.
+
+For kernel values K, signs y and boxes C, with f_i = sum_j a_j K_ij + b::
+
+    primal   min   sum_j |a_j| + sum_i C_i max(0, 1 - y_i f_i)
+    dual     max   sum_i lam_i    s.t.   |sum_i lam_i y_i K_ij| <= 1 for all j,
+                                         sum_i lam_i y_i = 0,   0 <= lam_i <= C_i
+
+(Tsuda, Rätsch, Mika & Müller 2001, eq. (1)). The kernel need not be definite. HiGHS
+solves the dual, which has a third of the primal's columns; the basis it ends with is
+then solved anew in full precision, and primal and dual value are compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
+from leaveout.engine._certificate import weighted_median_interval
+from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
+from leaveout.engine._tableau import factor_lu, solve_lu
+from leaveout.lp._highs import open_highs, run_simplex
+
+# Relative duality gap below which a pair of primal and dual point counts as optimal.
+OPTIMAL = 1e-9
+# Where rounding alone may leave a larger one than this, a gap says nothing.
+TELLING = 1e-6
+# What HiGHS may be asked, in this order: the second for the rare LP the first gives up.
+STRATEGIES: tuple[dict[str, Any], ...] = (
+    {"simplex_strategy": 1, "presolve": "off"},
+    {"simplex_strategy": 4, "presolve": "off"},
+    {"simplex_strategy": 1, "presolve": "on"},
+)
+
+
+@dataclass(frozen=True)
+class LpmBasis:
+    """Which quantities are at their kinks.
+
+    Parameters
+    ----------
+    rows : ndarray of int8, shape (n,)
+        OUTSIDE (lam = 0), MARGIN (y f = 1) or BOUNDED (lam = C).
+    columns : ndarray of int8, shape (n,) or (n + 1,)
+        Sign of each coefficient that is not fixed at 0, else 0; the intercept is last.
+    """
+
+    rows: StateArray
+    columns: StateArray
+
+    @property
+    def margin(self) -> IntArray:
+        """Rows with y f = 1."""
+        return np.flatnonzero(self.rows == MARGIN)
+
+    @property
+    def active(self) -> IntArray:
+        """Columns that are not fixed at 0; as many as there are rows in ``margin``."""
+        return np.flatnonzero(self.columns)
+
+
+@dataclass(frozen=True)
+class LpmSolution:
+    """An optimum of a linear programming machine, with its certificate.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n,)
+        Signed coefficients a.
+    intercept : float
+        b, in the middle of the interval that is optimal with this a.
+    decision_values : ndarray of shape (n,)
+        f = K a + b.
+    row_dual : ndarray of shape (n,)
+        lam.
+    objective : float
+        Primal value.
+    duality_gap : float
+        (primal - dual) / max(1, primal), with lam scaled into the dual's constraints.
+    n_iter : int
+        Simplex steps.
+    converged : bool
+        Whether the gap is below 1e-9, or what rounding leaves.
+    basis : LpmBasis
+        The vertex; with several optimal b it has one of the ends.
+    """
+
+    coef: FloatArray
+    intercept: float
+    decision_values: FloatArray
+    row_dual: FloatArray
+    objective: float
+    duality_gap: float
+    n_iter: int
+    converged: bool
+    basis: LpmBasis
+
+    @property
+    def alpha(self) -> FloatArray:
+        """``row_dual``, by the name it has in an SVM."""
+        return self.row_dual
+
+
+def solve_lpm(problem: Problem) -> LpmSolution:
+    """Solve one binary linear programming machine.
+
+    Parameters
+    ----------
+    problem : Problem
+        Kernel values, signs, boxes; a sample with C = 0 has neither row nor column. The
+        kernel may be indefinite.
+
+    Returns
+    -------
+    LpmSolution
+        With primal and dual point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.engine._problem import Problem
+    >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
+    >>> solution = solve_lpm(Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0)))
+    >>> solution.coef.round(4), round(solution.objective, 4)
+    (array([0.    , 0.    , 0.    , 0.3333]), 0.3333)
+    """
+    return LpmSolver(problem).solve()
+
+
+class LpmSolver:
+    """HiGHS with the dual of one machine loaded; solves it, also without some samples.
+
+    Parameters
+    ----------
+    problem : Problem
+        As in :func:`solve_lpm`.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._highs = _load(problem)
+        self._start: Any = None
+
+    def solve(self) -> LpmSolution:
+        """Solve the machine, from scratch; keep its basis for warm starts."""
+        n_iter = self._run()
+        self._start = self._highs.getBasis()
+        return self._solution(self.problem, n_iter)
+
+    def start_from(self, solver: LpmSolver) -> None:
+        """Take the basis that another solver of the same machine ended with."""
+        self._start = solver._start
+
+    def solve_without(self, rows: IntArray) -> LpmSolution:
+        """Solve the machine without some samples, warm from the full basis.
+
+        Their rows and columns are switched off by bounds, and on again afterwards.
+        """
+        import highspy
+
+        highs, C = self._highs, self.problem.C.copy()
+        infinity = highspy.kHighsInf
+        highs.setBasis(self._start)
+        for row in rows:
+            highs.changeColBounds(int(row), 0.0, 0.0)
+            highs.changeRowBounds(int(row), -infinity, infinity)
+        try:
+            n_iter = self._run()
+            C[rows] = 0.0
+            problem = Problem(
+                self.problem.K, self.problem.y, C, self.problem.fit_intercept
+            )
+            return self._solution(problem, n_iter)
+        finally:
+            for row in rows[self.problem.C[rows] > 0.0]:
+                highs.changeColBounds(int(row), 0.0, float(self.problem.C[row]))
+                highs.changeRowBounds(int(row), -1.0, 1.0)
+
+    def _run(self) -> int:
+        """Let HiGHS work; return its number of steps."""
+        return run_simplex(self._highs, STRATEGIES, "linear programming machine")
+
+    def _solution(self, problem: Problem, n_iter: int) -> LpmSolution:
+        """Solve the basis anew; keep the numbers of HiGHS if they are better."""
+        basis = _read_basis(self._highs.getBasis(), problem)
+        z, row_dual = solve_lpm_basis(problem, basis)
+        own = make_lpm_solution(problem, z, row_dual, basis, n_iter)
+        if own.converged:
+            return own
+        told = self._highs.getSolution()
+        z, row_dual = -np.asarray(told.row_dual), np.asarray(told.col_value)
+        theirs = make_lpm_solution(problem, z, row_dual, basis, n_iter)
+        return min(own, theirs, key=lambda solution: solution.duality_gap)
+
+
+def make_lpm_solution(
+    problem: Problem, z: FloatArray, row_dual: FloatArray, basis: LpmBasis, n_iter: int
+) -> LpmSolution:
+    """Take b from the middle of its interval, and measure the duality gap.
+
+    ``z`` are the coefficients and, with an intercept, b.
+    """
+    y, C, n = problem.y, problem.C, problem.n_samples
+    coef = np.where(C > 0.0, z[:n], 0.0)
+    g = problem.K @ coef
+    b = 0.0
+    if problem.fit_intercept:
+        ends = weighted_median_interval(y - g, C, float(C[y > 0].sum()))
+        finite = [end for end in ends if np.isfinite(end)]
+        b = float(np.mean(finite)) if finite else 0.0
+    f = g + b
+    row_dual = np.clip(row_dual, 0.0, C)
+    primal, gap, optimal = lpm_certificate(
+        problem, coef[None], f[None], (row_dual * y)[None], C[None]
+    )
+    return LpmSolution(
+        coef, b, f, row_dual, float(primal[0]), float(gap[0]), n_iter,
+        bool(optimal[0]), basis,
+    )  # fmt: skip
+
+
+def lpm_certificate(
+    problem: Problem,
+    coefs: FloatArray,
+    values: FloatArray,
+    slopes: FloatArray,
+    boxes: FloatArray,
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Measure how far pairs of primal and dual points are from each other.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    coefs, values : ndarray of shape (k, n)
+        a and f = K a + b of k primal points.
+    slopes : ndarray of shape (k, n)
+        lam * y of k dual points, 0 <= lam <= C.
+    boxes : ndarray of shape (k, n)
+        C of each; 0 = the sample has neither row nor column.
+
+    Returns
+    -------
+    primal, gap, optimal : ndarray of shape (k,)
+        Primal values, (primal - dual) / max(1, primal), and whether that is below 1e-9,
+        or what rounding alone leaves, if that is below 1e-6. A dual point is first
+        scaled until it is feasible; what it lacks in sum(lam y) = 0 adds to the gap.
+    """
+    hinge = np.maximum(0.0, 1.0 - problem.y * values)
+    primal = np.abs(coefs).sum(axis=1) + (boxes * hinge).sum(axis=1)
+    pull = np.abs(slopes @ problem.K)
+    excess = np.where(boxes > 0.0, pull, 0.0).max(axis=1)
+    total = np.abs(slopes).sum(axis=1)
+    dual = total / np.maximum(1.0, excess)
+    lack = np.zeros(primal.size)
+    if problem.fit_intercept:
+        lack = np.abs(slopes.sum(axis=1))
+    gap = (primal - dual + lack) / np.maximum(1.0, primal)
+    # The sums lam y K and a K are known to some eps of their terms, and the hinge
+    # multiplies what f is off by C.
+    size = 4.0 * np.finfo(float).eps * np.abs(problem.K).max()
+    norm = np.abs(coefs).sum(axis=1)
+    rounding = size * (total + boxes.sum(axis=1) * (norm / np.maximum(1.0, primal)))
+    small = gap <= np.maximum(OPTIMAL, rounding)
+    return primal, gap, small & (rounding <= TELLING)
+
+
+def design_matrix(problem: Problem) -> FloatArray:
+    """Return G with f = G z: the kernel values and, with an intercept, ones."""
+    if not problem.fit_intercept:
+        return problem.K
+    return np.column_stack([problem.K, np.ones(problem.n_samples)])
+
+
+def _load(problem: Problem) -> Any:
+    """Return HiGHS with the dual: n columns lam, one row per coefficient, one for b."""
+    import highspy
+
+    y, C, n = problem.y, problem.C, problem.n_samples
+    present = C > 0.0
+    n_rows = n + int(problem.fit_intercept)
+    reach = np.where(present, 1.0, highspy.kHighsInf)
+    level = np.zeros(n_rows - n)
+    value = (y[:, None] * design_matrix(problem)).ravel()
+    matrix = np.arange(n + 1) * n_rows, np.tile(np.arange(n_rows), n), value
+    rows = np.concatenate([-reach, level]), np.concatenate([reach, level])
+    cost = np.where(present, -1.0, 0.0)
+    return open_highs(cost, matrix, (np.zeros(n), C), rows, tolerance=1e-9)
+
+
+def _read_basis(told: Any, problem: Problem) -> LpmBasis:
+    """Translate the basis of the dual: its basic columns are the rows at y f = 1."""
+    from highspy import HighsBasisStatus as Status
+
+    n = problem.n_samples
+    rows = np.full(n, OUTSIDE, dtype=np.int8)
+    columns = np.zeros(len(told.row_status), dtype=np.int8)
+    for i, status in enumerate(told.col_status):
+        if status == Status.kBasic:
+            rows[i] = MARGIN
+        elif status == Status.kUpper and problem.C[i] > 0.0:
+            rows[i] = BOUNDED
+    for j, status in enumerate(told.row_status):
+        if status != Status.kBasic:
+            columns[j] = -1 if status == Status.kLower else 1
+    return LpmBasis(rows, columns)
+
+
+def solve_lpm_basis(problem: Problem, basis: LpmBasis) -> tuple[FloatArray, FloatArray]:
+    """Return z and lam of a vertex, NaN-free: zeros if its matrix is singular."""
+    margin, active = basis.margin, basis.active
+    y, n = problem.y, problem.n_samples
+    z = np.zeros(basis.columns.size)
+    lam = np.where(basis.rows == BOUNDED, problem.C, 0.0)
+    if margin.size == 0 or margin.size != active.size:
+        return z, lam
+    G = design_matrix(problem)
+    try:
+        lu = factor_lu(G[np.ix_(margin, active)])
+        z[active] = solve_lu(lu, y[margin])
+        # Stationarity of the active columns: sum_i lam_i y_i G_ij = sign of z_j, or 0.
+        wanted = np.where(active < n, basis.columns[active], 0.0)
+        wanted = wanted - (lam * y) @ G[:, active]
+        lam[margin] = y[margin] * solve_lu(lu, wanted, transposed=True)
+    except linalg.LinAlgError:
+        return np.zeros_like(z), lam
+    return np.nan_to_num(z), np.nan_to_num(lam)

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact leave-one-out of the linear programming machine.
+
+Leaving p out takes row p and column p from the linear program. Samples with a_p = 0 and
+lam_p = 0 change nothing; for all others a few pivots lead from the basis of the full
+optimum, which all share, to an optimum without p (docs/method/lpm). An optimum of a
+linear program need not be unique, so the range of f(x_p) over all of them is found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._anti_learning import is_anti_learning
+from leaveout.engine._problem import (
+    BOUNDED,
+    MARGIN,
+    OUTSIDE,
+    REFIT,
+    SINGLETON,
+    UNTOUCHED,
+    WALK,
+    ZERO_ALPHA,
+    LooIntervals,
+    Problem,
+    middle,
+)
+from leaveout.engine._tableau import invert
+from leaveout.lp._lpm import (
+    LpmBasis,
+    LpmSolution,
+    LpmSolver,
+    design_matrix,
+    lpm_certificate,
+    solve_lpm,
+    solve_lpm_basis,
+)
+from leaveout.lp._lpm_fast import Status, leave_out_rows, work_sizes
+from leaveout.run._parallel import map_chunks
+
+# Pivots there is room for; a sample that needs more is tried again, then refitted.
+CAPACITIES = (128, 1024)
+# Kernel values whose largest is within 2^-10 ... 2^10 stay as they are.
+KERNEL_RANGE = 10
+# Samples in a row: their certificates are two products of matrices.
+CHUNK = 64
+# Rates end at 1 and margins at 1: what is not known to four digits tells no ties.
+UNKNOWN = 1e-4
+
+
+def loo_lpm_walk(
+    problem: Problem,
+    *,
+    solution: LpmSolution | None = None,
+    n_threads: int = 1,
+) -> LooIntervals:
+    """Leave every sample out of one linear programming machine, by pivots.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine; a sample with C = 0 is absent, and gets its value all the same.
+    solution : LpmSolution, optional
+        Its optimum, if it is at hand.
+    n_threads : int, default=1
+        Threads over samples.
+
+    Returns
+    -------
+    LooIntervals
+        ``lower`` and ``upper`` are the ends of f over all optima without the sample;
+        ``values`` is the middle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leaveout.engine._problem import Problem
+    >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
+    >>> loo = loo_lpm_walk(Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0)))
+    >>> loo.values.round(4), loo.certified.all()
+    (array([-2.    , -0.3333,  0.    ,  3.    ]), np.True_)
+    """
+    started = perf_counter()
+    problem, solution = _at_scale(problem, solution)
+    fitted = perf_counter()
+    answer = _Answer(problem, solution)
+    rows = answer.settle_singletons()
+    tableau = None
+    if solution.converged:
+        tableau = build_lpm_tableau(problem, solution.basis)
+    if tableau is not None:
+        for capacity in CAPACITIES:
+            rows = _walk_all(problem, tableau, answer, rows, capacity, n_threads)
+    refit_rows(answer, rows, n_threads)
+    return answer.result(fitted - started, perf_counter() - started)
+
+
+def loo_lpm_refit(
+    problem: Problem,
+    *,
+    solution: LpmSolution | None = None,
+    n_threads: int = 1,
+) -> LooIntervals:
+    """Leave every sample out by a linear program each, warm from the full basis.
+
+    Parameters and result are those of :func:`loo_lpm_walk`.
+    """
+    started = perf_counter()
+    problem, solution = _at_scale(problem, solution)
+    fitted = perf_counter()
+    answer = _Answer(problem, solution)
+    refit_rows(answer, answer.settle_singletons(), n_threads)
+    return answer.result(fitted - started, perf_counter() - started)
+
+
+LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
+
+
+def _at_scale(
+    problem: Problem, solution: LpmSolution | None
+) -> tuple[Problem, LpmSolution]:
+    """Return a machine with the same f and kernel values of about 1, and its optimum.
+
+    ``K -> s K, C -> C / s`` divides a and the cost by s, a power of two. Among kernel
+    values of 1e10 the rate of the intercept, 1, would look like rounding.
+    """
+    exponent = int(np.frexp(np.abs(problem.K).max(initial=0.0))[1])
+    if abs(exponent) > KERNEL_RANGE:
+        with np.errstate(over="ignore"):
+            C = np.ldexp(problem.C, exponent)
+        if np.isfinite(C).all() and np.array_equal(C > 0.0, problem.C > 0.0):
+            K = np.ldexp(problem.K, -exponent)
+            problem, solution = Problem(K, problem.y, C, problem.fit_intercept), None
+    return problem, solve_lpm(problem) if solution is None else solution
+
+
+class _Answer:
+    """Ranges of f as they come in."""
+
+    def __init__(self, problem: Problem, solution: LpmSolution) -> None:
+        n = problem.n_samples
+        self.problem, self.solution = problem, solution
+        self.lower, self.upper = np.full(n, np.nan), np.full(n, np.nan)
+        self.certified = np.zeros(n, dtype=bool)
+        self.settled_by = np.full(n, WALK, dtype=np.int8)
+        idle = (solution.coef == 0.0) & (solution.row_dual == 0.0)
+        self.settled_by[idle] = ZERO_ALPHA
+        self.settled_by[problem.C == 0.0] = UNTOUCHED
+        self.counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
+
+    def settle_singletons(self) -> IntArray:
+        """Answer for who is alone in its class; return the samples that are left.
+
+        Without it a = 0, and b is at or beyond the other label.
+        """
+        problem, left = self.problem, np.arange(self.problem.n_samples)
+        if not problem.fit_intercept:
+            return left
+        for sign in (-1.0, 1.0):
+            members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
+            if members.size == 1:
+                self.lower[members] = -np.inf if sign > 0 else 1.0
+                self.upper[members] = -1.0 if sign > 0 else np.inf
+                self.certified[members] = True
+                self.settled_by[members] = SINGLETON
+                left = np.setdiff1d(left, members)
+        return left
+
+    def result(self, fit_seconds: float, seconds: float) -> LooIntervals:
+        """Return the answers with what they cost."""
+        counts = {**self.counts, "fit_seconds": fit_seconds, "seconds": seconds}
+        values = middle(self.lower, self.upper)
+        return LooIntervals(
+            values, self.lower, self.upper, self.certified, self.settled_by, counts,
+            is_anti_learning(self.problem, self.solution, values),
+        )  # fmt: skip
+
+
+def _walk_all(
+    problem: Problem,
+    tableau: LpmTableau,
+    answer: _Answer,
+    rows: IntArray,
+    capacity: int,
+    n_threads: int,
+) -> IntArray:
+    """Answer for the samples whose walks end well; return the others."""
+    done = np.zeros(rows.size, dtype=bool)
+    pivots = np.zeros(rows.size, dtype=np.int64)
+
+    def run(part: slice) -> None:
+        own = rows[part]
+        walked = _walk(problem, tableau, own, capacity)
+        for k in np.flatnonzero(walked.ended & ~walked.certified).tolist():
+            again = _prove_again(problem, walked.basis(k, problem), int(own[k]))
+            if again is not None:
+                walked.take(k, again)
+        good = walked.certified
+        answer.lower[own[good]] = walked.least[good]
+        answer.upper[own[good]] = walked.most[good]
+        answer.certified[own[good]] = True
+        done[part], pivots[part] = good, walked.n_pivots
+
+    map_chunks(run, rows.size, n_threads, size=CHUNK)
+    answer.counts["pivots"] += float(pivots.sum())
+    answer.counts["walks"] += float(np.count_nonzero(pivots))
+    return rows[~done]
+
+
+@dataclass(frozen=True)
+class _Walked:
+    """Ends of some walks.
+
+    Parameters
+    ----------
+    least, most : ndarray of shape (k,)
+        Range of f.
+    certified : ndarray of bool, shape (k,)
+        Whether it is proved.
+    n_pivots : ndarray of shape (k,)
+        Number of pivots made.
+    ended : ndarray of bool, shape (k,)
+        Whether the walk came to its end.
+    basic, side : ndarray of shape (k, n)
+        The basis there.
+    """
+
+    least: FloatArray
+    most: FloatArray
+    certified: BoolArray
+    n_pivots: np.ndarray
+    ended: BoolArray
+    basic: IntArray
+    side: FloatArray
+
+    def basis(self, k: int, problem: Problem) -> LpmBasis:
+        """Return the basis that walk k ended with."""
+        return read_basis(problem, self.basic[k], self.side[k])
+
+    def take(self, k: int, other: _Walked) -> None:
+        """Replace the end of walk k by the only one of another."""
+        self.least[k], self.most[k] = other.least[0], other.most[0]
+        self.certified[k] = other.certified[0]
+
+
+def _walk(
+    problem: Problem,
+    tableau: LpmTableau,
+    rows: IntArray,
+    capacity: int,
+    *,
+    proved: bool = True,
+) -> _Walked:
+    """Leave some samples out, one at a time, and prove what was found.
+
+    ``proved`` says whether the optimum of the tableau is.
+    """
+    n, m = tableau.T.shape
+    n_floats, n_integers = work_sizes(n, m, capacity)
+    z_least, z_most = np.zeros((rows.size, m)), np.zeros((rows.size, m))
+    slopes = np.zeros((rows.size, n))
+    pivots = np.zeros(rows.size, dtype=np.int64)
+    status = np.zeros(rows.size, dtype=np.int8)
+    basic, side = np.zeros((rows.size, n), dtype=np.intp), np.zeros((rows.size, n))
+    leave_out_rows(
+        tableau.T, tableau.transposed, tableau.basic, tableau.nonbasic, tableau.x,
+        tableau.side, tableau.D, tableau.kink, tableau.has_kink, tableau.low,
+        tableau.high, problem.y, tableau.rate_slack, tableau.value_slack, proved, rows,
+        np.empty(n_floats), np.empty(n_integers, dtype=np.intp), capacity,
+        z_least, z_most, slopes, basic, side, pivots, status,
+    )  # fmt: skip
+    # Without a pivot the full optimum is that without the sample, and is proved.
+    least, certified = tableau.values[rows], status == Status.DONE
+    most = least.copy()
+    moved = certified & (pivots > 0) if proved else certified.copy()
+    least[moved], optimal = _certify(
+        problem, rows[moved], z_least[moved], slopes[moved]
+    )
+    most[moved] = least[moved]
+    certified[moved] = optimal
+    several = moved & (z_least != z_most).any(axis=1)
+    most[several], optimal = _certify(
+        problem, rows[several], z_most[several], slopes[several]
+    )
+    certified[several] &= optimal
+    least, most = np.minimum(least, most), np.maximum(least, most)
+    ended = (status == Status.DONE) | (status == Status.DOUBTFUL)
+    return _Walked(least, most, certified, pivots, ended, basic, side)
+
+
+def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
+    """Find the range of one sample from a basis without it, factored anew.
+
+    Products of many pivots lose digits; the basis they lead to is mostly right.
+    """
+    C = problem.C.copy()
+    C[row] = 0.0
+    without = Problem(problem.K, problem.y, C, problem.fit_intercept)
+    tableau = build_lpm_tableau(without, basis)
+    if tableau is None:
+        return None
+    return _walk(without, tableau, np.array([row]), CAPACITIES[-1], proved=False)
+
+
+def _certify(
+    problem: Problem, rows: IntArray, z: FloatArray, slopes: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    """Return f at the sample left out, and whether the machine without it is optimal.
+
+    Both come from z and the row duals alone, not from what the walk has updated.
+    """
+    n, each = problem.n_samples, np.arange(rows.size)
+    coefs = z[:, :n]
+    values = coefs @ problem.K.T
+    if problem.fit_intercept:
+        values += z[:, n:]
+    boxes = np.tile(problem.C, (rows.size, 1))
+    boxes[each, rows] = 0.0
+    row_dual = np.clip(slopes * problem.y, 0.0, boxes)
+    _, _, optimal = lpm_certificate(problem, coefs, values, row_dual * problem.y, boxes)
+    return values[each, rows], optimal & (coefs[each, rows] == 0.0)
+
+
+def refit_rows(answer: _Answer, rows: IntArray, n_threads: int) -> None:
+    """Answer by one linear program each; the range comes from the basis it ends with.
+
+    Only samples with a coefficient or a row dual are solved anew.
+    """
+    problem = answer.problem
+    if rows.size == 0:
+        return
+    solver = LpmSolver(problem)
+    solver.solve()
+
+    def run(part: slice) -> None:
+        own = LpmSolver(problem)
+        own.start_from(solver)
+        for row in rows[part]:
+            _refit(problem, own, answer, int(row))
+
+    map_chunks(run, rows.size, n_threads, size=CHUNK)
+    answer.counts["refits"] += float(rows.size)
+
+
+def _refit(problem: Problem, solver: LpmSolver, answer: _Answer, row: int) -> None:
+    """Answer for one sample by a linear program."""
+    left_out = solver.solve_without(np.array([row]))
+    answer.lower[row] = answer.upper[row] = left_out.decision_values[row]
+    answer.certified[row] = False
+    if answer.settled_by[row] != UNTOUCHED:
+        answer.settled_by[row] = REFIT
+    walked = _prove_again(problem, left_out.basis, row)
+    if walked is not None and walked.certified[0]:
+        answer.lower[row], answer.upper[row] = walked.least[0], walked.most[0]
+        answer.certified[row] = True
+
+
+@dataclass(frozen=True)
+class LpmTableau:
+    """The optimum of a machine, written in the quantities that are at their kinks.
+
+    The quantities are f_1 … f_n and then z_1 … z_m: coefficients and intercept. See
+    ``_lpm_fast.pyx`` for what they mean.
+
+    Parameters
+    ----------
+    T, transposed : ndarray of shape (n, m) and (m, n)
+        Basic quantities per unit of the nonbasic ones.
+    basic, nonbasic : ndarray of shape (n,) and (m,)
+        Quantity of each row and of each column.
+    x, side : ndarray of shape (n,)
+        Values of the basic quantities, and the side of the kink they are on.
+    D : ndarray of shape (m,)
+        Rates of the cost.
+    kink, has_kink, low, high : ndarray of shape (n + m,)
+        Of each quantity.
+    rate_slack, value_slack : float
+        Size of the rounding errors of D and x.
+    """
+
+    T: FloatArray
+    transposed: FloatArray
+    basic: IntArray
+    nonbasic: IntArray
+    x: FloatArray
+    side: FloatArray
+    D: FloatArray
+    kink: FloatArray
+    has_kink: np.ndarray
+    low: FloatArray
+    high: FloatArray
+    rate_slack: float
+    value_slack: float
+
+    @property
+    def values(self) -> FloatArray:
+        """F of the full optimum on all samples, (n,)."""
+        n = self.x.size
+        values = self.kink[:n].copy()
+        values[self.basic[self.basic < n]] = self.x[self.basic < n]
+        return values
+
+
+def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
+    """Return the tableau of a basis; None if its matrix is singular, to rounding."""
+    y, C, n = problem.y, problem.C, problem.n_samples
+    G = design_matrix(problem)
+    m, margin, active = G.shape[1], basis.margin, basis.active
+    if margin.size != active.size:
+        return None
+    T = G.copy()
+    if margin.size:
+        inverse = invert(G[np.ix_(margin, active)])
+        if inverse is None:
+            return None
+        # Exchange f_M and z_A, all at once.
+        left, top = G[:, active] @ inverse, inverse @ G[margin]
+        T -= left @ G[margin]
+        T[margin], T[:, active] = -top, left
+        T[np.ix_(margin, active)] = inverse
+    basic, nonbasic = np.arange(n), np.arange(n, n + m)
+    basic[margin], nonbasic[active] = n + active, margin
+    kink = np.concatenate([y, np.zeros(m)])
+    present = C > 0.0
+    has_kink = np.concatenate([present, present, np.zeros(m - n, dtype=bool)])
+    box, reach = np.where(y > 0, C, 0.0), np.where(present, 1.0, np.inf)
+    free = np.zeros(m - n)
+    low, high = np.r_[box - C, -reach, free], np.r_[box, reach, free]
+    side = np.where(basis.rows == BOUNDED, -y, y)
+    side[margin] = basis.columns[active]
+    side[~present] = 1.0
+    # From the factors, not from T: a large inverse would cost digits here.
+    z, row_dual = solve_lpm_basis(problem, basis)
+    slopes = row_dual * y
+    x, D = G @ z, -(slopes @ G)
+    x[margin], D[active] = z[active], slopes[margin]
+    size = np.abs(G)
+    rates, values = np.abs(slopes) @ size, size @ np.abs(z)
+    # What the equations of the basis are off by moves the rest by its columns and rows.
+    rate_slack = _slack(rates + rates[active] @ np.abs(T[margin]))
+    value_slack = _slack(values + np.abs(T[:, active]) @ values[margin])
+    if max(rate_slack, value_slack) > UNKNOWN:
+        return None
+    return LpmTableau(
+        T, np.ascontiguousarray(T.T), basic, nonbasic, x, side, D, kink,
+        has_kink.astype(np.uint8), low, high, rate_slack, value_slack,
+    )  # fmt: skip
+
+
+def read_basis(problem: Problem, basic: IntArray, side: FloatArray) -> LpmBasis:
+    """Return the basis with these quantities off their kinks, on these sides."""
+    y, n = problem.y, problem.n_samples
+    rows = np.full(n, MARGIN, dtype=np.int8)
+    columns = np.zeros(n + int(problem.fit_intercept), dtype=np.int8)
+    values = basic < n
+    at = basic[values]
+    outside = (side[values] * y[at] > 0) | (problem.C[at] == 0.0)
+    rows[at] = np.where(outside, OUTSIDE, BOUNDED)
+    columns[basic[~values] - n] = np.sign(side[~values])
+    return LpmBasis(rows, columns)
+
+
+def _slack(terms: FloatArray) -> float:
+    """Return the rounding of sums whose terms have these sums of sizes."""
+    return max(1e-11, 16 * np.finfo(float).eps * float(terms.max()))

@@ -1,0 +1,525 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methods "consolidated" and "magic" (Wang & Yang 2022), and screening.
+
+Methods "consolidated" and "magic": all left-out problems at once, by smoothing.
+
+Wang & Yang (2022), after Wang & Zou (2022): leaving j out is the same as closing its
+box, so all left-out problems have the same kernel matrix, and what is known of all of
+them beforehand need not be solved for (docs/method/consolidated).
+
+Samples whose coefficient is known in every left-out machine, before any is solved.
+
+A bound ``low_i <= y_i f(x_i) <= high_i`` that holds for all left-out machines at once
+settles a sample: high_i < 1 means alpha_i = C_i in all of them but its own, low_i > 1
+means alpha_i = 0. Derivations: docs/method/consolidated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._anti_learning import is_anti_learning
+from leaveout.engine._certificate import (
+    weighted_median_interval,
+    weighted_median_intervals,
+)
+from leaveout.engine._problem import (
+    CONSOLIDATED,
+    REFIT,
+    Answer,
+    LooIntervals,
+    Problem,
+    Solution,
+    middle,
+)
+from leaveout.engine._solve import solve_svc, solve_without
+from leaveout.engine._walk import settle_from_solution
+from leaveout.kernel._symmetric import first_copies
+from leaveout.methods._left_out_interval import left_out_radii
+from leaveout.methods._smoothing import FoldProblems, Iterate, certify, solve_family
+from leaveout.run._parallel import map_chunks
+
+RULES = ("same_C", "path")
+# Left-out machines certified at a time.
+BLOCK = 128
+# A margin must be on its side of 1 by more than rounding.
+SLACK = 1e-9
+# Left-out machines worked on at a time.
+SCREEN_BLOCK = 256
+
+
+def loo_consolidated(
+    problem: Problem,
+    *,
+    solution: Solution | None = None,
+    labels_only: bool = False,
+    n_threads: int = 1,
+    rule: str = "same_C",
+    memory: PathMemory | None = None,
+) -> LooIntervals:
+    """Leave every sample out of one binary machine: screen, then solve all at once.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    solution : Solution, optional
+        Its optimum, if it is at hand.
+    labels_only : bool, default=False
+        Do not solve for samples that are wrong even in the full machine.
+    n_threads : int, default=1
+        Threads over blocks of samples.
+    rule : {"same_C", "path"}, default="same_C"
+        What screens. "same_C": the full solution at the same C, by balls around it.
+        "path": all left-out solutions at the C before, as in the paper; at the first C
+        of a path nobody is screened.
+    memory : PathMemory, optional
+        What the call at the C before left behind; overwritten.
+
+    Returns
+    -------
+    LooIntervals
+        Values with the interval of the intercept. The counts have "screened" of
+        "screened_of" samples, "folds" that were solved for, majorise-minimise "steps"
+        and "refits", samples whose optimum smoothing did not prove.
+    """
+    if rule not in RULES:
+        raise ValueError(f"rule must be 'same_C' or 'path'; got {rule!r}.")
+    return _leave_out(problem, solution, labels_only, n_threads, rule, memory)
+
+
+def loo_magic(
+    problem: Problem,
+    *,
+    solution: Solution | None = None,
+    labels_only: bool = False,
+    n_threads: int = 1,
+) -> LooIntervals:
+    """Leave every sample out of one binary machine: solve all at once, no screening.
+
+    The algorithm of Wang & Zou (2022), the same as :func:`loo_consolidated` on all
+    samples.
+
+    Parameters
+    ----------
+    problem, solution, labels_only, n_threads
+        As in :func:`loo_consolidated`.
+
+    Returns
+    -------
+    LooIntervals
+        Values with the interval of the intercept.
+    """
+    return _leave_out(problem, solution, labels_only, n_threads, None, None)
+
+
+def _leave_out(
+    problem: Problem,
+    solution: Solution | None,
+    labels_only: bool,
+    n_threads: int,
+    rule: str | None,
+    memory: PathMemory | None,
+) -> LooIntervals:
+    """Both methods."""
+    started = perf_counter()
+    if solution is None:
+        solution = solve_svc(problem)
+    keep_all = rule == "path"  # the next C asks for every left-out machine
+    answer = Answer.of_full_solution(solution)
+    rows = settle_from_solution(problem, solution, answer, labels_only and not keep_all)
+    copies = rows
+    if not keep_all:
+        copies = first_copies(problem.K, problem.y, problem.C, rows)
+    leaders = np.unique(copies)
+    screened = _screen(problem, solution, leaders, rule, memory)
+    folds = _solve_folds(problem, solution, leaders, screened, n_threads)
+    folds.store(answer)
+    answer.copy(rows, copies)
+    if keep_all and memory is not None:
+        memory.last = Solved.of(problem, solution, leaders, folds.beta, folds.values)
+    values = middle(answer.lower, answer.upper)
+    n = problem.n_samples
+    counts = {
+        "screened": float(n - screened.kept.size) if rule else 0.0,
+        "screened_of": float(n),
+        "folds": float(leaders.size),
+        "shared": float(rows.size - leaders.size),
+        "steps": float(folds.n_steps),
+        "refits": float(np.count_nonzero(folds.refitted)),
+        "seconds": perf_counter() - started,
+    }
+    return LooIntervals(
+        values, answer.lower, answer.upper, answer.certified, answer.settled_by, counts,
+        is_anti_learning(problem, solution, values),
+    )  # fmt: skip
+
+
+def _screen(
+    problem: Problem,
+    solution: Solution,
+    rows: IntArray,
+    rule: str | None,
+    memory: PathMemory | None,
+) -> Screened:
+    """Apply the rule, if there is one and something to apply it to."""
+    if rule == "same_C" and solution.converged:
+        return screen_at_same_C(problem, solution, rows)
+    if rule == "path" and memory is not None and solution.converged:
+        return screen_along_path(problem, memory.last)
+    return Screened.nobody(problem)
+
+
+class _Folds:
+    """Left-out machines of some samples, one row each; to be proved, or refitted.
+
+    Parameters
+    ----------
+    problem, solution : Problem, Solution
+        The machine and its optimum.
+    rows : ndarray of shape (k,)
+        Samples left out.
+    beta : ndarray of shape (k, n)
+        Signed coefficients, zero at the left-out sample.
+    n_steps : int
+        Steps they took.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        solution: Solution,
+        rows: IntArray,
+        beta: FloatArray,
+        n_steps: int,
+    ) -> None:
+        self.problem, self.solution = problem, solution
+        self.rows, self.beta, self.n_steps = rows, beta, n_steps
+        self.values = np.empty_like(beta)  # K beta
+        self.low, self.high = np.empty((2, rows.size))  # interval of b
+        self.certified, self.refitted = np.empty((2, rows.size), dtype=bool)
+
+    def prove(self, part: slice) -> None:
+        """Check coefficients on all samples, screened ones included."""
+        problem, rows = self.problem, self.rows[part]
+        boxes = np.tile(problem.C, (rows.size, 1))
+        boxes[np.arange(rows.size), rows] = 0.0
+        whole = FoldProblems(
+            problem.K, problem.y, boxes, np.zeros_like(boxes), np.zeros(rows.size),
+            problem.fit_intercept,
+        )  # fmt: skip
+        proof = certify(whole, self.beta[part])
+        self.values[part] = proof.values
+        self.low[part], self.high[part] = proof.low, proof.high
+        self.certified[part], self.refitted[part] = proof.optimal, ~proof.optimal
+
+    def refit(self, which: IntArray) -> None:
+        """Solve some machines anew."""
+        for k in which:
+            left_out = solve_without(self.problem, self.solution, self.rows[k : k + 1])
+            self.beta[k] = left_out.beta
+            self.values[k] = left_out.decision_values - left_out.intercept
+            self.low[k], self.high[k] = left_out.intercept_interval
+            self.certified[k] = left_out.converged
+
+    def store(self, answer: Answer) -> None:
+        """Write the values of the left-out samples."""
+        own = self.values[np.arange(self.rows.size), self.rows]
+        answer.store(self.rows, own, self.low, self.high)
+        answer.certified[self.rows] = self.certified
+        answer.settled_by[self.rows] = np.where(self.refitted, REFIT, CONSOLIDATED)
+
+
+def _solve_folds(
+    problem: Problem,
+    solution: Solution,
+    rows: IntArray,
+    screened: Screened,
+    n_threads: int,
+) -> _Folds:
+    """Solve the machine without each of some samples; prove it, or refit."""
+    kept, k = screened.kept, rows.size
+    family, start = _reduce(problem, solution, rows, screened)
+    smoothed = solve_family(family, problem.C[kept], start, n_threads=n_threads)
+    beta = np.tile(np.where(screened.bounded, problem.y * problem.C, 0.0), (k, 1))
+    beta[:, kept] = smoothed.eta
+    beta[np.arange(k), rows] = 0.0
+    folds = _Folds(problem, solution, rows, beta, smoothed.n_steps)
+    map_chunks(folds.prove, k, n_threads, BLOCK)
+    failed = np.flatnonzero(folds.refitted)
+    map_chunks(lambda part: folds.refit(failed[part]), failed.size, n_threads, size=1)
+    return folds
+
+
+def _reduce(
+    problem: Problem, solution: Solution, rows: IntArray, screened: Screened
+) -> tuple[FoldProblems, Iterate]:
+    """Left-out machines on the samples that are kept, and where to start.
+
+    Eq. (8) of the paper with ybar on L, not on S, and on L the hinge is linear: what is
+    left is n_s x n_s.
+    """
+    K, y, C, kept = problem.K, problem.y, problem.C, screened.kept
+    bounded, k = np.flatnonzero(screened.bounded), rows.size
+    known = np.where(screened.bounded, y * C, 0.0)
+    sigma = np.ascontiguousarray(K[np.ix_(kept, kept)])
+    # The left-out sample is among the bounded ones or among the kept, or neither.
+    gone, kernel = known[rows, None], K[np.ix_(rows, kept)]
+    offsets = known[bounded] @ K[np.ix_(bounded, kept)] - gone * kernel
+    totals = known[rows] - known.sum()
+    boxes, eta = np.tile(C[kept], (k, 1)), np.tile(solution.beta[kept], (k, 1))
+    own = kept == rows[:, None]
+    values = (
+        eta[:1] @ sigma
+        - np.where(own.any(axis=1), solution.beta[rows], 0.0)[:, None] * kernel
+    )
+    boxes[own] = eta[own] = 0.0
+    family = FoldProblems(sigma, y[kept], boxes, offsets, totals, problem.fit_intercept)
+    return family, Iterate(eta, values, np.full(k, solution.intercept))
+
+
+@dataclass(frozen=True)
+class Screened:
+    """Samples with known coefficients.
+
+    Parameters
+    ----------
+    bounded, outside : ndarray of bool, shape (n,)
+        alpha_i = C_i, and alpha_i = 0, in every left-out machine but that of i.
+    """
+
+    bounded: BoolArray
+    outside: BoolArray
+
+    @classmethod
+    def nobody(cls, problem: Problem) -> Screened:
+        """Only samples that are absent anyway."""
+        absent = problem.C == 0.0
+        return cls(np.zeros_like(absent), absent)
+
+    @classmethod
+    def by_bounds(cls, problem: Problem, low: FloatArray, high: FloatArray) -> Screened:
+        """Settle samples by bounds of their margins."""
+        present = problem.C > 0.0
+        return cls(present & (high < 1.0 - SLACK), ~present | (low > 1.0 + SLACK))
+
+    @property
+    def kept(self) -> IntArray:
+        """Samples to solve for."""
+        return np.flatnonzero(~(self.bounded | self.outside))
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The machine and all left-out machines at one C.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    margins : ndarray of shape (n,)
+        ``y * (K beta)`` of the full solution, without the bias.
+    norm : float
+        ||w|| of the full solution.
+    rows : ndarray of shape (k,)
+        Left-out samples; without any other the machine is that of the full solution.
+    left_out_margins : ndarray of shape (k, n)
+        ``y * (K beta)`` without each of the rows.
+    left_out_norms : ndarray of shape (k,)
+        ||w|| without each of the rows.
+    """
+
+    problem: Problem
+    margins: FloatArray
+    norm: float
+    rows: IntArray
+    left_out_margins: FloatArray
+    left_out_norms: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        solution: Solution,
+        rows: IntArray,
+        beta: FloatArray,
+        values: FloatArray,
+    ) -> Solved:
+        """Keep what screening needs of coefficients and values K beta, (k, n)."""
+        g = solution.decision_values - solution.intercept
+        squared = np.einsum("ki,ki->k", beta, values)
+        return cls(
+            problem,
+            problem.y * g,
+            float(np.sqrt(max(0.0, float(solution.beta @ g)))),
+            rows,
+            problem.y * values,
+            np.sqrt(np.maximum(squared, 0.0)),
+        )
+
+    def ratio(self, problem: Problem) -> float | None:
+        """Factor from these boxes to those of a problem that is else the same."""
+        if self.problem.K is not problem.K:
+            return None
+        ratio = float(problem.C.sum() / self.problem.C.sum())
+        same = np.allclose(problem.C, ratio * self.problem.C, rtol=1e-12, atol=0.0)
+        return ratio if same else None
+
+
+@dataclass
+class PathMemory:
+    """What the left-out machines at the last C leave for the next one."""
+
+    last: Solved | None = None
+
+
+def screen_at_same_C(  # noqa: N802
+    problem: Problem, solution: Solution, rows: IntArray
+) -> Screened:
+    """Screen by how little the full solution moves when one sample leaves.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine.
+    solution : Solution
+        Its optimum.
+    rows : ndarray of int
+        Samples to be left out, none of them alone in its class.
+    """
+    n = problem.n_samples
+    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    bound = _move_with_intercept if problem.fit_intercept else _move_without_intercept
+    for first in range(0, rows.size, SCREEN_BLOCK):
+        part = rows[first : first + SCREEN_BLOCK]
+        down, up = bound(problem, solution, part)
+        own = (np.arange(part.size), part)
+        down[own], up[own] = np.inf, -np.inf
+        np.minimum(low, down.min(axis=0), out=low)
+        np.maximum(high, up.max(axis=0), out=high)
+    return Screened.by_bounds(problem, low, high)
+
+
+def _move_without_intercept(
+    problem: Problem, solution: Solution, rows: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds of all margins without each row: w - w' is in a ball through zero.
+
+    ``||w - w'||^2 <= <w - w', beta_r phi_r>``, of centre beta_r phi_r / 2.
+    """
+    y, K, beta = problem.y, problem.K, solution.beta[rows]
+    length = np.sqrt(K.diagonal())
+    centre = y * (solution.decision_values - 0.5 * beta[:, None] * K[rows])
+    radius = 0.5 * np.abs(beta)[:, None] * length[rows, None] * length
+    return centre - radius, centre + radius
+
+
+def _move_with_intercept(
+    problem: Problem, solution: Solution, rows: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds of all margins without each row: a ball, and order statistics for b.
+
+    f' at x_i is f' at a point of reference plus <w', phi_i - reference>. Two points are
+    taken, the left-out sample and the mean of all, and the better bound of each i.
+    """
+    y, C, K = problem.y, problem.C, problem.K
+    g = solution.decision_values - solution.intercept
+    radius, worst, best = left_out_radii(problem, solution, rows)
+    sign, diagonal = y[rows], K.diagonal()
+    # From the left-out sample.
+    squared = diagonal + diagonal[rows, None] - 2.0 * K[rows]
+    reach = radius[:, None] * np.sqrt(np.maximum(squared, 0.0))
+    at = np.where(sign > 0, worst, -best), np.where(sign > 0, best, -worst)
+    moved = g - g[rows, None]
+    low, high = at[0][:, None] + moved - reach, at[1][:, None] + moved + reach
+    # From the mean of all samples.
+    to_mean = diagonal - 2.0 * K.mean(axis=0) + K.mean()
+    reach = radius[:, None] * np.sqrt(np.maximum(to_mean, 0.0))
+    moved = g - g.mean()
+    weights = np.tile(C, (rows.size, 1))
+    weights[np.arange(rows.size), rows] = 0.0
+    level = (weights * (y > 0)).sum(axis=1)
+    lower = weighted_median_intervals(y - moved - reach, weights, level)[0]
+    upper = weighted_median_intervals(y - moved + reach, weights, level)[1]
+    low = np.maximum(low, lower[:, None] + moved - reach)
+    high = np.minimum(high, upper[:, None] + moved + reach)
+    return np.where(y > 0, low, -high), np.where(y > 0, high, -low)
+
+
+def screen_along_path(problem: Problem, before: Solved | None) -> Screened:
+    """Screen by the machines at the C before, as Wang & Yang (2022) do.
+
+    Theorem 2.2 without an intercept, Theorem 3.5 with one. Nobody is screened at the
+    first C, or if the boxes have not all changed by the same factor.
+    """
+    ratio = None if before is None else before.ratio(problem)
+    if before is None or ratio is None:
+        return Screened.nobody(problem)
+    if problem.fit_intercept:
+        return _two_stages(problem, before, ratio)
+    stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)
+    length = np.sqrt(problem.K.diagonal())
+    # Theorem 2.2 with sqrt(K_ii) for sqrt(B), and C_j (|K_ij| + sqrt(K_ii K_jj)) / 2
+    # over j != i for C B.
+    leaving = problem.C * (np.abs(problem.K) + length * length[:, None])
+    np.fill_diagonal(leaving, 0.0)
+    reach = stretch * length * before.norm + 0.5 * leaving.max(axis=1)
+    centre = stay * before.margins
+    return Screened.by_bounds(problem, centre - reach, centre + reach)
+
+
+def _two_stages(problem: Problem, before: Solved, ratio: float) -> Screened:
+    """Theorem 3.5: Lemmas 3.1 and 3.2, then 3.4 and 3.2 again."""
+    y, C = problem.y, problem.C
+    stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)
+    length = np.sqrt(problem.K.diagonal())
+    # Lemma 3.1. The full machine stands for those that leave out alpha = 0.
+    low = stay * before.margins - stretch * length * before.norm
+    high = stay * before.margins + stretch * length * before.norm
+    centre = stay * before.left_out_margins
+    reach = stretch * before.left_out_norms[:, None] * length
+    own = (np.arange(before.rows.size), before.rows)
+    down, up = centre - reach, centre + reach
+    down[own], up[own] = np.inf, -np.inf
+    first_low = np.minimum(low, down.min(axis=0, initial=np.inf))
+    first_high = np.maximum(high, up.max(axis=0, initial=-np.inf))
+    bias = _common_bias(y, C, first_low, first_high)
+    # Lemma 3.4: rho^2 <= C (rho sqrt(B) + width) bounds how far leaving out moves w.
+    width, box, size = bias[1] - bias[0], float(C.max()), float(length.max())
+    if np.isfinite(width):
+        half = 0.5 * box * size
+        radius = half + np.sqrt(half**2 + box * max(0.0, width))
+        low, high = low - radius * length, high + radius * length
+        low, high = np.maximum(low, first_low), np.minimum(high, first_high)
+    else:
+        low, high = first_low, first_high
+    bias = _common_bias(y, C, low, high)
+    return Screened.by_bounds(
+        problem,
+        low + np.where(y > 0, bias[0], -bias[1]),
+        high + np.where(y > 0, bias[1], -bias[0]),
+    )
+
+
+def _common_bias(
+    y: FloatArray, C: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[float, float]:
+    """Bound b of all left-out machines from bounds of y K beta (Lemmas 3.2, 3.3).
+
+    The bisection of Algorithm 2 finds order statistics: a sort gives them. Leaving one
+    sample out can change the weight of its class by its C, hence the two levels.
+    """
+    positive = y > 0
+    level = float(C[positive].sum())
+    at_low = np.where(positive, 1.0 - high, low - 1.0)
+    at_high = np.where(positive, 1.0 - low, high - 1.0)
+    least = level - float(C[positive].max(initial=0.0))
+    most = level + float(C[~positive].max(initial=0.0))
+    return (
+        weighted_median_interval(at_low, C, least)[0],
+        weighted_median_interval(at_high, C, most)[1],
+    )

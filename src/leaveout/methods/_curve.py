@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The leave-one-out error for every C of an interval: n paths, swept into one curve.
+
+With boxes C_i = C c_i the optimum without r is piecewise affine in C, and so is the
+value it gives to x_r. Where that value changes its sign, the error changes by 1/n
+(docs/method/curve).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from leaveout._typing import FloatArray, IntArray
+from leaveout.engine._problem import Problem, Solution
+from leaveout.engine._solve import solve_svc, solve_without
+from leaveout.engine._walk import loo_walk
+from leaveout.kernel._symmetric import first_copies
+from leaveout.methods._curve_fast import PathStatus, follow_path, path_work_shape
+from leaveout.run._parallel import map_chunks
+
+# Values this close to zero, relative to the largest, have no sign.
+TIE = 1e-10
+# Breakpoints closer than this, relatively, are one.
+SAME = 1e-12
+# A path that fails and gets no further starts again from a solve this share of C on,
+# then ten times as much, and so on up to the last. Between, f is that of the solve: the
+# path counts as exact as long as the gap is below GAP.
+NUDGE, GAP, WIDEST_GAP = 1e-12, 1e-9, 0.03
+MANY_RESTARTS = 50
+# Walks are compared with the paths at these shares of the range of log(C).
+CHECKS = (0.241, 0.493, 0.747, 0.9999)
+# Paths between two looks at Python's signals.
+PATHS_PER_CALL = 8
+
+
+@dataclass(frozen=True, eq=False)
+class LooCurve:
+    """The exact leave-one-out error as a step function of C.
+
+    Parameters
+    ----------
+    breakpoints : ndarray of shape (k + 1,)
+        Ends of the intervals, ascending from C_min to C_max.
+    errors : ndarray of shape (k,)
+        Share of wrong samples on each open interval; where b is not unique its midpoint
+        decides, as in :class:`LooResult`.
+    n_ambiguous : ndarray of shape (k,)
+        Number of samples whose label depends on which optimal b is taken.
+    n_samples : int
+        Number of samples.
+    n_uncertified : int
+        Number of samples whose path did not pass its checks.
+    counts : mapping
+        events, paths, factorisations, restarts, checks, seconds …
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, y = scale(X)[:60], y[:60]
+    >>> curve = lo.loo_curve(lo.SVC(gamma=0.01), X, y, C_min=0.1, C_max=100)
+    >>> low, high = curve.best_interval
+    >>> print(f"{curve.best_error:.4f} for C from {low:.4f} to {high:.4f}")
+    0.0333 for C from 0.4886 to 0.5760
+    >>> curve.errors.size, int(curve.n_ambiguous.max())
+    (19, 0)
+    """
+
+    __module__ = "leaveout"
+
+    breakpoints: FloatArray
+    errors: FloatArray
+    n_ambiguous: IntArray
+    n_samples: int
+    n_uncertified: int = 0
+    counts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def C_min(self) -> float:  # noqa: N802
+        """Where the curve starts."""
+        return float(self.breakpoints[0])
+
+    @property
+    def C_max(self) -> float:  # noqa: N802
+        """Where the curve ends."""
+        return float(self.breakpoints[-1])
+
+    @property
+    def best_error(self) -> float:
+        """Smallest error."""
+        return float(self.errors.min())
+
+    @property
+    def best_interval(self) -> tuple[float, float]:
+        """All neighbouring C with the smallest error; among several, the lowest."""
+        best = self.errors == self.errors.min()
+        start = int(np.argmax(best))
+        length = int(np.argmin(np.append(best[start:], False)))
+        return float(self.breakpoints[start]), float(self.breakpoints[start + length])
+
+    def error_at(self, C: Any) -> Any:
+        """Return the error at each C; at a breakpoint, that of the interval above.
+
+        Parameters
+        ----------
+        C : float or array-like
+            Values from C_min to C_max.
+        """
+        return self.errors[self._interval_of(C)]
+
+    def n_ambiguous_at(self, C: Any) -> Any:
+        """Return the number of ambiguous samples at each C, as ``error_at`` does."""
+        return self.n_ambiguous[self._interval_of(C)]
+
+    def _interval_of(self, C: Any) -> Any:
+        C = np.asarray(C, dtype=np.float64)
+        if not np.all((self.C_min <= C) & (self.C_max >= C)):
+            raise ValueError(
+                f"C must lie between {self.C_min:g} and {self.C_max:g}, where the "
+                "curve is known. Ask loo_curve for a wider range with C_min and C_max."
+            )
+        found = np.searchsorted(self.breakpoints, C, side="right") - 1
+        return np.minimum(found, self.errors.shape[0] - 1)
+
+    def __str__(self) -> str:
+        """Small table: where the error is least, how far to trust it, what it cost."""
+        low, high = self.best_interval
+        at_best = self.n_ambiguous_at(0.5 * (low + high))
+        rows: list[tuple[str, Any]] = [
+            ("samples", self.n_samples),
+            ("C", f"{self.C_min:g} to {self.C_max:g}"),
+            ("steps", self.errors.shape[0]),
+            ("least error", f"{self.best_error:.4f}"),
+            ("for C", f"{low:.6g} to {high:.6g}"),
+            ("ambiguous", f"{at_best} there, at most {self.n_ambiguous.max()}"),
+            ("not certified", self.n_uncertified),
+            ("events", int(self.counts.get("events", 0))),
+            ("restarts", int(self.counts.get("restarts", 0))),
+            ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
+        ]
+        head = "Leave-one-out error over C"
+        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
+
+
+class _Room:
+    """Work space of one thread."""
+
+    def __init__(self, n: int) -> None:
+        self.work = np.empty(path_work_shape(n))
+        self.sides = np.empty((2, n), dtype=np.int8)
+        self.members = np.empty(n, dtype=np.intp)
+        self.pieces = np.empty((20 * n + 200, 6))
+
+    def grow(self) -> None:
+        """Make room for twice as many pieces."""
+        self.pieces = np.empty((2 * self.pieces.shape[0], 6))
+
+
+@dataclass
+class _Path:
+    """The interval of f at x_r over C, and what it cost.
+
+    Rows of ``pieces``: C at both ends, lower end of f at both, upper end at both.
+    """
+
+    pieces: FloatArray
+    events: int = 0
+    factors: int = 0
+    restarts: int = 0
+    certified: bool = True
+
+    def interval_at(self, C: float) -> tuple[float, float]:
+        """Return the ends of the interval of f at C."""
+        k = int(np.searchsorted(self.pieces[:, 1], C))
+        start, stop, low, low_end, high, high_end = self.pieces[k]
+        share = (C - start) / (stop - start)
+        return low + share * (low_end - low), high + share * (high_end - high)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """What the paths of one machine share."""
+
+    problem: Problem
+    full: Solution  # at C_min
+    C_min: float
+    C_max: float
+    probe: FloatArray
+    K_probe: FloatArray
+    scale: float
+
+    def at(self, C: float, r: int | None = None) -> Problem:
+        """Return the machine at C; with r left out if it is given."""
+        box = C * self.problem.C
+        if r is not None:
+            box[r] = 0.0
+        return Problem(self.problem.K, self.problem.y, box, self.problem.fit_intercept)
+
+    def first_solution(self, r: int) -> Solution:
+        """Solve the problem without r at C_min."""
+        return solve_without(self.at(self.C_min), self.full, np.array([r]))
+
+    def only_class_without(self, r: int) -> float | None:
+        """Return the sign of the one class that is left without r, None if two are."""
+        present = self.problem.C > 0.0
+        present[r] = False
+        y = self.problem.y[present]
+        if self.problem.fit_intercept and y.size and np.all(y == y[0]):
+            return float(y[0])
+        return None
+
+
+def trace_loo_curve(
+    problem: Problem,
+    C_min: float,
+    C_max: float,
+    *,
+    truth: FloatArray | None = None,
+    n_threads: int = 1,
+) -> LooCurve:
+    """Follow all n left-out optima of one binary machine from C_min to C_max.
+
+    Parameters
+    ----------
+    problem : Problem
+        The machine at C = 1: its boxes are the weights c_i. A sample with c_i = 0 is
+        never trained on; its value is that of the machine of all others.
+    C_min, C_max : float
+        Ends of the range, 0 < C_min < C_max.
+    truth : ndarray of shape (n,), optional
+        Sign each sample should get, y by default. A sample with 0 is always wrong: the
+        machine does not know its class.
+    n_threads : int, default=1
+        Threads over samples.
+
+    Returns
+    -------
+    LooCurve
+        Breakpoints, errors, ambiguous ranges.
+    """
+    started = perf_counter()
+    n = problem.n_samples
+    truth = problem.y if truth is None else truth
+    curve = _share(problem, C_min, C_max)
+    leaders = first_copies(problem.K, truth, problem.C, np.arange(n))
+    rows = np.unique(leaders)
+    checks = _walks_at_some(curve, n_threads)
+    steps: dict[int, tuple[FloatArray, IntArray]] = {}
+    paths: dict[int, _Path] = {}
+
+    def run(part: slice) -> None:
+        room = _Room(n)
+        for r in rows[part].tolist():
+            path = _checked_path(curve, r, room, checks)
+            steps[r] = _steps(path.pieces, float(truth[r]))
+            path.pieces = path.pieces[:0]
+            paths[r] = path
+
+    map_chunks(run, rows.size, n_threads, size=PATHS_PER_CALL)
+    n_uncertified = sum(not paths[leader].certified for leader in leaders.tolist())
+    breakpoints, n_wrong, n_ambiguous = _sweep(
+        [steps[leader] for leader in leaders.tolist()], C_min, C_max
+    )
+    counts = {
+        "paths": float(rows.size),
+        "shared": float(n - rows.size),
+        "events": float(sum(path.events for path in paths.values())),
+        "factorisations": float(sum(path.factors for path in paths.values())),
+        "restarts": float(sum(path.restarts for path in paths.values())),
+        "seconds": perf_counter() - started,
+    }
+    return LooCurve(breakpoints, n_wrong / n, n_ambiguous, n, n_uncertified, counts)
+
+
+def _share(problem: Problem, C_min: float, C_max: float) -> _Curve:
+    """Solve the whole problem at C_min and prepare the random direction."""
+    n, K = problem.n_samples, problem.K
+    probe = np.random.default_rng(n).choice([-1.0, 1.0], size=n)
+    start = Problem(K, problem.y, C_min * problem.C, problem.fit_intercept)
+    scale = float(K.diagonal().mean()) or 1.0
+    return _Curve(problem, solve_svc(start), C_min, C_max, probe, K @ probe, scale)
+
+
+def _walks_at_some(
+    curve: _Curve, n_threads: int
+) -> list[tuple[float, FloatArray, FloatArray]]:
+    """Leave everybody out by walks at a few C: (C, lower, upper), NaN where absent.
+
+    Walks share no code with the paths beyond the solver.
+    """
+    present = np.flatnonzero(curve.problem.C > 0.0)
+    checks = []
+    for share in CHECKS:
+        C = curve.C_min ** (1.0 - share) * curve.C_max**share
+        problem = curve.at(C)
+        if present.size < problem.n_samples:
+            problem = problem.subset(present)
+        loo = loo_walk(problem, n_threads=n_threads)
+        lower, upper = np.full((2, curve.problem.n_samples), np.nan)
+        lower[present], upper[present] = loo.lower, loo.upper
+        checks.append((C, lower, upper))
+    return checks
+
+
+def _checked_path(
+    curve: _Curve,
+    r: int,
+    room: _Room,
+    checks: list[tuple[float, FloatArray, FloatArray]],
+) -> _Path:
+    """Follow one path and compare it with the walks.
+
+    A solve decides where they differ. If it is the path that is wrong, it is followed
+    again from a solve at each of the C compared.
+    """
+    only = curve.only_class_without(r)
+    if only is not None:
+        return _Path(np.array([[curve.C_min, curve.C_max, only, only, only, only]]))
+    path = _follow(curve, r, room, [curve.C_max])
+    doubted = [
+        C
+        for C, lower, upper in checks
+        if _differ(path.interval_at(C), (lower[r], upper[r]))
+    ]
+    if any(_differs_from_solve(curve, r, path, C) for C in doubted):
+        again = _follow(curve, r, room, [*(C for C, _, _ in checks), curve.C_max])
+        again.restarts += path.restarts
+        again.certified &= not any(
+            _differs_from_solve(curve, r, again, C) for C in doubted
+        )
+        return again
+    return path
+
+
+def _differ(found: tuple[float, float], wanted: tuple[float, float]) -> bool:
+    """Whether two intervals differ by more than rounding; NaN does not."""
+    apart = np.abs(np.subtract(found, wanted))
+    return bool(np.any(apart > 1e-7 * (1.0 + np.abs(wanted))))
+
+
+def _differs_from_solve(curve: _Curve, r: int, path: _Path, C: float) -> bool:
+    """Whether the path is not where a solve without r at C is."""
+    solution = solve_svc(curve.at(C, r))
+    return _differ(path.interval_at(C), _interval(solution, r))
+
+
+def _interval(solution: Solution, r: int) -> tuple[float, float]:
+    """Interval of f at x_r over all optimal b."""
+    without_b = solution.decision_values[r] - solution.intercept
+    low, high = solution.intercept_interval
+    return float(without_b + low), float(without_b + high)
+
+
+def _follow(curve: _Curve, r: int, room: _Room, stops: list[float]) -> _Path:
+    """Follow the optimum without r; begin with a solve at C_min and after each stop.
+
+    A path that fails begins again with a solve where it was last known to be good, or a
+    little further on if it gets no further.
+    """
+    problem = curve.problem
+    C, solution = curve.C_min, curve.first_solution(r)
+    path = _Path(np.empty((0, 6)), certified=solution.converged)
+    parts = []
+    nudge = 0.0
+    for stop in stops:
+        while stop > C:
+            status, events, factors, *good, n_pieces = follow_path(
+                problem.K, problem.y, problem.C, problem.fit_intercept,
+                curve.probe, curve.K_probe, curve.scale, r, C, stop,
+                solution.intercept, solution.state,
+                room.work, room.sides, room.members, room.pieces,
+            )  # fmt: skip
+            path.events += events
+            path.factors += factors
+            if status == PathStatus.FULL:
+                room.grow()
+                continue
+            if status == PathStatus.ARRIVED:
+                parts.append(room.pieces[:n_pieces].copy())
+                C, nudge = stop, 0.0
+                if stop < stops[-1]:
+                    solution = solve_svc(curve.at(C, r))
+                continue
+            path.restarts += 1
+            before = C
+            C, n_pieces = _last_good(curve, r, good, room.pieces)
+            parts.append(room.pieces[:n_pieces].copy())
+            further = before < C and path.restarts < MANY_RESTARTS
+            nudge = 0.0 if further else min(max(10.0 * nudge, NUDGE), WIDEST_GAP)
+            before, C = C, min(C * (1.0 + nudge), stop)
+            solution = solve_svc(curve.at(C, r))
+            path.certified &= solution.converged and nudge <= GAP
+            if before < C:
+                low, high = _interval(solution, r)
+                parts.append(np.array([[before, C, low, low, high, high]]))
+    path.pieces = np.concatenate(parts)
+    return path
+
+
+def _last_good(
+    curve: _Curve, r: int, good: list[Any], pieces: FloatArray
+) -> tuple[float, int]:
+    """Return how far a failed path is to be trusted: C, number of pieces.
+
+    As far as it looked right, if a solve there agrees; else as far as it was checked.
+    """
+    seen, n_seen, checked, n_checked = good
+    if seen > checked and n_seen > 0:
+        end = (float(pieces[n_seen - 1, 3]), float(pieces[n_seen - 1, 5]))
+        if not _differ(end, _interval(solve_svc(curve.at(seen, r)), r)):
+            return seen, n_seen
+    return checked, n_checked
+
+
+def _steps(pieces: FloatArray, truth: float) -> tuple[FloatArray, IntArray]:
+    """Where the state of one sample changes: (C where it begins, state) in order.
+
+    The state is 1 if wrong plus 2 if ambiguous. On a piece, both ends of the interval
+    and its middle are affine: three zeros at most cut it into parts of one state.
+    """
+    C = pieces[:, :2]
+    ends = np.stack([pieces[:, 2:4], pieces[:, 4:6]])
+    values = np.concatenate([ends, ends.mean(axis=0, keepdims=True)])  # (3, pieces, 2)
+    tie = TIE * (1.0 + np.abs(values[2]).max())
+    values[(np.abs(values) <= tie).all(axis=2)] = 0.0
+    first, last = values[..., 0], values[..., 1]
+    crosses = first * last < 0.0
+    zeros = np.where(crosses, first / np.where(crosses, first - last, 1.0), 0.0)
+    cuts = np.sort(np.vstack([np.zeros(len(C)), zeros, np.ones(len(C))]), axis=0)
+    inside = 0.5 * (cuts[1:] + cuts[:-1])  # (4, pieces)
+    low, high, middle = first[:, None] + (last - first)[:, None] * inside
+    wrong = np.where(middle >= 0.0, 1.0, -1.0) != truth
+    state = (wrong + 2 * ((low <= 0.0) & (high >= 0.0))).T.ravel()
+    begins = (C[:, 0] + (C[:, 1] - C[:, 0]) * cuts[:-1]).T.ravel()
+    kept = (np.diff(cuts, axis=0) > 0.0).T.ravel()
+    begins, state = begins[kept], state[kept]
+    changes = np.append(True, state[1:] != state[:-1])
+    return begins[changes], state[changes]
+
+
+def _sweep(
+    steps: list[tuple[FloatArray, IntArray]], C_min: float, C_max: float
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Add the samples up: breakpoints, and how many are wrong and ambiguous between."""
+    begins = np.concatenate([begin[1:] for begin, _ in steps])
+    changes = np.concatenate(
+        [np.diff(np.column_stack([s & 1, s >> 1]), axis=0) for _, s in steps]
+    )
+    state = np.array([s[0] for _, s in steps])
+    start = np.array([(state & 1).sum(), (state >> 1).sum()])
+    order = np.argsort(begins, kind="stable")
+    begins, changes = begins[order], changes[order]
+    begins = np.concatenate([[C_min], begins, [C_max]])
+    totals = start + np.concatenate([[[0, 0]], np.cumsum(changes, axis=0)])
+    # Of breakpoints that are one, the last has the sum of all.
+    apart = np.diff(begins) > SAME * begins[1:]
+    begins, totals = begins[:-1][apart], totals[apart]
+    new = np.append(True, np.any(np.diff(totals, axis=0), axis=1))
+    breakpoints = np.append(begins[new], C_max)
+    breakpoints[0] = C_min
+    return breakpoints, totals[new, 0], totals[new, 1]

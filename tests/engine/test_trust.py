@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Certificates hold at every scale; most of these problems once had a wrong one."""
+
+import numpy as np
+import pytest
+from problems import Case
+from torture import ALLOWED, METHODS, judge, truth_of
+
+import leaveout as lo
+from leaveout.engine._certificate import rescale
+from leaveout.engine._problem import Problem
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._trust import (
+    NEAR,
+    cap_unreachable_bounds,
+    nearly_coincide,
+    with_rounding_checks,
+)
+from leaveout.kernel._gram import gram_matrix
+from leaveout.methods import METHODS as BY_NAME
+
+ignore_leaveout_warnings = pytest.mark.filterwarnings(
+    "ignore::leaveout.LeaveoutWarning"
+)
+
+
+def _case(K, y, C, fit_intercept=True):
+    y = np.array(y, dtype=float)
+    C = np.broadcast_to(np.asarray(C, dtype=float), y.shape)
+    return Case(np.array(K, dtype=float), y, C, fit_intercept)
+
+
+def _line(x, y, C, offset=0.0, scale=1.0, fit_intercept=True):
+    x = np.array(x, dtype=float)
+    return _case(scale * (np.outer(x, x) + offset), y, C, fit_intercept)
+
+
+# Two points of one place and their neighbours 2^-4 away, some with boxes of 1e12.
+_NEAR = np.array(
+    [
+        [83.53125, -17.484375, 29.8359375, 83.7265625, 84.25, -19.15625],
+        [-17.484375, 66.5234375, -13.10546875, -17.02734375, -17.5, 67.6328125],
+        [29.8359375, -13.10546875, 53.0234375, 27.72265625, 29.0625, -13.66796875],
+        [83.7265625, -17.02734375, 27.72265625, 84.03515625, 84.5, -18.703125],
+        [84.25, -17.5, 29.0625, 84.5, 85.0, -19.1875],
+        [-19.15625, 67.6328125, -13.66796875, -18.703125, -19.1875, 68.78515625],
+    ]
+)
+CASES = {
+    # The differences of f, 1e-9, were within the tolerance: b seemed to be unique.
+    "tiny_box": _case(
+        [[122, -18, 53], [-18, 24, 10], [53, 10, 38]], [1, -1, 1], 3.347097996301657e-11
+    ),
+    "tiny_box_one_left": _case(
+        [[58, 9, -15], [9, 22, 21], [-15, 21, 38]], [1, -1, -1], 4.40024333211177e-11
+    ),
+    # Beside the box every coefficient was "near 0".
+    "box_out_of_reach": _case(
+        _NEAR,
+        [1, -1, 1, -1, -1, 1],
+        [7.5e10, 2.7e8, 2.0e4, 1.5e12, 4.0e10, 3.6e11],
+    ),
+    # Features of 1e76: thresholds on kernel values were absolute.
+    "huge_features": _line(
+        [3, -1, 4, -2, 5, 7, -6, 2], [1, -1, 1, 1, -1, 1, -1, 1], 3.5e3, scale=2.0**500
+    ),
+    "huge_offset": _line(
+        [3, -1, 4, -2, 5, 7], [1, -1, 1, 1, -1, -1], 1e-7, 2.0**43, 2.0**100
+    ),
+    "tiny_features": _line(
+        [3, -1, 4, -2, 5, 7], [1, -1, 1, 1, -1, -1], 1e-3, scale=2.0**-900
+    ),
+    # f is the difference of terms of 1e17: its sign is that of rounding.
+    "terms_cancel": _line(
+        [3, -1, 4, -2, 5, 7, -6, 2], [1, -1, 1, 1, -1, 1, -1, 1], 1.2e8, 2.0**30
+    ),
+    "terms_cancel_without_intercept": _line(
+        [3, -1, 4, -2, 5, 7], [1, -1, 1, 1, -1, -1], 5e-30, 2.0**39, 2.0**100, False
+    ),
+}
+
+
+@ignore_leaveout_warnings
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", CASES)
+def test_never_a_wrong_certificate(name, method):
+    case = CASES[name]
+    svc = lo.SVC(kernel="precomputed", fit_intercept=case.fit_intercept)
+    found = lo.leave_one_out(svc, case.K, case.y, sample_weight=case.C, method=method)
+    assert set(judge(found, truth_of(case))) <= set(ALLOWED)
+
+
+@ignore_leaveout_warnings
+@pytest.mark.parametrize(
+    "name", ["tiny_box", "tiny_box_one_left", "box_out_of_reach", "tiny_features"]
+)
+def test_solved_not_only_flagged(name):
+    """What doubles can tell is told: all certified, ambiguous only where it is so."""
+    case = CASES[name]
+    svc = lo.SVC(kernel="precomputed")
+    found = lo.leave_one_out(svc, case.K, case.y, sample_weight=case.C)
+    assert set(judge(found, truth_of(case))) <= {"exact", "ambiguous"}
+
+
+def test_rounding_withdraws_certificates_of_small_values_only():
+    """One machine, C = 1e9: what is certified stands clear of the rounding it tells."""
+    x = np.array([3.0, -1, 4, -2, 5, 7, -6, 2, 6, -3])
+    y = np.array([1.0, -1, 1, 1, -1, 1, -1, 1, 1, -1])
+    found = lo.leave_one_out(
+        lo.SVC(kernel="precomputed", C=1e6), np.outer(x, x) + 1.0, y
+    )
+    rounding = found.counts["rounding"]
+    assert 1e-10 < rounding < 1e-2
+    assert found.certified.any()
+    assert np.abs(found.margins[found.certified]).min() > rounding
+
+
+@pytest.mark.parametrize("exponent", [-900, -300, -100, 100, 300, 900])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_fit_is_the_same_at_every_scale(exponent, fit_intercept, rng):
+    """K -> s K, C -> C / s with s a power of two: the same bits, beta / s."""
+    x = rng.integers(-9, 10, size=(12, 2)).astype(float)
+    y = np.where(np.arange(12) % 3 == 0, 1.0, -1.0)
+    K, C = x @ x.T / 256, np.full(12, 0.5)
+    here = solve_svc(Problem(K, y, C, fit_intercept))
+    there = solve_svc(
+        Problem(np.ldexp(K, exponent), y, np.ldexp(C, -exponent), fit_intercept)
+    )
+    assert there.converged
+    np.testing.assert_allclose(
+        np.ldexp(there.beta, exponent), here.beta, rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        there.decision_values, here.decision_values, rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_coefficients_are_proportional_to_a_tiny_box(fit_intercept, rng):
+    x = rng.integers(-9, 10, size=(9, 2)).astype(float)
+    y = np.where(np.arange(9) % 3 == 0, 1.0, -1.0)
+    small = solve_svc(Problem(x @ x.T, y, np.full(9, 2.0**-14), fit_intercept))
+    tiny = solve_svc(Problem(x @ x.T, y, np.full(9, 2.0**-54), fit_intercept))
+    assert small.converged
+    assert tiny.converged
+    np.testing.assert_allclose(np.ldexp(tiny.beta, 40), small.beta, rtol=1e-9)
+    np.testing.assert_array_equal(tiny.state, small.state)
+
+
+def test_an_ordinary_problem_is_left_alone(rng):
+    X = rng.normal(size=(20, 3))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    problem = Problem(X @ X.T, y, np.ones(20))
+    assert rescale(problem).problem is problem
+    assert cap_unreachable_bounds(problem, solve_svc(problem)) is problem
+
+
+def test_no_certificate_without_an_optimum(rng):
+    """A solver that was stopped early tells so; nothing built on it is certified."""
+    X = rng.normal(size=(30, 3))
+    y = np.where(X[:, 0] + rng.normal(size=30) > 0, 1.0, -1.0)
+    problem = Problem(X @ X.T, y, np.full(30, 10.0))
+    stopped = solve_svc(problem, max_iter=2)
+    assert not stopped.converged
+    for name in ("walk", "refit"):
+        method = with_rounding_checks(BY_NAME[name])
+        assert not method(problem, solution=stopped).certified.any()
+
+
+@pytest.mark.parametrize("gamma", [1e-6, 0.1, 100.0])
+@pytest.mark.parametrize("step", [0.0, 1e-12, 1e-5, 1e-3])
+def test_near_copies_are_found_as_by_comparing_all_pairs(gamma, step):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    X[40:50] = X[:10] + step * rng.normal(size=(10, 3))
+    K = gram_matrix(X, kernel="rbf", gamma=gamma)
+    for rows in (np.arange(60), np.arange(5, 45), np.arange(10, 40), np.array([7])):
+        own = K[np.ix_(rows, rows)]
+        apart = (1.0 - own) + (1.0 - own)
+        by_hand = np.any((apart > 4 * 2.0**-52) & (apart < NEAR))
+        assert nearly_coincide(K, rows) == by_hand

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leave-one-out with a tiny C: wrong by the balance of the classes, and said so.
+
+Truth: n refits by LIBSVM, which know nothing of why.
+"""
+
+import numpy as np
+import pytest
+import sklearn.svm
+from honest import honest_refits
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_iris,
+    load_wine,
+    make_blobs,
+    make_classification,
+)
+from sklearn.model_selection import GridSearchCV, LeaveOneOut
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import scale
+from sklearn.utils.class_weight import compute_class_weight
+
+import leaveout as lo
+from leaveout.data import make_mixture
+from leaveout.tune._choice import median_heuristic
+
+
+def blobs(sizes, seed=0):
+    """Classes that a straight line separates with few errors, and a test set."""
+    centers = 4.0 * np.array([[0.0, 0.0], [1.0, 1.0], [1.0, -1.0]])[: len(sizes)]
+    X, y = make_blobs(sizes, centers=centers, random_state=seed)
+    return X, y, *make_blobs([200] * len(sizes), centers=centers, random_state=seed + 1)
+
+
+def refit_error(C, X, y, **kwargs):
+    svc = sklearn.svm.SVC(C=C, gamma=0.1, tol=1e-8, **kwargs)
+    return np.mean(honest_refits(svc, X, y)[0] != y)
+
+
+def frozen_balance(y):
+    """Balanced weights of all rows, which refits do not change."""
+    classes = np.unique(y)
+    weights = compute_class_weight("balanced", classes=classes, y=y)
+    return dict(zip(classes.tolist(), weights.tolist(), strict=True))
+
+
+def test_balanced_classes_full_model_fine_and_every_left_out_sample_wrong():
+    X, y, X_test, y_test = blobs([20, 20])
+    svc = lo.SVC(C=1e-3, gamma=0.1)
+    res = lo.leave_one_out(svc, X, y)
+    assert res.anti_learning
+    assert res.error == refit_error(1e-3, X, y) == 1.0
+    assert svc.fit(X, y).score(X_test, y_test) > 0.95
+    better = lo.leave_one_out(lo.SVC(C=1.0, gamma=0.1), X, y)
+    assert not better.anti_learning
+    assert better.error == refit_error(1.0, X, y) < 0.1
+
+
+def test_unbalanced_classes_give_the_share_of_the_smaller():
+    X, y, X_test, _ = blobs([24, 12])
+    svc = lo.SVC(C=1e-3, gamma=0.1)
+    res = lo.leave_one_out(svc, X, y)
+    assert res.anti_learning
+    assert res.error == refit_error(1e-3, X, y) == 12 / 36
+    # Here the full model is no better: it too answers with the larger class.
+    assert set(svc.fit(X, y).predict(X_test)) == {0}
+
+
+def test_balanced_weights_full_model_fine_and_every_left_out_sample_wrong():
+    X, y, X_test, y_test = blobs([24, 12])
+    svc = lo.SVC(C=1e-3, gamma=0.1, class_weight="balanced")
+    res = lo.leave_one_out(svc, X, y)
+    assert res.anti_learning
+    assert res.error == refit_error(1e-3, X, y, class_weight=frozen_balance(y)) == 1.0
+    assert svc.fit(X, y).score(X_test, y_test) > 0.95
+
+
+def test_weights_by_fold_keep_the_balance():
+    X, y, *_ = blobs([24, 12])
+    svc = lo.SVC(C=1e-3, gamma=0.1, class_weight="balanced")
+    res = lo.leave_one_out(svc, X, y, balanced="fold")
+    assert not res.anti_learning
+    assert res.error == refit_error(1e-3, X, y, class_weight="balanced") < 0.1
+
+
+def test_nearly_equal_sums_of_weights_tip_as_well():
+    X, y, *_ = blobs([15, 15])
+    weights = np.random.default_rng(0).uniform(0.8, 1.2, size=30)
+    sums = [weights[y == c].sum() for c in (0, 1)]
+    weights[y == 1] *= (sums[0] + 0.3) / sums[1]  # less than one sample apart
+    res = lo.leave_one_out(lo.SVC(C=1e-3, gamma=0.1), X, y, sample_weight=weights)
+    wrong = []
+    for r in range(30):
+        kept = np.arange(30) != r
+        fitted = sklearn.svm.SVC(C=1e-3, gamma=0.1, tol=1e-8)
+        fitted.fit(X[kept], y[kept], weights[kept])
+        wrong.append(fitted.predict(X[[r]])[0] != y[r])
+    assert all(wrong)
+    np.testing.assert_array_equal(res.wrong, wrong)
+    assert res.anti_learning
+
+
+def test_majority_by_one_sample():
+    """Leaving out one of the larger class makes the sums equal: its label is open."""
+    X, y, *_ = blobs([16, 15])
+    res = lo.leave_one_out(lo.SVC(C=1e-3, gamma=0.1), X, y)
+    assert res.anti_learning
+    assert res.wrong[y == 1].all()
+    assert res.ambiguous[y == 0].all()
+
+
+@pytest.mark.parametrize("weights", [None, "balanced"])
+@pytest.mark.parametrize("sizes", [[15, 15, 15], [20, 15, 10]])
+def test_three_classes(sizes, weights):
+    X, y, X_test, y_test = blobs(sizes)
+    svc = lo.SVC(C=1e-3, gamma=0.1, class_weight=weights)
+    res = lo.leave_one_out(svc, X, y)
+    by_refits = refit_error(
+        1e-3, X, y, class_weight=frozen_balance(y) if weights else None
+    )
+    tips = weights == "balanced" or sizes[0] == sizes[2]
+    assert res.anti_learning
+    assert res.error == by_refits == (1.0 if tips else 1 - 20 / 45)
+    if tips:
+        assert svc.fit(X, y).score(X_test, y_test) > 0.9
+
+
+def test_one_vs_rest_compares_values_and_still_learns():
+    """Each machine says no to everybody, but the weakest no is right."""
+    X, y, *_ = blobs([15, 15, 15])
+    estimator = OneVsRestClassifier(lo.SVC(C=1e-3, gamma=0.1))
+    res = lo.leave_one_out(estimator, X, y)
+    assert (res.machine_values < 0).all()
+    honest, _ = honest_refits(
+        OneVsRestClassifier(sklearn.svm.SVC(C=1e-3, gamma=0.1, tol=1e-10)), X, y
+    )
+    assert res.error == np.mean(honest != y) < 0.2
+    assert not res.anti_learning
+
+
+@pytest.mark.parametrize("method", ["walk", "refit"])
+@pytest.mark.parametrize("labels_only", [False, True])
+def test_every_method_says_it(method, labels_only):
+    X, y, *_ = blobs([10, 10])
+    res = lo.leave_one_out(lo.SVC(C=1e-3), X, y, method=method, labels_only=labels_only)
+    assert res.anti_learning
+
+
+def test_groups_tip_by_their_own_balance():
+    X, y, *_ = blobs([12, 12])
+    svc = lo.SVC(C=1e-3, gamma=0.1)
+    rank = np.empty(24, dtype=int)
+    for label in (0, 1):
+        rank[y == label] = np.arange(12)
+    same = lo.leave_one_out(svc, X, y, groups=rank)  # one of each class in a group
+    assert not same.anti_learning
+    assert same.error < 0.1
+    pairs = lo.leave_one_out(svc, X, y, groups=rank // 2 + 6 * y)
+    assert pairs.anti_learning
+    assert pairs.error == 1.0
+
+
+def test_without_intercept_nothing_tips():
+    X, y, *_ = blobs([20, 20])
+    svc = lo.SVC(C=1e-3, gamma=0.1, fit_intercept=False)
+    assert not lo.leave_one_out(svc, X, y).anti_learning
+
+
+def test_single_member_of_a_class_is_no_sign():
+    X, y, *_ = blobs([20, 1])
+    with pytest.warns(lo.SingletonClassWarning):
+        res = lo.leave_one_out(lo.SVC(C=1e-3, gamma=0.1), X, y)
+    assert not res.anti_learning
+
+
+def test_rows_without_weight_do_not_count():
+    X, y, *_ = blobs([20, 24])
+    weights = np.ones(44)
+    weights[np.flatnonzero(y == 1)[:4]] = 0.0  # 20 against 20 that count
+    res = lo.leave_one_out(lo.SVC(C=1e-3, gamma=0.1), X, y, sample_weight=weights)
+    assert res.anti_learning
+    assert res.wrong[weights > 0].all()
+
+
+def test_small_boxes_tip_and_large_ones_do_not():
+    """The grid of Wang & Yang (2022): everything below some C, nothing above."""
+    X, y = make_mixture(100, random_state=0)
+    path = lo.loo_path(lo.SVC(gamma=0.01), X, y, Cs=np.logspace(-6, 2, 17))
+    flags = [res.anti_learning for res in path.results]
+    assert flags == sorted(flags, reverse=True)
+    assert flags == [error > 0.5 for error in path.errors]
+    assert 0 < sum(flags) < len(flags)
+
+
+@pytest.mark.parametrize("weights", [None, "balanced"])
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris, load_wine])
+def test_no_alarm_where_the_error_is_small(load, weights):
+    X, y = load(return_X_y=True)
+    X, y = scale(X)[::2], y[::2]
+    gamma = median_heuristic(X)
+    for factor in (0.25, 1.0, 4.0):
+        svc = lo.SVC(gamma=factor * gamma, class_weight=weights)
+        path = lo.loo_path(svc, X, y, Cs=np.logspace(-4, 3, 8))
+        constant = 1 - np.bincount(y).max() / len(y)
+        for res in path.results:
+            assert res.anti_learning == (res.error >= constant), res
+
+
+def test_no_alarm_on_noise(rng):
+    """No signal, an error above one half, but not for lack of C."""
+    X, y = rng.standard_normal((60, 5)), np.arange(60) % 2
+    for C in (1.0, 10.0, 100.0):
+        res = lo.leave_one_out(lo.SVC(C=C, gamma=0.2), X, y)
+        assert not res.anti_learning
+
+
+def test_result_says_it_in_words():
+    X, y, *_ = blobs([10, 10])
+    tiny = lo.leave_one_out(lo.SVC(C=1e-3), X, y)
+    fine = lo.leave_one_out(lo.SVC(C=1.0), X, y)
+    assert tiny.anti_learning_note.startswith("Anti-learning: C is so small")
+    assert str(tiny).endswith(tiny.anti_learning_note)
+    assert fine.anti_learning_note == ""
+    assert "nti-learning" not in str(fine)
+
+
+def test_path_takes_such_a_C_last():  # noqa: N802
+    """With a rare class nothing beats the constant answer; it is passed over."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), np.arange(40) % 5 == 0
+    path = lo.loo_path(lo.SVC(gamma=1.0), X, y, Cs=[1e-4, 1e-3, 10.0])
+    np.testing.assert_array_equal(path.anti_learning, [True, True, False])
+    assert path.errors[0] <= path.errors[2]
+    assert path.best_C == 10.0
+    assert [line.endswith("anti-learning") for line in str(path).splitlines()] == [
+        False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_anti_learning_loses_ties_of_the_search_and_nothing_else():
+    """Scores are GridSearchCV's; of three equal best the two flagged are not taken."""
+    X, y = make_classification(24, 4, n_informative=2, flip_y=0.15, random_state=1)
+    others = np.delete(np.arange(24), 4)
+    grid = {"C": [0.3, 3.0], "gamma": [0.05, 0.5]}
+    search = lo.LooSearchCV(lo.SVC(), grid).fit(X[others], y[others])
+    peer = GridSearchCV(sklearn.svm.SVC(tol=1e-8), grid, cv=LeaveOneOut())
+    peer.fit(X[others], y[others])
+    scores = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(scores, peer.cv_results_["mean_test_score"])
+    assert scores[0] == scores[1] == scores[2] == scores.max()
+    flags = np.asarray(search.cv_results_["anti_learning"])
+    np.testing.assert_array_equal(flags, [True, True, False, False])
+    assert (search.best_index_, peer.best_index_) == (2, 0)

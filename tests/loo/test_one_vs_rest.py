@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""OneVsRestClassifier(SVC()): the same answers as n refits by scikit-learn."""
+
+import numpy as np
+import pytest
+import sklearn.svm
+from honest import honest_refits
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import scale
+
+from leaveout import SVC, SingletonClassWarning, leave_one_out
+from leaveout.engine._problem import LooIntervals
+from leaveout.loo._multiclass import decide_one_vs_rest
+from leaveout.loo._task import make_target
+
+NAMES = np.array(["c", "a", "b"])
+
+
+def honest(estimator, X, y):
+    return cross_val_predict(estimator, X, y, cv=LeaveOneOut())
+
+
+def load(which):
+    X, y = which(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("which", [load_iris, load_wine])
+def test_one_vs_one_equals_scikit_learn(which, C):
+    X, y = load(which)
+    svc = sklearn.svm.SVC(C=C, gamma=0.1, tol=1e-10)
+    result = leave_one_out(svc, X, NAMES[y])
+    clear = ~result.ambiguous
+    assert clear.mean() > 0.9
+    predictions, values = honest_refits(svc, X, NAMES[y])
+    np.testing.assert_array_equal(result.predictions[clear], predictions[clear])
+    np.testing.assert_allclose(result.decision_values, values, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("which", "C", "kernel", "step"),
+    [
+        (load_iris, 1.0, "rbf", 1),
+        (load_wine, 100.0, "rbf", 1),
+        (load_iris, 0.1, "linear", 3),
+    ],
+)
+def test_one_vs_rest_equals_scikit_learn(which, C, kernel, step):
+    X, y = load(which)
+    X, y = X[::step], y[::step]
+    svc = sklearn.svm.SVC(C=C, kernel=kernel, gamma=0.1, tol=1e-10)
+    estimator = OneVsRestClassifier(svc)
+    before = svc.get_params()
+    result = leave_one_out(estimator, X, NAMES[y])
+    assert estimator.estimator is svc
+    assert svc.get_params() == before
+    predictions, values = honest_refits(estimator, X, NAMES[y])
+    clear = ~result.ambiguous
+    assert clear.mean() > 0.9
+    np.testing.assert_array_equal(result.predictions[clear], predictions[clear])
+    np.testing.assert_allclose(
+        result.decision_values[clear], values[clear], rtol=0, atol=1e-4
+    )
+    assert result.certified.all()
+    assert ((result.margins > 0) == (result.predictions == NAMES[y]))[clear].all()
+    assert (result.lower <= result.margins).all()
+    assert (result.margins <= result.upper).all()
+
+
+def test_two_classes_have_one_machine():
+    X, y = load(load_iris)
+    X, y = X[50:], NAMES[y[50:]]
+    estimator = OneVsRestClassifier(sklearn.svm.SVC(gamma=0.2, tol=1e-10))
+    result = leave_one_out(estimator, X, y)
+    assert result.decision_values.shape == (100,)
+    predictions, values = honest_refits(estimator, X, y)
+    np.testing.assert_array_equal(result.predictions, predictions)
+    np.testing.assert_allclose(result.decision_values, values, atol=1e-5)
+    pairs = leave_one_out(SVC(gamma=0.2), X, y)
+    for name in ("decision_values", "margins", "lower", "upper", "ambiguous"):
+        np.testing.assert_allclose(getattr(result, name), getattr(pairs, name))
+
+
+@pytest.mark.parametrize("class_weight", [{0: 0.5, 1: 4.0}, {1: 3.0}])
+def test_class_weights_speak_of_the_class_and_the_rest(class_weight):
+    X, y = load(load_iris)
+    X, y = X[::2], y[::2]
+    svc = sklearn.svm.SVC(gamma=0.2, class_weight=class_weight, tol=1e-10)
+    estimator = OneVsRestClassifier(svc)
+    result = leave_one_out(estimator, X, NAMES[y])
+    np.testing.assert_array_equal(result.predictions, honest(estimator, X, NAMES[y]))
+
+
+def test_weights_and_balanced_classes_against_fits_with_weight_zero():
+    # Weight 0 leaves a row out, but "balanced" still counts it: frozen weights.
+    X, y = load(load_iris)
+    X, y = X[::5], y[::5]
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 30)
+    svc = SVC(gamma=0.2, class_weight="balanced")
+    result = leave_one_out(OneVsRestClassifier(svc), X, y, sample_weight=weights)
+    for r in range(30):
+        without = weights.copy()
+        without[r] = 0.0
+        values = [
+            svc.fit(X, y == c, without).decision_function(X[[r]])[0] for c in range(3)
+        ]
+        np.testing.assert_allclose(result.decision_values[r], values, atol=1e-8)
+
+
+def test_a_row_with_weight_zero_gets_the_full_classifier():
+    X, y = load(load_iris)
+    weights = np.where(np.arange(150) % 10 == 0, 0.0, 1.0)
+    svc = SVC(gamma=0.2)
+    result = leave_one_out(OneVsRestClassifier(svc), X, y, sample_weight=weights)
+    for c in range(3):
+        svc.fit(X, y == c, weights)
+        np.testing.assert_allclose(
+            result.decision_values[::10, c], svc.decision_function(X[::10]), atol=1e-8
+        )
+
+
+def test_labels_only_changes_nothing_where_values_decide():
+    X, y = load(load_wine)
+    estimator = OneVsRestClassifier(SVC(gamma=0.1))
+    for other in (estimator, SVC(gamma=0.1, break_ties=True)):
+        np.testing.assert_array_equal(
+            leave_one_out(other, X, y, labels_only=True).decision_values,
+            leave_one_out(other, X, y).decision_values,
+        )
+    two = leave_one_out(estimator, X, y == 1, labels_only=True)
+    np.testing.assert_array_equal(
+        two.predictions, leave_one_out(estimator, X, y == 1).predictions
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_a_class_with_one_member_is_an_error(n_classes):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(24, 2)), np.arange(24) % (n_classes - 1)
+    y[7] = n_classes - 1
+    estimator = OneVsRestClassifier(sklearn.svm.SVC(gamma=0.5, tol=1e-10))
+    with pytest.warns(SingletonClassWarning, match=r"has 1 sample \(row 7\)"):
+        result = leave_one_out(estimator, X, y)
+    assert result.wrong[7]
+    assert result.margins[7] < 0
+    if n_classes > 2:
+        assert result.decision_values[7, -1] == -np.inf
+        clear = ~result.ambiguous
+        wanted = honest(estimator, X, y)
+        np.testing.assert_array_equal(result.predictions[clear], wanted[clear])
+
+
+def test_groups_equal_leave_one_group_out():
+    X, y = load(load_iris)
+    X, y = X[::2], y[::2]
+    groups = np.random.default_rng(2).permutation(np.arange(75) % 9)
+    groups[y == 0] = 4  # without this group there is one class less
+    estimator = OneVsRestClassifier(sklearn.svm.SVC(gamma=0.2, tol=1e-10))
+    result = leave_one_out(estimator, X, NAMES[y], groups=groups)
+    wanted = cross_val_predict(
+        estimator, X, NAMES[y], groups=groups, cv=LeaveOneGroupOut()
+    )
+    clear = ~result.ambiguous
+    assert clear.mean() > 0.9
+    np.testing.assert_array_equal(result.predictions[clear], wanted[clear])
+    # "c", all of it in group 4
+    np.testing.assert_array_equal(result.decision_values[groups == 4, 2], -np.inf)
+
+
+def decide(values, lower, upper, y):
+    """What three machines with these values and intervals decide."""
+    machines = [
+        LooIntervals(
+            *np.array([v, low, up], dtype=float),
+            certified=np.ones(len(v), dtype=bool),
+            settled_by=np.zeros(len(v), dtype=np.int8),
+            counts={},
+        )
+        for v, low, up in zip(
+            np.transpose(values), np.transpose(lower), np.transpose(upper), strict=True
+        )
+    ]
+    return decide_one_vs_rest(make_target(y, len(y)), machines)
+
+
+def test_ambiguous_where_the_interval_of_another_class_reaches_the_best():
+    values = [[2, 0, 1], [2, 0, 1], [2, 0, 1], [1, 1, 0], [-3, -2, -2.5], [0, 1, 2]]
+    lower = [[2, 0, 1], [1, 0, 0], [2, 0, 1], [1, 1, 0], [-4, -2.2, -2.6], [0, 1, 2]]
+    upper = [[2, 0, 1], [3, 0, 2], [2, 9, 1], [1, 1, 0], [-2.3, -1, -2.4], [0, 1, 2]]
+    decided = decide(values, lower, upper, [0, 1, 2, 0, 1, 2])
+    np.testing.assert_array_equal(decided["predictions"], [0, 0, 0, 0, 1, 2])
+    np.testing.assert_array_equal(decided["ambiguous"], [0, 1, 1, 1, 0, 0])
+    np.testing.assert_allclose(decided["margins"], [1, -2, -1, 0, 0.5, 1])
+    np.testing.assert_allclose(decided["lower"], [1, -3, -8, 0, 0.1, 1])
+    np.testing.assert_allclose(decided["upper"], [1, -1, -1, 0, 1.6, 1])
+
+
+def test_zero_is_the_first_of_two_classes():
+    zero = np.zeros((2, 1))
+    decided = decide(zero, zero, zero, ["a", "b"])
+    np.testing.assert_array_equal(decided["predictions"], ["a", "a"])
+    assert decided["ambiguous"].all()

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from leaveout.data import Dataset
+from leaveout.tables._preparation import (
+    describe_preparation,
+    known_categories,
+    make_preparation,
+    match_columns,
+)
+
+
+def mixed():
+    X = pd.DataFrame(
+        {"sex": list("fmfm"), "a": [1.0, 2, 3, 6], "site": ["x", "y", "z", "x"]}
+    )
+    return Dataset(
+        "t", X, np.arange(4) % 2, list(X), "y", text_features=("sex", "site")
+    )
+
+
+def test_numbers_standardised_and_text_one_hot():
+    dataset = mixed()
+    found = make_preparation(dataset).fit_transform(dataset.X)
+    a = dataset.X["a"].to_numpy()
+    expected = np.column_stack(
+        [
+            [0, 1, 0, 1],
+            [1, 0, 0, 1],
+            [0, 1, 0, 0],
+            [0, 0, 1, 0],
+            (a - a.mean()) / a.std(),
+        ]
+    )
+    assert np.allclose(found, expected)
+    plain = make_preparation(dataset, standardize=False).fit_transform(dataset.X)
+    assert np.allclose(plain, np.column_stack([expected[:, :-1], a]))
+    assert "Numbers standardised and text one-hot encoded" in describe_preparation(
+        dataset
+    )
+    assert "Text one-hot encoded once" in describe_preparation(
+        dataset, standardize=False
+    )
+
+
+def test_sparse_data_are_scaled_not_centred(rng):
+    X = sparse.random(30, 5, density=0.5, random_state=rng, format="csr")
+    dataset = Dataset("t", X, np.arange(30) % 2, list("12345"), "y")
+    found = make_preparation(dataset).fit_transform(X)
+    assert sparse.issparse(found)
+    assert np.allclose(found.toarray().var(axis=0), 1)
+    assert "scaled to variance 1" in describe_preparation(dataset)
+
+
+def new(**columns):
+    rows = {"site": ["z"], "extra": [9], "a": [5], "sex": ["m "]} | columns
+    dataset = mixed()
+    categories = known_categories(make_preparation(dataset).fit(dataset.X))
+    assert categories == {"sex": ["f", "m"], "site": ["x", "y", "z"]}
+    frame = pd.DataFrame({k: v for k, v in rows.items() if v is not None})
+    return match_columns(frame, dataset.feature_names, categories, "new.csv")
+
+
+def test_new_rows_are_matched_by_name():
+    rows = new()
+    assert rows.unused == ["extra"]
+    assert rows.frame.to_dict("list") == {"sex": ["m"], "a": [5.0], "site": ["z"]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": None, "A": [5]}, r"lacks 1 of the 3 columns of the model: 'a'. Did you"),
+        (
+            {"a": None, "sex": None},
+            r"lacks 2 of the 3 columns of the model: 'sex', 'a'",
+        ),
+        ({"a": [np.nan]}, r"'new.csv' has missing values in 1 of 3 columns: 'a' \(1\)"),
+        ({"a": ["?!"]}, r"text where the model has numbers: 'a' \(row 1: '\?!'\)"),
+        ({"a": [np.inf]}, r"infinite values in 'a'"),
+        ({"site": ["w"]}, r"'site' of 'new.csv' .* 'w', first in row 1. It knows 'x'"),
+    ],
+)
+def test_new_rows_that_do_not_fit(columns, message):
+    with pytest.raises(ValueError, match=message):
+        new(**columns)
