@@ -8,12 +8,12 @@ import pytest
 from agreement import assert_intervals
 from oracles import loo_intervals
 from problems import gram
+from solved import loo_walk
 
 from leaveout.engine import _walk
 from leaveout.engine._problem import SETTLED_BY, Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._tableau import Tableau
-from leaveout.engine._walk import loo_walk
 
 REFIT = SETTLED_BY.index("refit")
 # Where the outputs of run_walks stand among its arguments.

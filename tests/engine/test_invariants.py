@@ -7,11 +7,11 @@ from agreement import deviation, margin_interval
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import Case, random_case
+from solved import loo_walk
 
 import leaveout as lo
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._walk import loo_walk
 
 SEEDS = st.integers(0, 2**32 - 1)
 

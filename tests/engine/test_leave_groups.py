@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from oracles import svc_clarabel
 from problems import DEGENERATE, random_case
+from solved import loo_groups, loo_refit
 
 from leaveout.engine import _walk as module
 from leaveout.engine._problem import SETTLED_BY, Problem
-from leaveout.engine._walk import loo_groups
-from leaveout.methods._stopping import loo_refit
 
 
 def random_codes(rng, n):

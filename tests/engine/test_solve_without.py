@@ -6,12 +6,11 @@ import pytest
 from agreement import assert_intervals, assert_signs
 from oracles import loo_intervals
 from problems import DEGENERATE, KERNELS, random_case
+from solved import SVC_METHODS, loo_refit, loo_walk
 
 from leaveout.engine._problem import SETTLED_BY, Problem
 from leaveout.engine._solve import seed_without, solve_svc
-from leaveout.engine._walk import loo_walk
-from leaveout.methods import LABEL_METHODS, METHODS, find_method
-from leaveout.methods._stopping import loo_refit
+from leaveout.methods import METHODS
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
@@ -43,11 +42,11 @@ def test_all_methods_agree(method, labels_only):
         case = random_case(rng)
         wanted = loo_walk(Problem(*case))
         sure = (wanted.lower > 1e-8) | (wanted.upper < -1e-8)
-        found = find_method(method)[1](Problem(*case), labels_only=labels_only)
+        found = SVC_METHODS[method](Problem(*case), labels_only=labels_only)
         np.testing.assert_array_equal(
             np.sign(found.values[sure]), np.sign(wanted.values[sure]), f"problem {k}"
         )
-        if not labels_only and method not in LABEL_METHODS:
+        if not labels_only and "values" in METHODS[method].takes:
             for name in ("lower", "values", "upper"):
                 np.testing.assert_allclose(
                     getattr(found, name), getattr(wanted, name),
@@ -80,8 +79,3 @@ def test_seed_is_feasible_and_near():
                 total = np.abs(solution.beta).sum()
                 assert abs(seed.sum()) <= 1e-12 * total + abs(solution.beta.sum())
             assert moved <= solution.alpha[r] * (1 + 1e-9)
-
-
-def test_unknown_method_names_the_known_ones():
-    with pytest.raises(ValueError, match=r"'wolk' is not known.*'auto', 'walk'"):
-        find_method("wolk")

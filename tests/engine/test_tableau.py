@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from problems import DEGENERATE, random_case
+from solved import loo_walk
 
 from leaveout.engine import _walk
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._tableau import build_tableau
-from leaveout.engine._walk import loo_walk
 
 
 def principal_pivot_transform(M, basis):

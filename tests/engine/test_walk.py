@@ -14,10 +14,10 @@ from agreement import (
 from oracles import loo_intervals
 from problems import DEGENERATE, KERNELS, Case, gram, random_case
 from sklearn.preprocessing import scale
+from solved import loo_walk
 
 import leaveout as lo
 from leaveout.engine._problem import SETTLED_BY, Problem
-from leaveout.engine._walk import loo_walk
 
 PENALTIES = [1e-3, 1e-1, 1.0, 10.0, 100.0, 1e4]
 

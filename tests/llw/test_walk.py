@@ -4,11 +4,12 @@
 import numpy as np
 import pytest
 from llw_oracles import llw_clarabel, random_llw
+from solved import loo_llw_refit, loo_llw_walk
 
 from leaveout.engine._problem import SETTLED_BY
 from leaveout.llw._bounds import bound_llw, llw_key_numbers
 from leaveout.llw._solve import LlwProblem, solve_llw
-from leaveout.llw._walk import LLW_METHODS, LlwWalker, loo_llw_refit, loo_llw_walk
+from leaveout.llw._walk import LLW_METHODS, LlwWalker
 
 
 def random_problem(seed, **given):

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loom_oracles import loom_clarabel, loom_smallest_sum
 from problems import DEGENERATE, random_case
+from solved import solve_loom
 
 from leaveout.engine._problem import Problem
-from leaveout.lp._loom import LoomSolver, solve_loom
+from leaveout.lp._loom import LoomSolver
 
 NUS = [1.0, 1.0, 0.5, 2.0]
 

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from lpm_oracles import lpm_loo_ranges
 from problems import DEGENERATE, random_case
+from solved import loo_lpm_refit, loo_lpm_walk
 
 from leaveout.engine._problem import REFIT, SETTLED_BY, Problem
 from leaveout.lp import _lpm_walk as _lpm
 from leaveout.lp._lpm import design_matrix, solve_lpm
-from leaveout.lp._lpm_walk import build_lpm_tableau, loo_lpm_refit, loo_lpm_walk
+from leaveout.lp._lpm_walk import build_lpm_tableau
 
 # The oracle's optima cost up to a share of 1e-9 more than the smallest: that widens
 # its ranges, the more the larger C is; a second optimum shows by more than that.

@@ -8,6 +8,7 @@ from oracles import loo_intervals
 from problems import DEGENERATE, Case, random_case
 from scipy import sparse
 from scipy.optimize import minimize
+from solved import loo_walk
 
 from leaveout.assess._bounds import (
     tabulate_bounds,
@@ -16,7 +17,6 @@ from leaveout.assess._bounds import (
 )
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._walk import loo_walk
 from leaveout.lp._lpm import solve_lpm
 from leaveout.methods._bounds import (
     bound_certificate,

@@ -9,16 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import loo_intervals
 from problems import DEGENERATE, KERNELS, random_case
+from solved import loo_consolidated, loo_magic, loo_walk
 
 import leaveout as lo
 from leaveout.data import make_mixture
 from leaveout.engine._problem import SETTLED_BY, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._walk import loo_walk
 from leaveout.kernel._gram import gram_matrix
 from leaveout.loo._leave_out import solve_path
 from leaveout.methods import _smoothing, follow_path
-from leaveout.methods._consolidated import loo_consolidated, loo_magic
 
 METHODS = {"consolidated": loo_consolidated, "magic": loo_magic}
 REFIT = SETTLED_BY.index("refit")

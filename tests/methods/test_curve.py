@@ -10,11 +10,11 @@ from oracles import loo_intervals
 from problems import DEGENERATE, KERNELS, random_case
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
+from solved import loo_walk
 
 import leaveout as lo
 from leaveout.data import make_mixture
 from leaveout.engine._problem import Problem
-from leaveout.engine._walk import loo_walk
 from leaveout.kernel._gram import gram_matrix
 from leaveout.methods._curve import LooCurve, trace_loo_curve
 

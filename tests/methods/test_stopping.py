@@ -6,18 +6,12 @@ import pytest
 from agreement import assert_signs, decided, margin_interval
 from oracles import loo_intervals, svc_clarabel
 from problems import DEGENERATE, KERNELS, random_case
+from solved import loo_refit, loo_stopping, loo_walk
 
 from leaveout.engine._problem import SETTLED_BY, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._walk import loo_walk
 from leaveout.methods import find_method
-from leaveout.methods._stopping import (
-    LeftOutSolver,
-    check_left_out,
-    loo_refit,
-    loo_stopping,
-    solve_to_eps,
-)
+from leaveout.methods._stopping import LeftOutSolver, check_left_out, solve_to_eps
 from leaveout.methods._stopping_fast import Condition
 
 VARIANTS = [

@@ -15,12 +15,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from leaveout._typing import BoolArray, FloatArray
+from leaveout.loo._task import LARGEST_PENALTY, Params
 
 # Products of three kernel values and a box of 1e12 are still numbers.
 SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
-# Sums of many boxes are still numbers.
-LARGEST_BOX = 1e305
-INDEFINITE = "A kernel that is not positive semi-definite"
+LOSSES = ("hinge", "quadratic")
 
 
 def check_number(name: str, value: Any, *, above: float) -> float:
@@ -42,13 +41,32 @@ def check_not_negative(name: str, value: Any) -> float:
 
 def check_penalty(C: Any, name: str = "C") -> float:
     """Return C, finite and positive."""
-    if isinstance(C, Real) and float(C) > LARGEST_BOX:
-        what = "finite" if C == np.inf else f"at most {LARGEST_BOX:g}"
+    if isinstance(C, Real) and float(C) > LARGEST_PENALTY:
+        what = "finite" if C == np.inf else f"at most {LARGEST_PENALTY:g}"
         raise ValueError(
             f"{name} must be {what}; got {C!r}. For a hard margin take a large number, "
             f"{name}=1e6."
         )
     return check_number(name, C, above=0.0)
+
+
+def check_params(params: Params) -> None:
+    """Raise if a parameter is wrong; those of the kernel are checked with it."""
+    if params.family == "loom":
+        check_not_negative("nu", params.nu)
+    elif not (params.family == "llw" and _is_infinite(params.C)):
+        check_penalty(params.C)
+    if params.loss not in LOSSES:
+        raise ValueError(f"loss must be 'hinge' or 'quadratic'; got {params.loss!r}.")
+    check_number("tol", params.tol, above=0.0)
+    check_max_iter(params.max_iter)
+    check_flag("fit_intercept", params.fit_intercept)
+    check_decision_function_shape(params.decision_function_shape, params.break_ties)
+    check_class_weight(params.class_weight)
+
+
+def _is_infinite(C: Any) -> bool:
+    return isinstance(C, Real) and C == np.inf
 
 
 def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pipelines: steps fitted once on all rows, or in every fold.
-
-Steps before an SVC, fitted once on all rows, and refused if they look at y.
-
-A Pipeline fitted anew without each sample or group: slow, and exact throughout.
-"""
+"""Pipelines: steps fitted once on all rows, or in every fold."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,26 +16,20 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_features, check_labels, count_rows
-from leaveout.engine._problem import REFIT, LooIntervals, middle
+from leaveout.engine._certificate import intervals_at_new_rows
+from leaveout.engine._problem import INDEFINITE, REFIT, Folds, LooIntervals
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._trust import intervals_at_new_rows
 from leaveout.exceptions import CertificateWarning, PreprocessingWarning
-from leaveout.kernel._gram import gram_matrix
+from leaveout.kernel._gram import gram_matrix, make_gram
 from leaveout.kernel._symmetric import is_psd, may_be_indefinite
-from leaveout.loo._task import (
-    Target,
-    Task,
-    build_one_vs_rest_task,
-    build_task,
-    check_parameters,
-)
+from leaveout.loo._task import Target, Task, make_task, svm_subproblems
 from leaveout.run._parallel import map_parallel
 
 if TYPE_CHECKING:
     from leaveout.adapt._unwrap import Model
-    from leaveout.estimators._svc import SVC
+    from leaveout.loo._leave_out import Plan
 
 # A step that uses y shows it under the first of these, nearly always. A choice of 5 out
 # of 6 features may by chance be the same once, hardly five times.
@@ -218,83 +207,47 @@ def _close(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
     return bool(np.isclose(found, wanted, rtol=1e-6, atol=atol, equal_nan=True).all())
 
 
-class Folds(NamedTuple):
-    """Values of all machines at some left-out rows, as LooIntervals has them."""
-
-    values: FloatArray  # (n_rows, n_machines), as are the next three
-    lower: FloatArray
-    upper: FloatArray
-    certified: BoolArray
-    definite: BoolArray  # (n_rows,)
-
-
 def refit_folds(
-    model: Model,
-    svc: SVC,
-    X: Any,
-    target: Target,
-    groups: IntArray | None = None,
-    *,
-    n_workers: int,
-    stacklevel: int,
-) -> list[LooIntervals]:
-    """Leave every sample or group out by fitting steps and machines on the others.
+    model: Model, X: Any, task: Task, plan: Plan, *, n_workers: int, stacklevel: int
+) -> tuple[list[Any], list[Any], list[LooIntervals]]:
+    """Leave every sample or group out by fitting steps and classifier on the others.
 
     gamma and balanced class weights are resolved on the rows that are left, as a refit
-    does. A class that loses its only member keeps its machines; they have one class and
-    speak for it.
-
-    Parameters
-    ----------
-    model : Model
-        The steps, and one machine per class or per pair.
-    svc : SVC
-        With the parameters of ``model.svc``.
-    X : object
-        What the first step takes.
-    target : Target
-        Classes and weights of all rows. The steps do not get the weights.
-    groups : ndarray of shape (n,), default=None
-        Rows with the same number, from 0, are left out together.
-    n_workers : int
-        joblib's workers over the samples or groups.
-    stacklevel : int
-        Whose line a warning names.
+    does. A class that loses its only member keeps its subproblems; they have one class
+    and answer with it. The steps do not get the weights. Bound to model and X it is a
+    source of intervals in the place of ``solve_and_leave_out``.
     """
-    started = perf_counter()
-    check_parameters(svc)
-    n = target.codes.shape[0]
-    groups = np.arange(n) if groups is None else groups
-    n_groups = int(groups.max()) + 1
-    n_parts = 1 if n_workers == 1 else min(n_groups, PARTS_PER_WORKER * n_workers)
-    tasks = (
-        (model, svc, X, target, groups, numbers)
-        for numbers in np.array_split(np.arange(n_groups), n_parts)
+    n = task.target.codes.shape[0]
+    folds = Folds.singles(np.arange(n))
+    if plan.groups is not None:
+        folds = Folds.of_groups(plan.groups)
+    g = len(folds)
+    n_parts = 1 if n_workers == 1 else min(g, PARTS_PER_WORKER * n_workers)
+    jobs = (
+        (model, X, task.target, folds.take(numbers))
+        for numbers in np.array_split(np.arange(g), n_parts)
     )
-    parts = list(map_parallel(_refit_groups, tasks, n_jobs=n_workers))
-    # The parts go group by group; back to the order of the rows.
-    folds = _concatenate(parts, np.argsort(np.argsort(groups, kind="stable")))
-    if not folds.definite.all():
+    parts = [
+        fold
+        for part in map_parallel(_refit_some, jobs, n_jobs=n_workers)
+        for fold in part
+    ]
+    found = []
+    for k in range(len(parts[0])):
+        whole = LooIntervals.empty(n, REFIT)
+        for rows, fold in zip(folds, parts, strict=True):
+            whole.write(rows, fold[k])
+        found.append(replace(whole, counts={"refits": float(g)}))
+    n_indefinite = np.count_nonzero(found[0].uncertified_by == INDEFINITE)
+    if n_indefinite:
         warnings.warn(
-            f"The kernel {svc.kernel!r} is not positive semi-definite in "
-            f"{np.count_nonzero(~folds.definite)} of {n} folds: these are not "
+            f"The kernel {model.params.kernel!r} is not positive semi-definite in "
+            f"{n_indefinite} of {n} folds: these are not "
             "certified. Use another kernel, or other parameters of it.",
             CertificateWarning,
             stacklevel=stacklevel,
         )
-    n_machines = folds.values.shape[1]
-    seconds = (perf_counter() - started) / n_machines
-    return [
-        LooIntervals(
-            values=folds.values[:, k],
-            lower=folds.lower[:, k],
-            upper=folds.upper[:, k],
-            certified=folds.certified[:, k] & folds.definite,
-            settled_by=np.full(n, REFIT, dtype=np.int8),
-            counts={"refits": float(n_groups), "seconds": seconds},
-        )
-        for k in range(n_machines)
-    ]
+    return [], [], found
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
@@ -317,42 +270,47 @@ def take_columns(X: Any, columns: IntArray) -> Any:
     return (X if hasattr(X, "shape") else np.asarray(X))[:, columns]
 
 
-def _refit_groups(
-    model: Model, svc: SVC, X: Any, target: Target, groups: IntArray, numbers: IntArray
-) -> Folds:
-    """Leave some of the groups out, one at a time."""
-    svc = clone(svc)  # it notes the columns of each fold
-    return _concatenate(
-        [_refit_without(model, svc, X, target, groups == number) for number in numbers]
-    )
-
-
-def _concatenate(folds: list[Folds], order: Any = slice(None)) -> Folds:
-    columns = zip(*folds, strict=True)
-    return Folds(*(np.concatenate(column)[order] for column in columns))
+def _refit_some(
+    model: Model, X: Any, target: Target, folds: Folds
+) -> list[list[LooIntervals]]:
+    """Leave some of the folds out, one at a time; one list of intervals per fold."""
+    own = clone(model.estimator)  # it notes the columns of each fold
+    return [_refit_without(model, own, X, target, rows) for rows in folds]
 
 
 def _refit_without(
-    model: Model, svc: SVC, X: Any, target: Target, left_out: BoolArray
-) -> Folds:
-    """Fit on the other rows; return what each machine says of those left out."""
-    kept, rows = np.flatnonzero(~left_out), np.flatnonzero(left_out)
+    model: Model, own: Any, X: Any, target: Target, rows: IntArray
+) -> list[LooIntervals]:
+    """Fit on the other rows; return the values of each subproblem at those left out."""
+    params = model.params
+    kept = np.setdiff1d(np.arange(target.codes.shape[0]), rows)
     try:
         Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
-        Z = check_features(svc, Z, reset=True)
-        z = check_features(svc, z, reset=False)
-        build = build_one_vs_rest_task if model.one_vs_rest else build_task
-        task = build(svc, Z, target.take(kept))
+        Z = check_features(own, Z, reset=True)
+        z = check_features(own, z, reset=False)
+        gram = make_gram(
+            Z,
+            kernel=params.kernel,
+            gamma=params.gamma,
+            degree=params.degree,
+            coef0=params.coef0,
+        )
+        task = make_task(target.take(kept), gram, params, Z)
     except Exception as error:
         names = ", ".join(str(row) for row in rows[:5])
         error.add_note(f"This happened without row {names}{' …' * (rows.size > 5)}.")
         raise
-    definite = not may_be_indefinite(svc.kernel, svc.coef0) or is_psd(task.K)
-    machines = [_evaluate(svc, *machine, z) for machine in task.machines]
-    values, lower, upper, certified = (
-        np.column_stack(column) for column in zip(*machines, strict=True)
-    )
-    return Folds(values, lower, upper, certified, np.full(rows.size, definite))
+    definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(task.K)
+    found = []
+    for sub in svm_subproblems(task, whole=False):
+        values = intervals_at_new_rows(
+            sub.problem, solve_svc(sub.problem), _kernel_values(task, sub.rows, z)
+        )
+        values.settled_by[:] = REFIT
+        if not definite:
+            values.uncertified_by[:] = INDEFINITE
+        found.append(values)
+    return found
 
 
 def _transform_fold(
@@ -360,7 +318,7 @@ def _transform_fold(
 ) -> tuple[Any, Any]:
     """Return the kept and the left-out rows after steps fitted on the kept ones."""
     Z, z = take_rows(X, kept), take_rows(X, rows)
-    first = model.steps[0][1] if model.steps else model.svc
+    first = model.steps[0][1] if model.steps else model.estimator
     if get_tags(first).input_tags.pairwise:
         Z, z = take_columns(Z, kept), take_columns(z, kept)
     for _, step in model.steps:
@@ -370,21 +328,18 @@ def _transform_fold(
     return Z, z
 
 
-def _evaluate(
-    svc: SVC, task: Task, i: int, j: int, z: Any
-) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """Solve one machine; return values at z, intervals, certificates."""
-    rows, problem = task.rows(i, j), task.problem(i, j)
-    if svc.kernel == "precomputed":
+def _kernel_values(task: Task, rows: IntArray, z: Any) -> FloatArray:
+    """Return kernel values of new samples with some of the task's, at its scale."""
+    params = task.params
+    if params.kernel == "precomputed":
         K = z[:, rows]
     else:
         K = gram_matrix(
             z,
             task.X[rows],
-            kernel=svc.kernel,
-            gamma=task.gamma,
-            degree=svc.degree,
-            coef0=svc.coef0,
+            kernel=params.kernel,
+            gamma=task.gram.gamma,
+            degree=params.degree,
+            coef0=params.coef0,
         )
-    lower, upper, certified = intervals_at_new_rows(problem, solve_svc(problem), K)
-    return middle(lower, upper), lower, upper, certified
+    return np.ldexp(K, -task.gram.exponent) if task.gram.exponent else K

@@ -1,259 +1,175 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From a user's estimator and data to a task and a plan.
 
-From the estimator a user has to our SVC and what it is to be fitted on.
-
-``leave_one_out``: from an estimator and data to a LooResult.
-
-Leave samples out of classifiers by linear programs: what applies, and what not.
+``prepare`` is the first line of every public function, ``fit_task`` that of every
+``fit``.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import (
-    INDEFINITE,
+    check_features,
+    check_flag,
     check_groups,
     check_kernel_size,
+    check_labels,
+    check_params,
+    check_preprocessing,
+    check_sample_weight,
+    count_rows,
 )
-from leaveout.adapt._pipeline import fit_steps_once
-from leaveout.adapt._unwrap import Model, unwrap
-from leaveout.estimators._base import KernelClassifier, make_expansion_task
-from leaveout.estimators._svc import SVC
+from leaveout.adapt._memory import check_memory
+from leaveout.adapt._pipeline import fit_steps_once, refit_folds
+from leaveout.adapt._unwrap import CLASS_NAMES, SVM_ONLY, Model, read_params, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
+from leaveout.kernel._gram import Gram, make_gram
 from leaveout.kernel._symmetric import is_psd, may_be_indefinite
-from leaveout.loo._leave_out import (
-    Plan,
-    all_certified,
-    costliest_step,
-    mostly_anti_learning,
-    total_counts,
-)
-from leaveout.loo._multiclass import decide_one_vs_one, decide_one_vs_rest
-from leaveout.loo._result import LooResult
-from leaveout.loo._task import (
-    Target,
-    Task,
-    make_one_vs_rest_task,
-    make_task,
-)
-from leaveout.methods import GROUP_METHODS, LABEL_METHODS, LooMethod, find_method
-from leaveout.run._parallel import count_threads, limit_blas
-
-if TYPE_CHECKING:
-    from leaveout.engine._problem import LooIntervals
-
-SHARED_PARAMETERS = (
-    "C",
-    "kernel",
-    "degree",
-    "gamma",
-    "coef0",
-    "class_weight",
-    "decision_function_shape",
-    "break_ties",
-)
+from leaveout.loo._leave_out import FAMILIES, Family, Plan
+from leaveout.loo._task import Params, Target, Task, make_target, make_task
+from leaveout.methods import Method, bind_params
+from leaveout.run._parallel import count_threads, count_workers
 
 
-def adapt_svc(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None
-) -> tuple[SVC, Task]:
-    """Return our SVC with the estimator's parameters, and what it is to be fitted on.
+def prepare(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    groups: Any = None,
+    method: str = "auto",
+    method_params: Mapping[str, Any] | None = None,
+    preprocessing: str = "frozen",
+    balanced: str = "frozen",
+    labels_only: bool = False,
+    n_jobs: int | None = None,
+    families: tuple[str, ...] = SVM_ONLY,
+    singletons: bool = True,
+    psd_for: str = "",
+    stacklevel: int = 3,
+) -> tuple[Task, Plan]:
+    """Check everything, compute the Gram matrix once, and plan the leave-one-out.
 
     Parameters
     ----------
-    estimator : SVC, or Pipeline that ends in one
-        scikit-learn's SVC or ours. It need not be fitted and is not changed. Of
-        scikit-learn's SVC, ``tol``, ``max_iter``, ``cache_size``, ``shrinking``,
-        ``probability``, ``verbose`` and ``random_state`` are ignored: they steer
-        LIBSVM, not the optimum. The steps of a Pipeline are fitted once on all rows,
-        as clones, without its ``memory``; a warning says so.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
-        whatever its first step takes.
-    y : array-like of shape (n_samples,)
-        Class labels.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample, >= 0.
+    estimator, X, y, sample_weight, groups, method, method_params, preprocessing, \
+            balanced, labels_only, n_jobs
+        As in :func:`leaveout.leave_one_out`.
+    families : tuple of str
+        Families that the caller supports.
+    singletons : bool, default=True
+        Whether to warn of classes with one sample.
+    psd_for : str, default=""
+        Name of a function that refuses kernels that are not positive semi-definite.
+    stacklevel : int, default=3
+        Whose line warnings name; 3 is the caller of the function that calls this one.
 
     Returns
     -------
-    svc : SVC
-        Unfitted.
     task : Task
-        Classes, Gram matrix over all rows, boxes; gamma and balanced class weights are
-        resolved once, on all rows.
-
-    Raises
-    ------
-    TypeError
-        For any other estimator, with advice on what to use instead.
-
-    Examples
-    --------
-    >>> from sklearn.svm import SVC
-    >>> svc, task = adapt_svc(SVC(C=3, gamma=0.5), [[0.0], [1.0], [2.0]], [0, 0, 1])
-    >>> svc
-    SVC(C=3, gamma=0.5)
-    >>> task.C, task.codes
-    (array([3., 3., 3.]), array([0, 0, 1]))
+        Target, Gram matrix and upper bounds, gamma and balanced class weights resolved
+        on all rows. Without a Gram matrix if the steps are fitted in every fold.
+    plan : Plan
+        How samples are left out.
     """
-    model = unwrap(estimator)
-    if model.one_vs_rest:
-        raise TypeError(
-            "OneVsRestClassifier goes into leave_one_out only. Pass the SVC itself, "
-            "which treats more than two classes one-vs-one."
-        )
-    return adapt_model(model, X, y, sample_weight, stacklevel=4)
-
-
-def adapt_model(
-    model: Model, X: Any, y: Any, sample_weight: Any = None, *, stacklevel: int
-) -> tuple[SVC, Task]:
-    """Do what :func:`adapt_svc` does, for one-vs-rest too: ask ``task.machines``.
-
-    Warnings name the line ``stacklevel`` above.
-    """
-    svc = as_leaveout_svc(model.svc)
-    if model.steps:
-        X = fit_steps_once(model.steps, X, y, stacklevel=stacklevel + 1)
-    make = make_one_vs_rest_task if model.one_vs_rest else make_task
-    return svc, make(svc, X, y, sample_weight)
-
-
-def as_leaveout_svc(estimator: Any) -> SVC:
-    """Return an unfitted leaveout.SVC with the parameters of the estimator."""
-    if isinstance(estimator, SVC):
-        return clone(estimator)
-    return SVC(**{name: getattr(estimator, name) for name in SHARED_PARAMETERS})
-
-
-def assemble_result(
-    model: Model,
-    svc: Any,
-    task: Target,
-    machines: list[LooIntervals],
-    method: str,
-    definite: bool,
-    seconds: float,
-    weights: FloatArray | None = None,
-    groups: IntArray | None = None,
-) -> LooResult:
-    """Put the machines of a classifier together."""
-    decided = (
-        decide_one_vs_rest(task, machines, groups)
-        if model.one_vs_rest
-        else decide_one_vs_one(svc, task, machines)
-    )
-    return LooResult(
-        **decided,
-        y=task.labels,
-        certified=all_certified(machines) & definite,
-        settled_by=costliest_step(machines),
-        method=method,
-        counts={**total_counts(machines), "seconds": seconds},
-        weights=weights,
-        groups=groups,
-        machine_values=np.column_stack([machine.values for machine in machines]),
-        anti_learning=mostly_anti_learning(
-            machines, decided["predictions"], task.labels
-        ),
-    )
-
-
-def choose_method(
-    svc: SVC,
-    task: Task,
-    method: str,
-    stacklevel: int = 3,
-    params: Mapping[str, Any] | None = None,
-) -> tuple[str, LooMethod, bool]:
-    """Return the method by name, and whether the kernel is positive semi-definite."""
-    name, function = find_method(method, params)
-    if not may_be_indefinite(svc.kernel, svc.coef0) or is_psd(task.K):
-        return name, function, True
-    check_kernel_size(task.K, INDEFINITE)
-    if method not in ("auto", "refit") or params:
-        given = f" with method_params={dict(params)}" if params else ""
-        raise ValueError(
-            f"method={method!r}{given} needs a positive semi-definite kernel; "
-            f"{svc.kernel!r} is not on these data. Use method='refit' (not "
-            "certified), or another kernel."
-        )
-    warnings.warn(
-        f"The kernel {svc.kernel!r} is not positive semi-definite on these data: "
-        "every sample is refitted, and nothing is certified. Use another kernel, or "
-        "other parameters of it.",
-        CertificateWarning,
-        stacklevel=stacklevel,
-    )
-    return (*find_method("refit"), False)
-
-
-def values_decide(model: Model, svc: SVC, task: Target) -> bool:
-    """Whether the values of the machines, not only their signs, make the label."""
-    return len(task.classes) > 2 and (model.one_vs_rest or svc.break_ties)
-
-
-def make_plan(
-    svc: SVC,
-    task: Task,
-    method: str,
-    groups: Any,
-    balanced: str,
-    n_jobs: int | None,
-    *,
-    params: Mapping[str, Any] | None = None,
-    labels_only: bool = False,
-    values_decide: bool = False,
-    stacklevel: int = 4,
-) -> tuple[Plan, bool]:
-    """Check how samples are to be left out; also, whether the kernel is definite."""
-    name, function, definite = choose_method(svc, task, method, stacklevel, params)
+    check_flag("labels_only", labels_only)
+    check_preprocessing(preprocessing)
+    model = unwrap(estimator, families)
+    params, family = model.params, FAMILIES[model.params.family]
+    refit = model.in_pipeline and preprocessing == "refit"
+    name, chosen = _find_method(params, family, method)
+    _check_family_options(model, method_params, groups, balanced, refit)
+    options = bind_params(name, chosen, method_params or {})
+    if params.family == "llw":
+        options["verbose"] = params.verbose > 0
+    if refit:
+        _check_refit_options(method, method_params)
+        name, chosen = "refit", family.methods["refit"]
+        task = _task_without_gram(model, X, y, sample_weight)
+    else:
+        check_memory(model.estimator, X, method)
+        task = _task(model, X, y, sample_weight, stacklevel=stacklevel + 1)
+        if task.gram.definite is False:
+            _refuse_indefinite(params, psd_for)
+            _check_indefinite(params, task, method, method_params, stacklevel + 1)
+            name, chosen = "refit", family.methods["refit"]
     if balanced not in ("frozen", "fold"):
         raise ValueError(f"balanced must be 'frozen' or 'fold'; got {balanced!r}.")
-    rebalance = balanced == "fold" and svc.class_weight == "balanced"
-    _check_reach(name, params, groups is not None or rebalance, values_decide)
-    codes = None if groups is None else check_groups(groups, task.C)
-    if codes is None:
-        _warn_singletons(task, stacklevel)
+    rebalance = balanced == "fold" and params.class_weight == "balanced" and not refit
+    values_matter = values_decide(task)
+    _check_reach(name, chosen, method_params, groups is not None or rebalance, task)
+    weights = task.target.weights if refit else task.C
+    codes = None if groups is None else check_groups(groups, weights)
+    if codes is None and singletons:
+        warn_singletons(task.target, stacklevel + 1)
     plan = Plan(
+        family,
         name,
-        function,
-        count_threads(n_jobs),
-        labels_only=labels_only and not values_decide,
+        chosen.function,
+        options,
         groups=codes,
         rebalance=rebalance,
+        labels_only=labels_only and not values_matter,
+        n_threads=count_threads(n_jobs),
     )
-    return plan, definite
+    if refit:
+        source = partial(
+            refit_folds, model, X, n_workers=count_workers(n_jobs),
+            stacklevel=stacklevel + 2,
+        )  # fmt: skip
+        plan = replace(plan, source=source)
+    return task, plan
 
 
-def _check_reach(
-    name: str, params: Mapping[str, Any] | None, grouped: bool, values_decide: bool
-) -> None:
-    """Raise if the method does not apply to what is asked."""
-    if grouped and (name not in GROUP_METHODS or params):
-        given = f" with method_params={dict(params)}" if params else ""
-        raise ValueError(
-            f"method={name!r}{given} leaves out single samples with fixed boxes. With "
-            "groups or balanced='fold' use method='walk' or 'refit' as they are."
-        )
-    if values_decide and name in LABEL_METHODS:
-        raise ValueError(
-            f"method={name!r} gives the signs of the machines, and here their values "
-            "decide among three classes or more. Use method='walk', 'refit', "
-            "'consolidated' or 'magic'."
-        )
+def fit_task(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Task:
+    """Check parameters and data of one of our classifiers in its ``fit``."""
+    params = read_params(estimator)
+    check_params(params)
+    X = check_features(estimator, X, reset=True)
+    target = checked_target(y, X.shape[0], sample_weight)
+    check_memory(estimator, X)
+    return make_task(
+        target, gram_of(params, X), params, X, **_kernel_range(params.family)
+    )
 
 
-def _warn_singletons(target: Target, stacklevel: int = 3) -> None:
+def checked_target(y: Any, n_samples: int, sample_weight: Any = None) -> Target:
+    """Check labels and weights of n_samples rows; ValueError if there is one class."""
+    labels = check_labels(y, n_samples)
+    return make_target(labels, check_sample_weight(sample_weight, n_samples))
+
+
+def gram_of(params: Params, X: Any) -> Gram:
+    """Return the Gram matrix of checked samples, tested for definiteness if needed."""
+    gram = make_gram(
+        X,
+        kernel=params.kernel,
+        gamma=params.gamma,
+        degree=params.degree,
+        coef0=params.coef0,
+    )
+    if FAMILIES[params.family].needs_psd:
+        definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(gram.K)
+        gram = replace(gram, definite=definite)
+    return gram
+
+
+def values_decide(task: Task) -> bool:
+    """Whether the values of the subproblems, not only their signs, make the label."""
+    several = len(task.target.classes) > 2
+    return several and (task.params.one_vs_rest or task.params.break_ties)
+
+
+def warn_singletons(target: Target, stacklevel: int) -> None:
     """Warn of classes that vanish when their only member is left out."""
     labels = target.classes.tolist()
     for code, row in target.singletons():
@@ -265,51 +181,134 @@ def _warn_singletons(target: Target, stacklevel: int = 3) -> None:
         )
 
 
-def adapt_expansion(
-    model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int
-) -> tuple[KernelClassifier, Task]:
-    """Return an unfitted clone and what it is to be fitted on."""
-    classifier = clone(model.svc)
+def _kernel_range(family: str) -> dict[str, int]:
+    return {"kernel_range": FAMILIES[family].kernel_range}
+
+
+def _task(model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int) -> Task:
+    """Return the task of all samples, the steps before the classifier fitted once."""
+    params = model.params
     if model.steps:
         X = fit_steps_once(model.steps, X, y, stacklevel=stacklevel + 1)
-    return classifier, make_expansion_task(classifier, X, y, sample_weight)
+    check_params(params)
+    own = clone(model.estimator)  # it notes the columns
+    X = check_features(own, X, reset=True)
+    target = checked_target(y, X.shape[0], sample_weight)
+    check_memory(model.estimator, X)
+    gram = gram_of(params, X)
+    return make_task(target, gram, params, X, **_kernel_range(params.family))
 
 
-def check_expansion_options(
-    model: Model,
-    method: str,
-    params: Any,
-    groups: Any,
-    balanced: str,
-    preprocessing: str,
-) -> str:
-    """Return the name of the method; ValueError for what the classifier cannot do."""
-    kind, methods = type(model.svc).__name__, list(model.svc._loo_methods())
-    name = methods[0] if method == "auto" else method
-    if name not in methods:
-        known = ", ".join(repr(name) for name in ["auto", *methods])
-        raise ValueError(
-            f"method={method!r} does not apply to {kind}. Use one of {known}."
-        )
+def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task:
+    """Return the task of a Pipeline that is fitted in every fold."""
+    check_params(model.params)
+    target = checked_target(y, count_rows(X), sample_weight)
+    ones = np.ones(len(target.classes))
+    return Task(target, model.params, None, target.weights, ones)  # type: ignore[arg-type]
+
+
+def _find_method(params: Params, family: Family, method: str) -> tuple[str, Method]:
+    """Return the method by name; "auto" is the first."""
+    names = list(family.methods)
+    name = names[0] if method == "auto" else method
+    if name not in family.methods:
+        known = ", ".join(repr(known) for known in ["auto", *names])
+        if params.family != "svc":
+            kind = CLASS_NAMES[params.family]
+            raise ValueError(
+                f"method={method!r} does not apply to {kind}. Use one of {known}."
+            )
+        raise ValueError(f"method={name!r} is not known. Use one of {known}.")
+    return name, family.methods[name]
+
+
+def _check_family_options(
+    model: Model, method_params: Any, groups: Any, balanced: str, refit: bool
+) -> None:
+    """Refuse what only SVCs do."""
+    if model.params.family == "svc":
+        return
     refused = {
-        "method_params": params,
+        "method_params": method_params,
         "groups": groups is not None,
-        "balanced='fold'": balanced == "fold" and model.svc.class_weight == "balanced",
-        "preprocessing='refit'": model.in_pipeline and preprocessing == "refit",
+        "balanced='fold'": balanced == "fold"
+        and model.params.class_weight == "balanced",
+        "preprocessing='refit'": refit,
     }
     for what, given in refused.items():
         if given:
             raise ValueError(
-                f"{what} does not apply to {kind}: single samples are left out, "
-                "with weights and preprocessing as on all rows. Use "
-                "sklearn.model_selection.cross_val_predict for refits."
+                f"{what} does not apply to {CLASS_NAMES[model.params.family]}: single "
+                "samples are left out, with weights and preprocessing as on all rows. "
+                "Use sklearn.model_selection.cross_val_predict for refits."
             )
-    return name
 
 
-def leave_expansion_out(
-    classifier: KernelClassifier, task: Task, name: str, n_jobs: int | None
-) -> list[LooIntervals]:
-    """Leave everybody out of every machine."""
-    with limit_blas(1):
-        return classifier._leave_out_all(task, name, count_threads(n_jobs))
+def _check_refit_options(method: str, params: Mapping[str, Any] | None) -> None:
+    """Raise if a method needs one Gram matrix for all folds."""
+    if method not in ("auto", "refit") or params:
+        raise ValueError(
+            f"method={method!r}{_given(params)} needs one Gram matrix for all samples, "
+            "and preprocessing='refit' makes one for each. Use method='refit', or "
+            "preprocessing='frozen'."
+        )
+
+
+def _refuse_indefinite(params: Params, function: str) -> None:
+    """Raise if a function cannot do with a kernel that is not semi-definite."""
+    if function:
+        raise ValueError(
+            f"{function} needs a positive semi-definite kernel; {params.kernel!r} is "
+            "not on these data. Use leave_one_out(..., method='refit'), or another "
+            "kernel."
+        )
+
+
+def _check_indefinite(
+    params: Params,
+    task: Task,
+    method: str,
+    method_params: Mapping[str, Any] | None,
+    stacklevel: int,
+) -> None:
+    """Warn that every sample is refitted; raise if another method was asked for."""
+    check_kernel_size(task.K, "A kernel that is not positive semi-definite")
+    if method not in ("auto", "refit") or method_params:
+        raise ValueError(
+            f"method={method!r}{_given(method_params)} needs a positive semi-definite "
+            f"kernel; {params.kernel!r} is not on these data. Use method='refit' (not "
+            "certified), or another kernel."
+        )
+    warnings.warn(
+        f"The kernel {params.kernel!r} is not positive semi-definite on these data: "
+        "every sample is refitted, and nothing is certified. Use another kernel, or "
+        "other parameters of it.",
+        CertificateWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _check_reach(
+    name: str,
+    method: Method,
+    params: Mapping[str, Any] | None,
+    grouped: bool,
+    task: Task,
+) -> None:
+    """Raise if the method does not apply to what is asked."""
+    if grouped and ("groups" not in method.takes or params):
+        raise ValueError(
+            f"method={name!r}{_given(params)} leaves out single samples with fixed "
+            "boxes. With groups or balanced='fold' use method='walk' or 'refit' as "
+            "they are."
+        )
+    if values_decide(task) and "values" not in method.takes:
+        raise ValueError(
+            f"method={name!r} gives the signs of the machines, and here their values "
+            "decide among three classes or more. Use method='walk', 'refit', "
+            "'consolidated' or 'magic'."
+        )
+
+
+def _given(params: Mapping[str, Any] | None) -> str:
+    return f" with method_params={dict(params)}" if params else ""

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the estimator a user has to the SVC inside it, or to advice."""
+"""From the estimator a user has to the classifier inside it, or to advice."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import sklearn.svm
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 
-from leaveout.estimators._base import KernelClassifier
-from leaveout.estimators._svc import SVC
+from leaveout.loo._task import Params
 
-# What the walks take; and what leave_one_out and the search take besides.
-SVMS = (SVC, sklearn.svm.SVC)
-MACHINES = (*SVMS, KernelClassifier)
+# scikit-learn's classes; ours have the attribute ``_family``.
+SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc"}
+# Parameters of scikit-learn's classes that steer LIBSVM, not the optimum.
+IGNORED = ("tol", "max_iter", "verbose")
+SVM_ONLY = ("svc",)
+ALL_FAMILIES = ("svc", "lpm", "loom", "llw")
+CLASS_NAMES = {"lpm": "LPMClassifier", "loom": "LOOMClassifier", "llw": "LLWClassifier"}
 # By class name, so that nothing is imported for the sake of a message.
 ADVICE = {
     "LinearSVC": "it squares the hinge loss and regularises the bias. "
@@ -53,80 +56,89 @@ OTHERWISE = (
 
 @dataclass(frozen=True)
 class Model:
-    """An SVC, or a classifier by linear programs, and what stands around it.
+    """A classifier and what stands around it.
 
     Parameters
     ----------
-    svc : sklearn.svm.SVC, leaveout.SVC, LPMClassifier or LOOMClassifier
-        The user's own object.
+    estimator : estimator
+        The user's own object, not changed.
+    params : Params
+        Its parameters, with family and one_vs_rest.
     prefix : str, default=""
         What its parameters are called by: ``prefix + "C"``.
     steps : tuple of (str, transformer), default=()
         What X goes through first, "passthrough" and None omitted.
     in_pipeline : bool, default=False
-        Whether there is a Pipeline, be it without steps before the SVC.
-    one_vs_rest : bool, default=False
-        Whether each class has its machine, rather than each pair of classes.
+        Whether there is a Pipeline, be it without steps before the classifier.
     """
 
-    svc: Any
+    estimator: Any
+    params: Params
     prefix: str = ""
     steps: tuple[tuple[str, Any], ...] = ()
     in_pipeline: bool = False
-    one_vs_rest: bool = False
 
 
-def find_svc(estimator: Any) -> tuple[Any, str]:
-    """Return the SVC inside an estimator, and the prefix of its parameters.
+def family_of(estimator: Any) -> str | None:
+    """Return the family of a classifier, None if it is not one of ours."""
+    for kind, family in SKLEARN_FAMILIES.items():
+        if isinstance(estimator, kind):
+            return family
+    return getattr(type(estimator), "_family", None)
+
+
+def read_params(estimator: Any, one_vs_rest: bool = False) -> Params:
+    """Return the parameters of a classifier."""
+    family = family_of(estimator)
+    assert family is not None
+    ignored = IGNORED if isinstance(estimator, tuple(SKLEARN_FAMILIES)) else ()
+    names = {field.name for field in fields(Params)} - {"family", "one_vs_rest"}
+    found = {
+        name: getattr(estimator, name)
+        for name in names - set(ignored)
+        if hasattr(estimator, name)
+    }
+    return Params(family=family, one_vs_rest=one_vs_rest, **found)
+
+
+def unwrap(estimator: Any, families: tuple[str, ...] = SVM_ONLY) -> Model:
+    """Take Pipelines and OneVsRestClassifier off; TypeError if nothing fits inside.
 
     Parameters
     ----------
-    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
-        scikit-learn's SVC or ours; pipelines may be nested.
+    estimator : estimator
+        The user's.
+    families : tuple of str
+        Families that are supported.
 
     Returns
     -------
-    svc : sklearn.svm.SVC or leaveout.SVC
-        The very object, not a copy.
-    prefix : str
-        ``estimator.set_params(**{prefix + "C": 3})`` sets its C.
-
-    Raises
-    ------
-    TypeError
-        For any other estimator, with advice on what to use instead.
+    Model
+        The classifier inside, its parameters and the steps before it.
 
     Examples
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn.svm import SVC
-    >>> find_svc(make_pipeline(StandardScaler(), SVC(C=3)))
-    (SVC(C=3), 'svc__')
+    >>> model = unwrap(make_pipeline(StandardScaler(), SVC(C=3)))
+    >>> model.params.C, model.prefix
+    (3, 'svc__')
     """
-    model = unwrap(estimator)
-    return model.svc, model.prefix
-
-
-def unwrap(estimator: Any, kinds: tuple[type, ...] = SVMS) -> Model:
-    """Take Pipelines and OneVsRestClassifier off; TypeError if no SVC is inside.
-
-    ``kinds`` are the classes that will do.
-    """
-    return _unwrap(estimator, "", kinds, one_vs_rest=False)
+    return _unwrap(estimator, "", families, one_vs_rest=False)
 
 
 def _unwrap(
-    estimator: Any, around: str, kinds: tuple[type, ...], *, one_vs_rest: bool
+    estimator: Any, around: str, families: tuple[str, ...], *, one_vs_rest: bool
 ) -> Model:
     """Return the model inside; ``around`` says in words what was taken off already."""
-    if isinstance(estimator, SVMS if one_vs_rest else kinds):
-        return Model(estimator, one_vs_rest=one_vs_rest)
+    if family_of(estimator) in (SVM_ONLY if one_vs_rest else families):
+        return Model(estimator, read_params(estimator, one_vs_rest))
     if isinstance(estimator, Pipeline) and not one_vs_rest:
-        return _unwrap_pipeline(estimator, around, kinds)
+        return _unwrap_pipeline(estimator, around, families)
     if isinstance(estimator, OneVsRestClassifier) and not one_vs_rest:
         around = f"{around}{type(estimator).__name__} of "
-        inside = _unwrap(estimator.estimator, around, kinds, one_vs_rest=True)
+        inside = _unwrap(estimator.estimator, around, families, one_vs_rest=True)
         return replace(inside, prefix=f"estimator__{inside.prefix}")
     if isinstance(estimator, type):
         raise TypeError(
@@ -135,10 +147,12 @@ def _unwrap(
         )
     names = [base.__name__ for base in type(estimator).__mro__]
     reason = next((ADVICE[name] for name in names if name in ADVICE), OTHERWISE)
-    raise _refusal(f"{around}{type(estimator).__name__}", reason, kinds)
+    raise _refusal(f"{around}{type(estimator).__name__}", reason, families)
 
 
-def _unwrap_pipeline(pipeline: Pipeline, around: str, kinds: tuple[type, ...]) -> Model:
+def _unwrap_pipeline(
+    pipeline: Pipeline, around: str, families: tuple[str, ...]
+) -> Model:
     """Return the model at the end of a pipeline, with the steps before it."""
     kind = type(pipeline).__name__
     last = pipeline.steps[-1][1] if pipeline.steps else None
@@ -146,9 +160,9 @@ def _unwrap_pipeline(pipeline: Pipeline, around: str, kinds: tuple[type, ...]) -
         raise _refusal(
             f"{around}{kind} without a classifier",
             "nothing in it predicts. End it with SVC(...).",
-            kinds,
+            families,
         )
-    inside = _unwrap(last, f"{around}{kind} ending in ", kinds, one_vs_rest=False)
+    inside = _unwrap(last, f"{around}{kind} ending in ", families, one_vs_rest=False)
     name = pipeline.steps[-1][0]
     own = [step for step in pipeline.steps[:-1] if step[1] not in (None, "passthrough")]
     for step_name, step in own:
@@ -177,10 +191,10 @@ def _check_transformer(name: str, step: Any) -> None:
         )
 
 
-def _refusal(what: str, reason: str, kinds: tuple[type, ...]) -> TypeError:
+def _refusal(what: str, reason: str, families: tuple[str, ...]) -> TypeError:
     """Say what will do, and why this will not."""
-    if not set(SVMS) <= set(kinds):
-        names = " or ".join(kind.__name__ for kind in kinds)
+    if "svc" not in families:
+        names = " or ".join(CLASS_NAMES[family] for family in families)
         return TypeError(
             f"estimator must be an {names}, or a Pipeline that ends in one; {what} "
             "will not do."

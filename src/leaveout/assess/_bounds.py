@@ -19,6 +19,7 @@ what a number is worth for the machine at hand:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -27,21 +28,19 @@ import numpy as np
 
 from leaveout._typing import BoolArray
 from leaveout.adapt._checks import check_flag, check_kernel_size
-from leaveout.adapt._prepare import adapt_expansion, adapt_model
-from leaveout.adapt._unwrap import SVMS, unwrap
-from leaveout.assess._leave_one_out import leave_one_out
-from leaveout.engine._certificate import rescale
+from leaveout.adapt._prepare import prepare
+from leaveout.engine._certificate import (
+    cap_unreachable_bounds,
+    drop_unsafe_certificates,
+    rounding_bound,
+)
 from leaveout.engine._problem import LooIntervals, Problem, Solution
-from leaveout.engine._solve import solve_svc
-from leaveout.engine._trust import rounding_of_values, with_rounding_checks
 from leaveout.engine._walk import loo_walk
-from leaveout.estimators._llw import LLWClassifier, llw_problem
-from leaveout.estimators._lp import LPMClassifier
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
 from leaveout.llw._bounds import bound_llw
 from leaveout.llw._solve import solve_llw
-from leaveout.loo._task import Task
-from leaveout.lp._lpm import LpmSolution, solve_lpm
+from leaveout.loo._leave_out import Plan, leave_out, solve_task
+from leaveout.loo._task import Params, Task
+from leaveout.lp._lpm import LpmSolution
 from leaveout.lp._lpm_walk import loo_lpm_walk
 from leaveout.methods._bounds import (
     DOUBT,
@@ -55,7 +54,7 @@ from leaveout.methods._bounds import (
     _timed,
 )
 from leaveout.methods._stopping import ROUNDING
-from leaveout.run._parallel import count_threads, limit_blas
+from leaveout.run._parallel import limit_blas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,13 +142,16 @@ def tabulate_bounds(
     LooBounds
     """
     rows = [_timed(function, problem, solution) for function in SVM_BOUNDS]
-    if rounding_of_values(problem, solution) > DOUBT:
+    if rounding_bound(problem, solution) > DOUBT:
         rows = [replace(row, kind=ESTIMATE, note=IN_DOUBT) for row in rows]
     if exact:
-        loo = with_rounding_checks(loo_walk)(
-            problem, solution=solution, n_threads=n_threads
-        )
-        rows.append(exact_row(problem, loo, cost="a few pivots per SV"))
+        started = perf_counter()
+        capped = cap_unreachable_bounds(problem, solution)
+        loo = loo_walk(capped, solution, n_threads=n_threads)
+        rounding = rounding_bound(capped, solution)
+        loo = drop_unsafe_certificates(loo, rounding, problem.fit_intercept)
+        seconds = perf_counter() - started
+        rows.append(exact_row(problem, loo, "a few pivots per SV", seconds))
     return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)
 
 
@@ -169,12 +171,13 @@ def tabulate_lpm_bounds(
         )
     ]  # fmt: skip
     if exact:
-        loo = loo_lpm_walk(problem, solution=solution, n_threads=n_threads)
-        rows.append(exact_row(problem, loo, cost="pivots"))
+        started = perf_counter()
+        loo = loo_lpm_walk(problem, solution, n_threads=n_threads)
+        rows.append(exact_row(problem, loo, "pivots", perf_counter() - started))
     return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)
 
 
-def exact_row(problem: Problem, loo: LooIntervals, cost: str) -> Bound:
+def exact_row(problem: Problem, loo: LooIntervals, cost: str, seconds: float) -> Bound:
     """Return the exact error: from wrong samples to wrong or ambiguous ones.
 
     What is not certified may be right or wrong.
@@ -186,8 +189,7 @@ def exact_row(problem: Problem, loo: LooIntervals, cost: str) -> Bound:
     note = ", ".join(f"{count} {word}" for count, word in said if count)
     return Bound(
         "exact", EXACT, _share(wrong | ambiguous | unknown), _share(wrong & ~unknown),
-        cost, note,
-        float(loo.counts.get("seconds", 0.0)),
+        cost, note, seconds,
     )  # fmt: skip
 
 
@@ -251,38 +253,30 @@ def loo_bounds(
     exact exact 0.08
     """
     check_flag("exact", exact)
-    model = unwrap(estimator, (*SVMS, LPMClassifier))
-    n_threads = count_threads(n_jobs)
-    if isinstance(model.svc, LPMClassifier):
-        _, task = adapt_expansion(model, X, y, sample_weight, stacklevel=3)
-        problem = _only_machine(task)
-        with limit_blas(1):
-            return tabulate_lpm_bounds(
-                problem, solve_lpm(problem), exact=exact, n_threads=n_threads
-            )
-    svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-    if may_be_indefinite(svc.kernel, svc.coef0) and not is_psd(task.K):
+    task, plan = prepare(
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        families=("svc", "lpm"),
+        singletons=False,
+        psd_for="loo_bounds",
+    )
+    if len(task.target.classes) != 2:
         raise ValueError(
-            f"loo_bounds needs a positive semi-definite kernel; {svc.kernel!r} is not "
-            "on these data. Use leave_one_out(..., method='refit'), or another kernel."
+            f"y has {len(task.target.classes)} classes; the bounds are those of one "
+            "binary problem. Pass two of the classes, or use leave_one_out, which "
+            "takes any number."
         )
-    check_kernel_size(task.K, "loo_bounds")
-    problem = rescale(_only_machine(task), magnify=False).problem
+    tabulate: Callable[..., LooBounds] = tabulate_bounds
+    if task.params.family == "lpm":
+        tabulate = tabulate_lpm_bounds
+    else:
+        check_kernel_size(task.K, "loo_bounds")
     with limit_blas(1):
-        solution = solve_svc(problem)
-        return tabulate_bounds(problem, solution, exact=exact, n_threads=n_threads)
-
-
-def _only_machine(task: Task) -> Any:
-    """Return the machine between two classes; ValueError if there are more."""
-    if len(task.classes) != 2:
-        raise ValueError(
-            f"y has {len(task.classes)} classes; the bounds are those of one machine "
-            "between two. Pass two of the classes, or use leave_one_out, which takes "
-            "any number."
-        )
-    [(part, i, j)] = task.machines
-    return part.problem(i, j)
+        [sub], [solution] = solve_task(task)
+        return tabulate(sub.problem, solution, exact=exact, n_threads=plan.n_threads)
 
 
 def llw_bounds(
@@ -345,15 +339,25 @@ def llw_bounds(
     exact exact 0.053
     """
     check_flag("exact", exact)
-    model = unwrap(estimator, (LLWClassifier,))
-    llw, task = adapt_expansion(model, X, y, sample_weight, stacklevel=3)
+    task, plan = prepare(
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        families=("llw",),
+        singletons=False,
+    )
     with limit_blas(1):
         started = perf_counter()
-        problem = llw_problem(llw, task)
+        [sub] = plan.family.make_problems(task, False)
+        problem = sub.problem
         solution = solve_llw(problem)
         present = problem.C > 0.0
         count = float(np.mean(solution.alpha[present].any(axis=1)))
-        rows = [Bound("support-vector count", _count_kind(llw), count, cost="0")]
+        rows = [
+            Bound("support-vector count", _count_kind(task.params), count, cost="0")
+        ]
         hard, note = problem, ""
         if not problem.is_hard:
             hard, note = problem.as_hard_margin(), "of the quadratic loss, same C"
@@ -364,23 +368,19 @@ def llw_bounds(
         seconds = perf_counter() - started
     rows = [Bound(**{**vars(row), "seconds": seconds}) for row in rows]
     if exact and solution.separable:
-        rows.append(_exact(llw, task, present, n_jobs))
+        rows.append(_exact(task, plan, present))
     return LooBounds(tuple(rows), int(present.sum()), True)
 
 
-def _count_kind(llw: LLWClassifier) -> str:
+def _count_kind(params: Params) -> str:
     """Say what the count is worth: without a free multiplier b may be open."""
-    hard = llw.loss == "quadratic" or np.isinf(llw.C)
+    hard = params.loss == "quadratic" or np.isinf(params.C)
     return "bound" if hard else "weak bound"
 
 
-def _exact(llw: LLWClassifier, task: Any, present: Any, n_jobs: int | None) -> Bound:
+def _exact(task: Task, plan: Plan, present: BoolArray) -> Bound:
     """Leave one out, from wrong samples to wrong or ambiguous ones."""
-    gram = LLWClassifier(**{**llw.get_params(), "kernel": "precomputed"})
-    weights = np.where(present, task.weights, 0.0)
-    result = leave_one_out(
-        gram, task.K, task.labels, sample_weight=weights, n_jobs=n_jobs
-    )
+    result = leave_out(task, plan).result
     wrong = result.wrong[present] & ~result.ambiguous[present]
     either = result.wrong[present] | result.ambiguous[present]
     n_ambiguous = int(result.ambiguous[present].sum())

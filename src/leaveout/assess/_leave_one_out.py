@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leave_one_out and loo_path.
-
-``leave_one_out``: from an estimator and data to a LooResult.
-
-``loo_path``: leave-one-out over a list of C.
-"""
+"""leave_one_out and loo_path."""
 
 from __future__ import annotations
 
@@ -13,43 +8,11 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
-from leaveout._typing import IntArray
-from leaveout.adapt._checks import (
-    check_flag,
-    check_groups,
-    check_penalties,
-    check_preprocessing,
-    check_sample_weight,
-    count_rows,
-)
-from leaveout.adapt._memory import check_memory
-from leaveout.adapt._pipeline import refit_folds
-from leaveout.adapt._prepare import (
-    _warn_singletons,
-    adapt_expansion,
-    adapt_model,
-    as_leaveout_svc,
-    assemble_result,
-    check_expansion_options,
-    leave_expansion_out,
-    make_plan,
-    values_decide,
-)
-from leaveout.adapt._unwrap import MACHINES, Model, unwrap
-from leaveout.engine._problem import LooIntervals
-from leaveout.estimators._base import KernelClassifier
-from leaveout.estimators._svc import SVC
-from leaveout.loo._leave_out import (
-    solve_path,
-)
+from leaveout.adapt._checks import check_penalties, check_sample_weight, count_rows
+from leaveout.adapt._prepare import prepare
+from leaveout.adapt._unwrap import ALL_FAMILIES
+from leaveout.loo._leave_out import leave_out, leave_out_path
 from leaveout.loo._result import LooPath, LooResult
-from leaveout.loo._task import Target, make_target
-from leaveout.methods import (
-    follow_path,
-)
-from leaveout.run._parallel import count_workers, limit_blas
 
 
 def leave_one_out(
@@ -147,82 +110,29 @@ def leave_one_out(
     >>> round(res.error, 4), res.n_ambiguous
     (0.0267, 0)
     """
-    started = perf_counter()
-    check_flag("labels_only", labels_only)
-    check_preprocessing(preprocessing)
     weights = None
     if score_sample_weight is not None:
         weights = check_sample_weight(
             score_sample_weight, count_rows(X), "score_sample_weight"
         )
-    model = unwrap(estimator, MACHINES)
-    svc: SVC | KernelClassifier
-    task: Target
-    if isinstance(model.svc, KernelClassifier):
-        name = check_expansion_options(
-            model, method, method_params, groups, balanced, preprocessing
-        )
-        svc, task = adapt_expansion(model, X, y, sample_weight, stacklevel=3)
-        _warn_singletons(task)
-        machines = leave_expansion_out(svc, task, name, n_jobs)
-        model, codes, definite = replace(model, one_vs_rest=True), None, True
-    elif model.in_pipeline and preprocessing == "refit":
-        svc, task, codes, machines = _refit_pipeline(
-            model, X, y, sample_weight, method, method_params, groups, n_jobs
-        )
-        name, definite = "refit", True
-    else:
-        check_memory(model.svc, X, method)
-        svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-        plan, definite = make_plan(
-            svc,
-            task,
-            method,
-            groups,
-            balanced,
-            n_jobs,
-            params=method_params,
-            labels_only=labels_only,
-            values_decide=values_decide(model, svc, task),
-        )
-        name, codes = plan.name, plan.groups
-        with limit_blas(1):
-            machines = plan.leave_out_all(task)
-    seconds = perf_counter() - started
-    return assemble_result(
-        model, svc, task, machines, name, definite, seconds, weights, groups=codes
+    started = perf_counter()
+    task, plan = prepare(
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        groups=groups,
+        method=method,
+        method_params=method_params,
+        preprocessing=preprocessing,
+        balanced=balanced,
+        labels_only=labels_only,
+        n_jobs=n_jobs,
+        families=ALL_FAMILIES,
     )
-
-
-def _refit_pipeline(
-    model: Model,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    method: str,
-    params: Mapping[str, Any] | None,
-    groups: Any,
-    n_jobs: int | None,
-) -> tuple[SVC, Target, IntArray | None, list[LooIntervals]]:
-    """Fit the whole Pipeline without each sample or group."""
-    if method not in ("auto", "refit") or params:
-        given = f" with method_params={dict(params)}" if params else ""
-        raise ValueError(
-            f"method={method!r}{given} needs one Gram matrix for all samples, and "
-            "preprocessing='refit' makes one for each. Use method='refit', or "
-            "preprocessing='frozen'."
-        )
-    svc = as_leaveout_svc(model.svc)
-    target = make_target(y, count_rows(X), sample_weight)
-    codes = None if groups is None else check_groups(groups, target.weights)
-    if codes is None:
-        _warn_singletons(target, stacklevel=4)
-    n_workers = count_workers(n_jobs)
-    with limit_blas(1):
-        machines = refit_folds(
-            model, svc, X, target, codes, n_workers=n_workers, stacklevel=4
-        )
-    return svc, target, codes, machines
+    result = leave_out(task, plan).result
+    counts = {**result.counts, "seconds": perf_counter() - started}
+    return replace(result, weights=weights, counts=counts)
 
 
 def loo_path(
@@ -272,39 +182,17 @@ def loo_path(
     >>> len(path), path.decision_values.shape
     (4, (4, 150, 3))
     """
-    check_flag("labels_only", labels_only)
     penalties = check_penalties(Cs)
-    model = unwrap(estimator)
-    check_memory(model.svc, X, method)
-    svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-    plan, definite = make_plan(
-        svc,
-        task,
-        method,
-        groups,
-        balanced,
-        n_jobs,
-        params=method_params,
+    task, plan = prepare(
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        groups=groups,
+        method=method,
+        method_params=method_params,
+        balanced=balanced,
         labels_only=labels_only,
-        values_decide=values_decide(model, svc, task),
+        n_jobs=n_jobs,
     )
-    order = np.argsort(penalties, kind="stable")
-    factors = penalties[order] / float(svc.C)
-    machines: list[list[LooIntervals]] = [[] for _ in penalties]
-    seconds = np.zeros(penalties.size)
-    with limit_blas(1):
-        for part, i, j in task.machines:
-            started = perf_counter()
-            steps = solve_path(plan.problem(part, i, j), factors)
-            own = replace(plan, method=follow_path(plan.name, plan.method))
-            for k, (problem, solution) in zip(order, steps, strict=True):
-                machines[k].append(own.leave_out(part, i, j, problem, solution))
-                seconds[k] += perf_counter() - started
-                started = perf_counter()
-    results = tuple(
-        assemble_result(
-            model, svc, task, own, plan.name, definite, float(spent), groups=plan.groups
-        )
-        for own, spent in zip(machines, seconds, strict=True)
-    )
-    return LooPath(penalties, results)
+    return LooPath(penalties, tuple(leave_out_path(task, plan, penalties)))

@@ -7,18 +7,17 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from leaveout.adapt._checks import check_kernel_size, check_penalty
-from leaveout.adapt._prepare import _warn_singletons, adapt_model
-from leaveout.adapt._unwrap import unwrap
-from leaveout.engine._problem import Problem
+from leaveout.adapt._prepare import prepare
 from leaveout.exceptions import CertificateWarning
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.loo._task import svm_subproblems
 from leaveout.methods._curve import LooCurve, trace_loo_curve
-from leaveout.run._parallel import count_threads, limit_blas
+from leaveout.run._parallel import limit_blas
 
 
 def loo_curve(
@@ -80,29 +79,22 @@ def loo_curve(
     high = check_penalty(C_max, "C_max")
     if low >= high:
         raise ValueError(f"C_min must be below C_max; got {C_min!r} and {C_max!r}.")
-    svc, task = adapt_model(unwrap(estimator), X, y, sample_weight, stacklevel=3)
-    if len(task.classes) != 2:
+    task, plan = prepare(
+        estimator, X, y, sample_weight=sample_weight, n_jobs=n_jobs, psd_for="loo_curve"
+    )
+    if len(task.target.classes) != 2:
         raise ValueError(
-            f"y has {len(task.classes)} classes; loo_curve is for two. Use loo_path, "
-            "which takes a list of C and any number of classes."
-        )
-    if may_be_indefinite(svc.kernel, svc.coef0) and not is_psd(task.K):
-        raise ValueError(
-            f"loo_curve needs a positive semi-definite kernel; {svc.kernel!r} is not "
-            "on these data. Use leave_one_out(..., method='refit') at each C, "
-            "or another kernel."
+            f"y has {len(task.target.classes)} classes; loo_curve is for two. Use "
+            "loo_path, which takes a list of C and any number of classes."
         )
     check_kernel_size(task.K, "loo_curve")
-    _warn_singletons(task)
-    [(part, i, j)] = task.machines
-    machine = part.whole_problem(i, j)
-    weights = Problem(
-        machine.K, machine.y, machine.C / float(svc.C), machine.fit_intercept
-    )
-    truth = np.where(task.codes < 0, 0.0, machine.y)
-    n_threads = count_threads(n_jobs)
+    [sub] = svm_subproblems(task, whole=True)
+    weights = replace(sub.problem, C=sub.problem.C / float(task.params.C))
+    truth = np.where(task.target.codes < 0, 0.0, sub.problem.y)
     with limit_blas(1):
-        curve = trace_loo_curve(weights, low, high, truth=truth, n_threads=n_threads)
+        curve = trace_loo_curve(
+            weights, low, high, truth=truth, n_threads=plan.n_threads
+        )
     if curve.n_uncertified:
         warnings.warn(
             f"{curve.n_uncertified} of {curve.n_samples} paths did not pass their "

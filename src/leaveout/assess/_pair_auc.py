@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leave_pair_out_auc: the AUC from pairs left out together.
-
-Leave pairs out: one positive and one negative sample at a time, for the AUC.
-
-``leave_pair_out_auc``: the AUC that leave-one-out values cannot give.
-"""
+"""leave_pair_out_auc: the AUC from pairs left out together."""
 
 from __future__ import annotations
 
@@ -16,15 +11,15 @@ import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_flag
-from leaveout.adapt._prepare import adapt_svc
-from leaveout.engine._problem import Folds, Problem, Solution
+from leaveout.adapt._prepare import prepare
+from leaveout.adapt._unwrap import unwrap
+from leaveout.engine._certificate import cap_unreachable_bounds, rounding_bound
+from leaveout.engine._problem import TIE, Folds, Problem, Solution
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._trust import ScaledProblem, scale_problem
 from leaveout.engine._walk import Walker
-from leaveout.run._parallel import count_threads, limit_blas, show_progress
+from leaveout.loo._task import svm_subproblems
+from leaveout.run._parallel import limit_blas, show_progress
 
-# Values this close, relative to the largest, are equal.
-TIE = 1e-10
 # The end of a walk is verified to 1e-9: what is nearer is not certainly apart.
 CHECKED = 1e-8
 # Pairs between two looks at progress and at Python's signals.
@@ -82,46 +77,22 @@ class PairAUC:
 
 def loo_pairs(
     problem: Problem,
+    solution: Solution,
     *,
-    solution: Solution | None = None,
     n_threads: int = 1,
     verbose: bool = False,
 ) -> PairAUC:
     """Leave every pair of a positive and a negative sample out, exactly.
 
-    Both values of a pair come from one machine that has seen neither. They share its
+    Both values of a pair come from one solution that has seen neither. They share its
     intercept, so their order does not depend on it: nothing is ambiguous. Pooled
-    leave-one-out values come from n machines, and their AUC is biased (Airola et al.
+    leave-one-out values come from n solutions, and their AUC is biased (Airola et al.
     2011).
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution, optional
-        Its optimum, if it is at hand.
-    n_threads : int, default=1
-        Threads over pairs.
-    verbose : bool, default=False
-        Whether to say on stderr how far it is.
-
-    Returns
-    -------
-    PairAUC
-        The area, and each sample's share of wins.
-
-    References
-    ----------
-    .. [1] A. Airola, T. Pahikkala, W. Waegeman, B. De Baets and T. Salakoski, "An
-       experimental comparison of cross-validation techniques for estimating the area
-       under the ROC curve", Computational Statistics & Data Analysis 55(4), 2011.
     """
     started = perf_counter()
-    if solution is None:
-        solution = solve_svc(problem)
+    problem = cap_unreachable_bounds(problem, solution)
     pairs = _all_pairs(problem)
-    footing = scale_problem(problem, solution, several=True)
-    walker = Walker(footing.problem, footing.solution, n_threads=n_threads)
+    walker = Walker(problem, solution, n_threads=n_threads)
     above = np.zeros(pairs.shape[0])
     certified = True
     walked = 0 if _leaves_one_class(problem) else pairs.shape[0]
@@ -131,9 +102,10 @@ def loo_pairs(
         difference, proved = _leave_out(walker, part)
         above[start : start + part.shape[0]] = difference
         certified &= proved
+    rounding = rounding_bound(problem, solution, _folds(pairs[:1]))
     walker.counts["seconds"] = perf_counter() - started
-    walker.counts["rounding"] = footing.rounding
-    return _summary(footing, pairs, above, certified, walker.counts)
+    walker.counts["rounding"] = rounding
+    return _summary(problem, rounding, pairs, above, certified, walker.counts)
 
 
 def _all_pairs(problem: Problem) -> IntArray:
@@ -146,10 +118,15 @@ def _all_pairs(problem: Problem) -> IntArray:
 
 def _leave_out(walker: Walker, pairs: IntArray) -> tuple[FloatArray, bool]:
     """Value of the positive minus value of the negative, for each pair."""
+    found = walker.leave_out(_folds(pairs))
+    values = found.values.reshape(-1, 2)
+    return values[:, 0] - values[:, 1], bool(found.certified.all())
+
+
+def _folds(pairs: IntArray) -> Folds:
+    """Make a fold of each pair."""
     begin = np.arange(0, 2 * pairs.shape[0] + 1, 2, dtype=np.intp)
-    ends = walker.leave_out(Folds(pairs.ravel(), begin))
-    values = ends.values.reshape(-1, 2)
-    return values[:, 0] - values[:, 1], bool(ends.certified.all())
+    return Folds(pairs.ravel(), begin)
 
 
 def _leaves_one_class(problem: Problem) -> bool:
@@ -161,23 +138,24 @@ def _leaves_one_class(problem: Problem) -> bool:
 
 
 def _summary(
-    footing: ScaledProblem,
+    problem: Problem,
+    rounding: float,
     pairs: IntArray,
     above: FloatArray,
     certified: bool,
     counts: dict[str, float],
 ) -> PairAUC:
-    """Count who is above whom; certified if rounding can have changed no count."""
+    """Count which of a pair is above; certified if rounding can have changed no count."""
     apart = np.abs(above)
-    smallest = TIE * (apart.max(initial=0.0) + footing.problem.fit_intercept)
-    if footing.rounding <= TIE:
-        smallest = max(smallest, footing.rounding)
+    smallest = TIE * (apart.max(initial=0.0) + problem.fit_intercept)
+    if rounding <= TIE:
+        smallest = max(smallest, rounding)
     tie = apart <= smallest
     won = np.where(tie, 0.5, above > 0.0)
-    clear = apart > max(footing.rounding, CHECKED)
-    equal = tie if footing.rounding <= smallest else apart == 0.0
+    clear = apart > max(rounding, CHECKED)
+    equal = tie if rounding <= smallest else apart == 0.0
     certified &= bool(np.all(clear | equal))
-    n = footing.problem.n_samples
+    n = problem.n_samples
     played = np.bincount(pairs.ravel(), minlength=n)
     wins = np.bincount(pairs[:, 0], won, n) + np.bincount(pairs[:, 1], 1.0 - won, n)
     return PairAUC(
@@ -241,10 +219,24 @@ def leave_pair_out_auc(
     0.9952
     """
     check_flag("verbose", verbose)
-    _, task = adapt_svc(estimator, X, y, sample_weight)
-    if len(task.classes) != 2:
+    if unwrap(estimator).params.one_vs_rest:
+        raise TypeError(
+            "OneVsRestClassifier goes into leave_one_out only. Pass the SVC itself, "
+            "which treats more than two classes one-vs-one."
+        )
+    task, plan = prepare(
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        singletons=False,
+        psd_for="leave_pair_out_auc",
+    )
+    n_classes = len(task.target.classes)
+    if n_classes != 2:
         raise ValueError(
-            f"y has {len(task.classes)} classes; the AUC is about two. Take two of "
+            f"y has {n_classes} classes; the AUC is about two. Take two of "
             "them, or one against the rest, y == label."
         )
     if np.count_nonzero(task.C) == 2:
@@ -252,9 +244,11 @@ def leave_pair_out_auc(
             "Leaving out a pair of 2 samples leaves none to train on. The AUC of "
             "left-out pairs needs 3 samples or more."
         )
-    n_threads = count_threads(n_jobs)
     with limit_blas(1):
-        pairs = loo_pairs(
-            task.whole_problem(0, 1), n_threads=n_threads, verbose=verbose
+        [sub] = svm_subproblems(task, whole=True)
+        return loo_pairs(
+            sub.problem,
+            solve_svc(sub.problem),
+            n_threads=plan.n_threads,
+            verbose=verbose,
         )
-    return pairs

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""loo_permutation_test.
-
-Permutations of the labels, the errors they give, and the p-value.
-
-``loo_permutation_test``: leave-one-out errors under permuted labels.
-"""
+"""loo_permutation_test: leave-one-out errors under permuted labels."""
 
 from __future__ import annotations
 
@@ -12,35 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_count
-from leaveout.adapt._prepare import (
-    adapt_model,
-    assemble_result,
-    make_plan,
-    values_decide,
-)
-from leaveout.adapt._unwrap import Model, unwrap
-from leaveout.estimators._svc import SVC
-from leaveout.loo._leave_out import Plan
-from leaveout.loo._task import (
-    Target,
-    Task,
-    build_one_vs_rest_task,
-    build_task,
-    make_target,
-)
-from leaveout.run._parallel import (
-    count_workers,
-    limit_blas,
-    map_parallel,
-    show_progress,
-)
+from leaveout.adapt._prepare import prepare
+from leaveout.loo._leave_out import Plan, leave_out
+from leaveout.loo._task import Target, Task, make_target, make_task
+from leaveout.run._parallel import count_workers, map_parallel, show_progress
 
 # Permutations a worker takes over at a time.
 AT_A_TIME = 10
@@ -226,18 +203,21 @@ def loo_permutation_test(
     started = perf_counter()
     check_count("n_permutations", n_permutations)
     rng = check_random_state(random_state)
-    model = unwrap(estimator)
-    svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-    labels_only = not values_decide(model, svc, task)
-    plan, _ = make_plan(svc, task, "auto", groups, "frozen", 1, labels_only=labels_only)
-    case = _Case(model, svc, task, plan)
-    with limit_blas(1):
-        error = case.error(task)
-    exchanged, orders = _draw(task, plan.groups, n_permutations, rng)
+    task, plan = prepare(
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        groups=groups,
+        labels_only=True,
+        n_jobs=1,
+    )
+    error = leave_out(task, plan).result.error
+    exchanged, orders = _draw(task.target, plan.groups, n_permutations, rng)
     batches = iter(lambda: list(islice(orders, AT_A_TIME)), [])
     found = map_parallel(
         _permuted_errors,
-        ((case, batch) for batch in batches),
+        ((task, plan, batch) for batch in batches),
         n_jobs=count_workers(n_jobs),
     )
     errors = show_progress(
@@ -251,40 +231,14 @@ def loo_permutation_test(
     )
 
 
-class _Case(NamedTuple):
-    """What all permutations share."""
-
-    model: Model
-    svc: SVC
-    task: Task
-    plan: Plan
-
-    def error(self, task: Task) -> float:
-        """Leave everybody out of one task."""
-        machines = self.plan.leave_out_all(task)
-        return assemble_result(
-            self.model,
-            self.svc,
-            task,
-            machines,
-            self.plan.name,
-            True,
-            0.0,
-            groups=self.plan.groups,
-        ).error
-
-    def with_labels(self, order: IntArray) -> Task:
-        """Return the task with the labels in another order; the Gram matrix stays."""
-        task = self.task
-        target = make_target(task.labels[order], order.size, task.weights)
-        build = build_one_vs_rest_task if self.model.one_vs_rest else build_task
-        return build(self.svc, task.X, target, (task.K, task.gamma))
-
-
-def _permuted_errors(case: _Case, orders: list[IntArray]) -> FloatArray:
-    """Return the error under each of some permutations."""
-    with limit_blas(1):
-        return np.array([case.error(case.with_labels(order)) for order in orders])
+def _permuted_errors(task: Task, plan: Plan, orders: list[IntArray]) -> FloatArray:
+    """Return the error under each of some permutations; the Gram matrix stays."""
+    target, errors = task.target, []
+    for order in orders:
+        permuted = make_target(target.labels[order], target.weights)
+        again = make_task(permuted, task.gram, task.params, task.X)
+        errors.append(leave_out(again, plan).result.error)
+    return np.array(errors)
 
 
 def _draw(

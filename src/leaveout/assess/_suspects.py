@@ -9,20 +9,17 @@ Samples ranked by how little the others support their label.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.adapt._checks import check_count, check_ids
-from leaveout.adapt._prepare import adapt_model, assemble_result, make_plan
-from leaveout.adapt._unwrap import Model, unwrap
+from leaveout.adapt._prepare import prepare
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._walk import Without
-from leaveout.loo._leave_out import Plan
-from leaveout.loo._multiclass import one_vs_one_margins, one_vs_rest_margins
-from leaveout.loo._task import Task
+from leaveout.engine._walk import Influence
+from leaveout.loo._leave_out import Plan, leave_out, margins_of
+from leaveout.loo._task import Task, svm_subproblems
 from leaveout.run._parallel import limit_blas, show_progress
 
 if TYPE_CHECKING:
@@ -223,23 +220,16 @@ def suspects(
       98      1           1   0.5549    +0.0026
       57      1           1   0.6635    -0.0261
     """
-    started = perf_counter()
-    model = unwrap(estimator)
     names = check_ids(ids, X)
-    svc, task = adapt_model(model, X, y, sample_weight, stacklevel=3)
-    n = task.labels.size
+    task, plan = prepare(
+        estimator, X, y, sample_weight=sample_weight, groups=groups, n_jobs=n_jobs
+    )
+    n = task.target.labels.size
     k = n if top is None else min(check_count("top", top), n)
-    plan, definite = make_plan(svc, task, "auto", groups, "frozen", n_jobs)
+    result = leave_out(task, plan).result
+    rows = np.argsort(result.margins, kind="stable")[:k]
     with limit_blas(1):
-        machines = plan.leave_out_all(task)
-        seconds = perf_counter() - started
-        result = assemble_result(
-            model, svc, task, machines, plan.name, definite, seconds, groups=plan.groups
-        )
-        rows = np.argsort(result.margins, kind="stable")[:k]
-        influence, known = measure_influence(
-            model, task, plan, rows, verbose=verbose > 0
-        )
+        influence, known = measure_influence(task, plan, rows, verbose=verbose > 0)
     return Suspects(
         rows=rows,
         ids=names[rows],
@@ -258,42 +248,39 @@ def suspects(
 
 
 def measure_influence(
-    model: Model, task: Task, plan: Plan, rows: IntArray, *, verbose: bool = False
+    task: Task, plan: Plan, rows: IntArray, *, verbose: bool = False
 ) -> tuple[FloatArray, BoolArray]:
     """Return the mean change of all other margins when each of some rows leaves.
 
-    Also, whether it is certified.
-    Rows are taken a few at a time, so that memory stays bounded.
+    Also, whether it is certified. Rows are taken a few at a time, so that memory stays
+    bounded.
     """
-    machines = [
-        Without(problem, solve_svc(problem), method=plan.name, n_threads=plan.n_threads)
-        for problem in (part.whole_problem(i, j) for part, i, j in task.machines)
+    influences = [
+        Influence(
+            sub.problem,
+            solve_svc(sub.problem),
+            method=plan.method,
+            n_threads=plan.n_threads,
+        )
+        for sub in svm_subproblems(task, whole=True)
     ]
-    n = task.labels.size
-    full = np.column_stack([machine.solution.decision_values for machine in machines])
-    before = _margins(model, full, task.codes)
-    counted, gone = task.weights > 0, task.vanishing()
+    n = task.C.shape[0]
+    full = np.column_stack([own.solution.decision_values for own in influences])
+    before = margins_of(task, full)
+    counted, gone = task.target.weights > 0, task.target.vanishing()
     influence, certified = np.empty(rows.size), np.empty(rows.size, dtype=bool)
-    size = max(1, VALUES_AT_A_TIME // (n * len(machines)))
+    size = max(1, VALUES_AT_A_TIME // (n * len(influences)))
     starts = range(0, rows.size, size)
     for start in show_progress(starts, len(starts), "influence", verbose=verbose):
         some = rows[start : start + size]
-        answers = [machine.answer(some) for machine in machines]
-        values = np.stack([values for values, _ in answers], axis=-1)
-        known = np.all([known for _, known in answers], axis=0)
-        certified[start : start + size] = known
-        if model.one_vs_rest and len(machines) > 1:
-            # A class whose only member leaves has no machine.
+        found = [own.values_without(some) for own in influences]
+        values = np.stack([values for values, _ in found], axis=-1)
+        certified[start : start + size] = np.all([known for _, known in found], axis=0)
+        if task.params.one_vs_rest and len(influences) > 1:
             values[np.repeat(gone[some, None], n, axis=1)] = -np.inf
-        after = np.stack([_margins(model, v, task.codes) for v in values])
+        after = np.stack([margins_of(task, v) for v in values])
         others = np.tile(counted, (some.size, 1))
         others[np.arange(some.size), some] = False
         change = np.subtract(after, before, out=np.zeros_like(after), where=others)
         influence[start : start + size] = change.sum(axis=1) / others.sum(axis=1)
     return influence, certified
-
-
-def _margins(model: Model, values: FloatArray, codes: IntArray) -> FloatArray:
-    """Return the margin of each sample by the values of all machines, (n,)."""
-    margins = one_vs_rest_margins if model.one_vs_rest else one_vs_one_margins
-    return margins(values, codes)

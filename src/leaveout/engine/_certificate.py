@@ -1,39 +1,59 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How far a solution is from the optimum, and what rounding leaves open.
 
-How good a dual point is: bias interval, optimality residual, duality gap.
-
-Machines of any scale, brought to one where fixed tolerances mean what they say.
-
-Two changes of a problem that change its optimum in a known way, both by powers of two,
-so that nothing is rounded:
-
-- ``K -> s K, C -> C / s``: f stays, beta becomes beta / s.
-- A tiny box. If ``max_i K_ii * sum(C) < 1/2`` then ``|g_i| < 1/2`` for every feasible
-  beta. With an intercept all breakpoints y_i - g_i of one class lie before those of the
-  other, so b is a breakpoint of the heavier class, the lighter one is bounded as a
-  whole, and what is left, ``min beta' K beta`` over the boxes of the heavier class with
-  a given sum, is homogeneous: beta and g are proportional to C, and f is a label plus a
-  multiple of C. Without an intercept all are bounded, and f is proportional to C. So
-  a tiny box may be made larger and the deviations smaller again. Else all of them
-  drown in the tolerance, and with them the answer which b are optimal.
+A certificate is given where double precision supports it by a short bound. f is a sum
+of terms none of which is larger than ``max K_ii * alpha_j``: it is known to a multiple
+of ``2^-52 max K_ii sum(alpha)`` and no better. Outside the range of that bound
+(:func:`rounding_bound`) values are computed all the same, and not certified.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
-from leaveout.engine._problem import Problem, Solution
+from leaveout.engine._problem import (
+    BY_ROUNDING,
+    CERTIFIED,
+    NOT_CONVERGED,
+    TIE,
+    UNTOUCHED,
+    Folds,
+    LooIntervals,
+    Problem,
+    Solution,
+)
 
 # Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are.
 KERNEL_RANGE = 20
-# max K_ii * sum(C) below 2^-16 is brought to about 2^-3; proportional up to 2^-1.
-TINY, PROPORTIONAL = -16, -3
-# Larger boxes than this, with K_ii near 1, are never reached by a coefficient.
-LARGEST_BOX = 2.0**100
+# With max K_ii * sum(C) below this all deviations of f from a label drown in tolerances.
+SMALLEST_BOUNDS = 2.0**-16
+# Larger bounds than this, with K_ii near 1, are never reached by a coefficient.
+LARGEST_BOUND = 2.0**100
+# A bound this many times the sum of all alpha is never reached without a sample (2 is
+# proved), nor are tolerances relative to it large beside a coefficient.
+REACH = 4.0
+# Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), are below 1 for four
+# of five samples that have any, and reach some hundreds where points nearly coincide.
+AMPLIFICATION = 1024.0
+# Without several samples at once they are some times as large.
+SEVERAL = 8.0
+# Points on or next to the margin whose squared distance is a smaller share of K_ii than
+# NEAR, and yet not 0, can hardly be told apart: an optimum to 12 digits may then give
+# another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
+# NEAR_ROUNDING where others have none.
+NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
+# Samples whose K_ii is more than DOMINATING times the next: without one of them f may be
+# off by DOMINATING_ROUNDING for each time that it is longer; beyond LARGEST_RATIO
+# nothing is certified.
+DOMINATING, DOMINATING_ROUNDING, LARGEST_RATIO = 2.0**10, 6e-11, 2.0**20
+# Units of 2^-52 that f may be off however small it is.
+ONE = 16.0
+# Nothing is certified if values are not even known to two digits.
+ACCURACY = 1e-2
 
 
 def weighted_median_interval(
@@ -233,108 +253,143 @@ def duality_gap(
     return primal, gap / primal if primal > 0.0 else 0.0
 
 
-@dataclass(frozen=True)
-class Rescaled:
-    """A problem at a better scale, and the way back.
+def unit_exponent(K: FloatArray, kernel_range: int = KERNEL_RANGE) -> int:
+    """Return e such that 2^-e K has its largest K_ii near 1; 0 if it is near enough.
+
+    ``K -> 2^-e K, C -> 2^e C`` leaves f as it is and rounds nothing.
+    """
+    top = float(K.diagonal().max(initial=0.0))
+    exponent = int(np.frexp(top)[1]) if top > 0.0 else 0
+    return exponent if abs(exponent) > kernel_range else 0
+
+
+def cap_unreachable_bounds(problem: Problem, solution: Solution) -> Problem:
+    """Return the problem with upper bounds lowered that no left-out solution reaches.
+
+    ``sum(alpha) = ||w||^2 + sum C xi`` lies between the optimal value D and 2 D, and
+    leaving samples out lowers D: no left-out coefficient exceeds ``2 sum(alpha)``.
+    Beside C = 1e12 a coefficient of 1 would look like 0.
+    """
+    reach = REACH * float(solution.alpha.sum())
+    if not reach > 0.0 or problem.C.max() <= reach or not solution.converged:
+        return problem
+    C = np.minimum(problem.C, reach)
+    return Problem(problem.K, problem.y, C, problem.fit_intercept)
+
+
+def rounding_bound(
+    problem: Problem, solution: Solution, folds: Folds | None = None
+) -> float:
+    """Return how far rounding may move a left-out value; inf where no bound is known.
 
     Parameters
     ----------
-    problem : Problem
-        The machine with ``2^kernel K`` and ``2^(magnified - kernel) C``.
-    kernel : int
-        Exponent of the change of K.
-    magnified : int
-        Exponent by which deviations of f from a label are larger; 0 but for tiny boxes.
+    problem, solution : Problem, Solution
+        The problem and its optimum.
+    folds : Folds, optional
+        What is left out together; single samples if not given.
     """
-
-    problem: Problem
-    kernel: int = 0
-    magnified: int = 0
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything was done."""
-        return self.kernel != 0 or self.magnified != 0
-
-    def coefficients(self, beta: FloatArray) -> FloatArray:
-        """Return coefficients of the problem at hand for those of the original."""
-        return np.ldexp(beta, self.magnified - self.kernel)
-
-    def shrink(self, ends: FloatArray) -> FloatArray:
-        """Return values f at an end of the interval of b, as the original has them."""
-        if not self.magnified:
-            return ends
-        label = np.sign(ends) if self.problem.fit_intercept else 0.0
-        with np.errstate(invalid="ignore"):  # an infinite end stays
-            small = label + np.ldexp(ends - label, -self.magnified)
-        return np.where(np.isinf(ends), ends, small)
-
-    def restore(self, solution: Solution, original: Problem) -> Solution:
-        """Return the solution of the original problem."""
-        beta = np.ldexp(solution.beta, self.kernel - self.magnified)
-        interval, b = solution.intercept_interval, solution.intercept
-        f = solution.decision_values
-        if self.magnified:
-            low, high = self.shrink(np.array(interval))
-            interval = (float(low), float(high))
-            middle = low if np.isinf(high) else high if np.isinf(low) else None
-            b = float(0.5 * (low + high) if middle is None else middle)
-            f = np.ldexp(f - solution.intercept, -self.magnified) + b
-        with np.errstate(over="ignore"):
-            objective, _ = duality_gap(original, beta, f, b)
-        return replace(
-            solution,
-            beta=beta,
-            intercept=b,
-            intercept_interval=interval,
-            decision_values=f,
-            objective=objective,
-        )
-
-
-def rescale(problem: Problem, *, magnify: bool = True) -> Rescaled:
-    """Bring kernel values near 1 and tiny boxes out of the tolerances' reach.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    magnify : bool, default=True
-        Whether tiny boxes are made larger, which changes f.
-
-    Returns
-    -------
-    Rescaled
-        The problem itself if there is nothing to do, which is nearly always so.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
-    >>> x = np.array([[-1.0], [1.0], [3.0]])
-    >>> rescale(Problem(x @ x.T, np.sign(x[:, 0]), np.ones(3))).changed
-    False
-    >>> x *= 1e100
-    >>> rescaled = rescale(Problem(x @ x.T, np.sign(x[:, 0]), np.ones(3)))
-    >>> rescaled.kernel, float(rescaled.problem.K.max()) <= 1.0
-    (-668, True)
-    """
-    top = float(problem.K.diagonal().max(initial=0.0))
-    most = min(float(problem.C.max(initial=0.0)), np.finfo(float).max)
-    if not top > 0.0 or not most > 0.0:
-        return Rescaled(problem)
-    exponent = _exponent(top)
-    kernel = -exponent if abs(exponent) > KERNEL_RANGE else 0
-    size = exponent + _exponent(most) + problem.n_samples.bit_length()
-    magnified = PROPORTIONAL - size if magnify and size < TINY else 0
-    if not kernel and not magnified and most <= LARGEST_BOX:
-        return Rescaled(problem)
-    K = np.ldexp(problem.K, kernel) if kernel else problem.K
+    diagonal = problem.K.diagonal()
+    top = float(diagonal.max(initial=0.0))
+    sizes = -np.sort(-diagonal[problem.C > 0.0])
     with np.errstate(over="ignore"):
-        C = np.minimum(np.ldexp(problem.C, magnified - kernel), LARGEST_BOX)
-    return Rescaled(Problem(K, problem.y, C, problem.fit_intercept), kernel, magnified)
+        small = 0.0 < top * float(problem.C.sum()) < SMALLEST_BOUNDS
+    if not solution.converged or small:
+        return np.inf
+    rounding = rounding_of_sum(top, float(solution.alpha.sum()))
+    margins = problem.y * solution.decision_values
+    rows = np.flatnonzero((solution.beta != 0.0) | (np.abs(margins - 1.0) < 1e-2))
+    if nearly_coincide(problem.K, rows):
+        rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
+    few = sizes[: sizes.size // 2 + 1]
+    gaps = (few[:-1] > DOMINATING * few[1:]) & (few[1:] > 0.0)
+    if gaps.any():
+        ratio = float(few[0] / few[1:][gaps][-1])
+        if ratio > LARGEST_RATIO:
+            return np.inf
+        rounding = max(rounding, DOMINATING_ROUNDING * np.sqrt(ratio))
+    if folds is not None and len(folds) < folds.members.size:
+        rounding *= SEVERAL
+    if folds is not None and folds.C_factors is not None:
+        # The optimal value is concave in the bounds: it grows no more than they do.
+        rounding *= max(1.0, float(folds.C_factors.max()))
+    return rounding
 
 
-def _exponent(value: float) -> int:
-    """Return the smallest e with value < 2^e."""
-    return int(np.frexp(value)[1])
+def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
+    """Whether two of some points are nearly one, but not quite.
+
+    Points that are have nearly the same product with any vector, here a random one:
+    with points in its order, the pairs to look at are few.
+    """
+    diagonal = K.diagonal()[rows]
+    largest = float(diagonal.max(initial=0.0))
+    probe = np.random.default_rng(0).standard_normal(K.shape[0])
+    products = K @ probe
+    # |<phi_i - phi_j, v>| <= ||phi_i - phi_j|| ||v||, with twice the room it needs
+    reach = 2.0 * np.sqrt(NEAR * largest) * np.sqrt(max(float(probe @ products), 0.0))
+    order = np.argsort(products[rows])
+    rows, diagonal, products = rows[order], diagonal[order], products[rows[order]]
+    for shift in range(1, rows.size):
+        first = np.flatnonzero(~(products[shift:] - products[:-shift] > reach))
+        if first.size == 0:
+            break
+        i, j = rows[first], rows[first + shift]
+        own = K[i, j]
+        distances = (diagonal[first] - own) + (diagonal[first + shift] - own)
+        zero, near = 4.0 * 2.0**-52 * largest, NEAR * largest
+        if np.any((distances > zero) & (distances < near)):
+            return True
+    return False
+
+
+def rounding_of_sum(largest: float, size: float) -> float:
+    """Return how far rounding may move f, a sum of alpha_j times kernel values.
+
+    ``largest`` is the largest of these, ``size`` the sum of alpha.
+    """
+    # f is kept as y - (y - f): its last digits are those of 1.
+    return 2.0**-52 * (AMPLIFICATION * largest * size + ONE)
+
+
+def clear_of_rounding(
+    lower: FloatArray, upper: FloatArray, rounding: Any, fit_intercept: bool
+) -> BoolArray:
+    """Whether rounding cannot have changed the sign of either end of intervals of f.
+
+    With an intercept f is of size 1, and what is below ``TIE`` counts as 0 and as
+    ambiguous; without one f may be of any size.
+    """
+    ends = np.minimum(np.abs(lower), np.abs(upper))
+    clear = ((ends > rounding) | (ends == 0.0)) & (rounding <= ACCURACY)
+    return clear | (fit_intercept & (rounding <= TIE))
+
+
+def drop_unsafe_certificates(
+    found: LooIntervals, rounding: float, fit_intercept: bool
+) -> LooIntervals:
+    """Mark the values whose sign rounding may have changed as not certified."""
+    clear = clear_of_rounding(found.lower, found.upper, rounding, fit_intercept)
+    reason = np.where(found.certified & ~clear, BY_ROUNDING, found.uncertified_by)
+    return replace(
+        found,
+        uncertified_by=reason.astype(np.int8),
+        counts={**found.counts, "rounding": rounding},
+    )
+
+
+def intervals_at_new_rows(
+    problem: Problem, solution: Solution, K: FloatArray
+) -> LooIntervals:
+    """Return f at samples that the problem was not trained on.
+
+    ``K`` (m, n) has their kernel values with the samples of the problem.
+    """
+    found = LooIntervals.empty(K.shape[0], UNTOUCHED)
+    values = K @ solution.beta
+    found.lower[:], found.upper[:] = (values + b for b in solution.intercept_interval)
+    found.uncertified_by[:] = CERTIFIED if solution.converged else NOT_CONVERGED
+    largest = float(np.abs(K).max(initial=0.0))
+    own = rounding_of_sum(largest, float(solution.alpha.sum()))
+    rounding = max(rounding_bound(problem, solution), own)
+    return drop_unsafe_certificates(found, rounding, problem.fit_intercept)

@@ -1,35 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The types that travel: a problem, its solution, folds and left-out values.
-
-The binary SVM as mathematics sees it: a Gram matrix, signs, boxes.
-
-What a solved SVM is: coefficients, bias interval, sets, and proof of optimality.
-
-What leaving one out gives: for one machine, and for a classifier.
-
-Groups of samples that are left out together, and what that gives.
-
-Left-out values as they come in, and those that the full solution tells.
-"""
+"""The types that travel: a problem, its solution, folds and left-out intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 
-if TYPE_CHECKING:
-    pass
-
 # States of a point at the optimum (KKT): h = y f is >= 1, = 1, <= 1.
 OUTSIDE, MARGIN, BOUNDED = 0, 1, 2
-# How an answer was reached; LooIntervals.settled_by holds positions in this tuple.
+# How a left-out value was found; LooIntervals.settled_by holds positions in this tuple.
 SETTLED_BY = (
-    "zero_alpha",  # alpha_r = 0: the machine does not change
+    "zero_alpha",  # alpha_r = 0: the solution does not change
     "negative_margin",  # wrong even with r in the training set; without it is worse
     "certificate",  # an interval from the full solution excludes zero
     "first_segment",  # the walk met no event: the span formula is exact
@@ -37,14 +23,27 @@ SETTLED_BY = (
     "stopping",  # a solver of the left-out problem, stopped when the label was proved
     "eps_kkt",  # the same solver, at a point optimal within eps
     "consolidated",  # all left-out problems at once, by smoothing, to the exact optimum
-    "refit",  # solved anew
+    "refit",  # solved again
     "singleton",  # the only member of its class
-    "untouched",  # r is not in this machine's training set (one-vs-one)
+    "untouched",  # r is not in the training set of this subproblem (one-vs-one)
 )
 (
     ZERO_ALPHA, NEGATIVE_MARGIN, CERTIFICATE, FIRST_SEGMENT, WALK, STOPPING, EPS_KKT,
     CONSOLIDATED, REFIT, SINGLETON, UNTOUCHED,
 ) = range(len(SETTLED_BY))  # fmt: skip
+# Why a left-out value is not certified; LooIntervals.uncertified_by holds positions in
+# this tuple, 0 if it is certified.
+UNCERTIFIED = (
+    "",
+    "not_converged",  # the solver stopped before the optimality conditions held
+    "rounding",  # rounding errors may have changed the sign
+    "indefinite_kernel",  # the problem is not convex: a stationary point, no optimum
+    "eps_only",  # optimal within eps, as the method was asked for
+    "bound_only",  # a bound or an estimate, not the value of a refit
+)
+CERTIFIED, NOT_CONVERGED, BY_ROUNDING, INDEFINITE, EPS_ONLY, BOUND_ONLY = range(6)
+# Values this close to 0, relative to max(1, |f|), have no sign.
+TIE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -164,144 +163,157 @@ def middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class LooIntervals:
-    """Leave-one-out values of one binary machine, in the sign of its own labels.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        f without r at x_r, b in the middle of its interval. In labels mode only the
-        sign counts where ``settled_by`` says negative_margin, certificate or stopping,
-        or the walk was stopped.
-    lower, upper : ndarray of shape (n,)
-        Interval of f over all optimal b; infinite where b is not bounded.
-    certified : ndarray of bool, shape (n,)
-        Whether the optimality conditions were verified.
-    settled_by : ndarray of int8, shape (n,)
-        Position in ``SETTLED_BY``.
-    counts : mapping
-        pivots, walks, refits, shared (duplicates), columns, seconds …
-    anti_learning : bool, default=False
-        Whether the signs follow the balance of the classes, not the data:
-        :func:`~leaveout.engine._anti_learning.is_anti_learning`.
-    """
-
-    values: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    certified: BoolArray
-    settled_by: np.ndarray
-    counts: Mapping[str, float]
-    anti_learning: bool = False
-
-
-@dataclass(frozen=True)
 class Folds:
-    """Some groups of samples; a sample may be in several.
+    """Samples that are left out together, fold by fold; a sample may be in several.
 
     Parameters
     ----------
-    members : ndarray of shape (n_members,)
-        Samples, group by group.
-    begin : ndarray of shape (n_groups + 1,)
-        Where each group begins in ``members``.
+    members : ndarray of shape (k,)
+        Samples, fold by fold.
+    begin : ndarray of shape (n_folds + 1,)
+        Where each fold begins in ``members``.
+    C_factors : ndarray of shape (n_folds, 2), optional
+        Factors of the upper bounds of the negative and of the positive samples while
+        a fold is left out: class weights that follow the counts of the fold.
 
     Examples
     --------
     >>> import numpy as np
-    >>> groups = Folds.of([np.array([0, 2]), np.array([1])])
-    >>> len(groups), groups[0]
+    >>> folds = Folds.of([np.array([0, 2]), np.array([1])])
+    >>> len(folds), folds[0]
     (2, array([0, 2]))
     """
 
     members: IntArray
     begin: IntArray
+    C_factors: FloatArray | None = None
 
     @classmethod
-    def of(cls, groups: Iterable[IntArray]) -> Folds:
-        """Put arrays of samples together."""
-        parts = [np.asarray(group, dtype=np.intp) for group in groups]
+    def of(cls, folds: Iterable[IntArray]) -> Folds:
+        """Make folds of arrays of samples."""
+        parts = [np.asarray(fold, dtype=np.intp) for fold in folds]
         sizes = [part.size for part in parts]
         members = np.concatenate([*parts, np.empty(0, dtype=np.intp)])
         return cls(members, np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp))
 
     @classmethod
     def singles(cls, rows: IntArray) -> Folds:
-        """Make a group of each sample."""
+        """Make a fold of each sample."""
         rows = np.asarray(rows, dtype=np.intp)
         return cls(rows, np.arange(rows.size + 1, dtype=np.intp))
 
+    @classmethod
+    def of_groups(cls, codes: IntArray) -> Folds:
+        """Make a fold of the samples with equal codes, 0 to n_folds - 1."""
+        order = np.argsort(codes, kind="stable").astype(np.intp)
+        sizes = np.bincount(codes)
+        return cls(order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp))
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of samples in each fold."""
+        return np.diff(self.begin)
+
     def __len__(self) -> int:
-        """Return the number of groups."""
+        """Return the number of folds."""
         return self.begin.size - 1
 
     def __iter__(self) -> Iterator[IntArray]:
-        """Go through the groups."""
+        """Go through the folds."""
         return (self[k] for k in range(len(self)))
 
     def __getitem__(self, k: int) -> IntArray:
-        """Return the samples of a group."""
+        """Return the samples of a fold."""
         return self.members[self.begin[k] : self.begin[k + 1]]
 
     def entries(self, which: IntArray) -> IntArray:
-        """Positions in ``members`` of some groups, group by group."""
-        starts, sizes = self.begin[which], np.diff(self.begin)[which]
+        """Positions in ``members`` of some folds, fold by fold."""
+        starts, sizes = self.begin[which], self.sizes[which]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return np.repeat(starts, sizes) + within
 
     def take(self, which: IntArray) -> Folds:
-        """Return some of the groups."""
+        """Return some of the folds."""
         if which.size == len(self) and np.array_equal(which, np.arange(which.size)):
             return self
-        sizes = np.diff(self.begin)[which]
+        sizes = self.sizes[which]
         begin = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        return Folds(self.members[self.entries(which)], begin)
+        factors = None if self.C_factors is None else self.C_factors[which]
+        return Folds(self.members[self.entries(which)], begin, factors)
 
 
-class Ends(NamedTuple):
-    """What leaving out each of some groups gives.
+@dataclass(frozen=True, eq=False)
+class LooIntervals:
+    """Left-out values with the interval of the intercept, one per member of the folds.
 
-    ``values`` has f for each sample of each group; the others have one entry a group:
-    how far b may go ``down`` (<= 0) and ``up``, whether the optimality conditions were
-    verified, and how the group was settled. ``everywhere`` has f for all samples, one
-    row a group, if it was asked for; else it has no columns.
+    The only container of left-out values below :class:`LooResult`. Signs are those of
+    the problem's own labels. Methods fill the arrays in place before they return.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (k,), or (k, q) for q outputs
+        Interval of f over all optimal b; infinite where b is not bounded.
+    settled_by : ndarray of int8, shape (k,)
+        How the value was found: position in ``SETTLED_BY``. With ``labels_only`` only
+        the sign counts where it says negative_margin, certificate or stopping.
+    uncertified_by : ndarray of int8, shape (k,)
+        Why the value is not certified: position in ``UNCERTIFIED``, 0 if it is.
+    counts : mapping
+        pivots, walks, refits, shared (duplicates), columns …; ``rounding`` says how far
+        rounding may move a value.
+    everywhere : ndarray of shape (n_folds, n), optional
+        f at all samples without each fold, b in the middle of its interval.
+    chosen : ndarray of shape (k, q), optional
+        Values that are not the middle of the interval (several outputs share one sum).
     """
-
-    values: FloatArray
-    down: FloatArray
-    up: FloatArray
-    certified: BoolArray
-    settled_by: np.ndarray
-    everywhere: FloatArray
-
-
-@dataclass
-class Answer:
-    """Intervals of f as they come in."""
 
     lower: FloatArray
     upper: FloatArray
-    certified: BoolArray
     settled_by: np.ndarray
+    uncertified_by: np.ndarray
+    counts: Mapping[str, float] = field(default_factory=dict)
+    everywhere: FloatArray | None = None
+    chosen: FloatArray | None = None
 
     @classmethod
-    def of_full_solution(cls, solution: Solution) -> Answer:
-        """Start from what holds for alpha = 0 beside a free support vector."""
-        f = solution.decision_values
+    def empty(
+        cls, k: int, settled_by: int = WALK, everywhere: tuple[int, int] | None = None
+    ) -> LooIntervals:
+        """Return arrays to fill: k members, certified until something else is said."""
         return cls(
-            f.copy(),
-            f.copy(),
-            np.full(f.shape[0], solution.converged),
-            np.full(f.shape[0], ZERO_ALPHA, dtype=np.int8),
+            np.empty(k),
+            np.empty(k),
+            np.full(k, settled_by, dtype=np.int8),
+            np.zeros(k, dtype=np.int8),
+            {},
+            None if everywhere is None else np.empty(everywhere),
         )
 
-    def store(
-        self, rows: IntArray, f: FloatArray, down: FloatArray, up: FloatArray
-    ) -> None:
-        """Write f and how far the intercept may go."""
-        self.lower[rows], self.upper[rows] = f + down, f + up
+    @classmethod
+    def from_solution(cls, solution: Solution) -> LooIntervals:
+        """Return what holds for alpha = 0 beside a free support vector: f stays."""
+        f = solution.decision_values
+        started = cls.empty(f.shape[0], ZERO_ALPHA)
+        started.lower[:] = started.upper[:] = f
+        started.uncertified_by[:] = CERTIFIED if solution.converged else NOT_CONVERGED
+        return started
 
-    def copy(self, rows: IntArray, leaders: IntArray) -> None:
-        """Give rows the answers of their leaders."""
-        for array in (self.lower, self.upper, self.certified, self.settled_by):
-            array[rows] = array[leaders]
+    @cached_property
+    def values(self) -> FloatArray:
+        """Left-out values: f with b in the middle of its interval."""
+        return middle(self.lower, self.upper) if self.chosen is None else self.chosen
+
+    @property
+    def certified(self) -> BoolArray:
+        """Whether each value equals that of a refit, signs included."""
+        return self.uncertified_by == CERTIFIED
+
+    def write(self, entries: IntArray, other: LooIntervals) -> None:
+        """Take over the values of another object at some entries."""
+        for name in ("lower", "upper", "settled_by", "uncertified_by"):
+            getattr(self, name)[entries] = getattr(other, name)
+
+    def copy(self, entries: IntArray, leaders: IntArray) -> None:
+        """Give entries the values of others."""
+        for array in (self.lower, self.upper, self.settled_by, self.uncertified_by):
+            array[entries] = array[leaders]

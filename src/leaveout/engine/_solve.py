@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solve one binary SVM, from scratch or without some samples.
+"""Solve one binary SVM to machine precision: SMO, then an active-set finish.
 
-Solve one binary SVM to machine precision: SMO, then an active-set finish.
-
-Solve a machine anew without some samples: warm starts from the full solution.
+Also the same without some samples, warm from the full solution.
 """
 
 from __future__ import annotations
@@ -17,15 +15,16 @@ from leaveout.engine._certificate import (
     duality_gap,
     intercept_interval,
     kkt_residual,
-    rescale,
 )
 from leaveout.engine._problem import (
     BOUNDED,
+    CERTIFIED,
     MARGIN,
+    NOT_CONVERGED,
     OUTSIDE,
     REFIT,
-    Ends,
     Folds,
+    LooIntervals,
     Problem,
     Solution,
 )
@@ -92,19 +91,15 @@ def solve_svc(
     present = problem.y[problem.C > 0.0]
     if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
         return _one_class(problem, float(present[0]))
-    rescaled = rescale(problem)
-    if rescaled.changed and start is not None:
-        start = rescaled.coefficients(start)
-    # A kernel that is not semi-definite may overflow; that is no optimum, and told.
+    # A kernel that is not semi-definite may overflow; the result is then no optimum.
     with np.errstate(over="ignore", invalid="ignore"):
-        solution = _solve(rescaled.problem, tol, max_iter, start)
-        return rescaled.restore(solution, problem) if rescaled.changed else solution
+        return _solve(problem, tol, max_iter, start)
 
 
 def _solve(
     problem: Problem, tol: float, max_iter: int, start: FloatArray | None
 ) -> Solution:
-    """Do what :func:`solve_svc` says, at a scale that suits the tolerances."""
+    """Alternate SMO and active set until the optimality conditions hold."""
     y, C = problem.y, problem.C
     lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
     beta = np.zeros_like(y) if start is None else start.copy()
@@ -302,61 +297,40 @@ def _one_class(problem: Problem, sign: float) -> Solution:
     )
 
 
-def refit_groups(
+def refit_each(
     problem: Problem,
     solution: Solution,
-    groups: Folds,
+    folds: Folds,
     *,
-    factors: FloatArray | None = None,
     n_threads: int = 1,
     everywhere: bool = False,
-) -> Ends:
-    """Solve the problem without each of the groups.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution
-        Its optimum.
-    groups : Folds
-        Samples to leave out together.
-    factors : ndarray of shape (n_groups, 2), optional
-        Factors of the boxes of the negative and of the positive samples while a group
-        is out: class weights that follow the counts of the fold.
-    n_threads : int, default=1
-        Threads over groups.
-    everywhere : bool, default=False
-        Whether f is wanted for all samples, not only for those left out.
-
-    Returns
-    -------
-    Ends
-        Settled by refit.
-    """
-    n = len(groups)
-    ends = Ends(
-        np.empty(groups.members.size), np.empty(n), np.empty(n),
-        np.empty(n, dtype=bool), np.full(n, REFIT, dtype=np.int8),
-        np.empty((n, problem.n_samples if everywhere else 0)),
-    )  # fmt: skip
+) -> LooIntervals:
+    """Solve the problem without each of the folds, warm from the full solution."""
+    g, n = len(folds), problem.n_samples
+    out = LooIntervals.empty(folds.members.size, REFIT, (g, n) if everywhere else None)
 
     def run(part: slice) -> None:
-        for k in range(n)[part]:
-            rows = groups[k]
-            pair = None if factors is None else factors[k]
-            left_out = solve_without(problem, solution, rows, pair)
-            low, high = left_out.intercept_interval
-            entries = slice(groups.begin[k], groups.begin[k + 1])
-            ends.values[entries] = left_out.decision_values[rows]
-            ends.down[k] = low - left_out.intercept
-            ends.up[k] = high - left_out.intercept
-            ends.certified[k] = left_out.converged
-            if everywhere:
-                ends.everywhere[k] = left_out.decision_values
+        for k in range(g)[part]:
+            factors = None if folds.C_factors is None else folds.C_factors[k]
+            store_refit(
+                out, folds, k, solve_without(problem, solution, folds[k], factors)
+            )
 
-    map_chunks(run, n, n_threads, size=1)
-    return ends
+    map_chunks(run, g, n_threads, size=1)
+    return out
+
+
+def store_refit(out: LooIntervals, folds: Folds, k: int, left_out: Solution) -> None:
+    """Write the values of fold k by the solution without it."""
+    entries = slice(folds.begin[k], folds.begin[k + 1])
+    f, b = left_out.decision_values, left_out.intercept
+    low, high = left_out.intercept_interval
+    out.lower[entries] = f[folds[k]] + (low - b)
+    out.upper[entries] = f[folds[k]] + (high - b)
+    out.settled_by[entries] = REFIT
+    out.uncertified_by[entries] = CERTIFIED if left_out.converged else NOT_CONVERGED
+    if out.everywhere is not None:
+        out.everywhere[k] = f + _middle((low - b, high - b))
 
 
 def solve_without(

@@ -8,34 +8,36 @@ zero while all others stay optimal. The path is piecewise linear, with few event
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, cached_property
 from math import fsum
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._anti_learning import is_anti_learning
-from leaveout.engine._certificate import has_room, intercept_range_without
+from leaveout.engine._certificate import (
+    cap_unreachable_bounds,
+    has_room,
+    intercept_range_without,
+    rounding_bound,
+)
 from leaveout.engine._problem import (
+    CERTIFIED,
     FIRST_SEGMENT,
     NEGATIVE_MARGIN,
-    REFIT,
+    NOT_CONVERGED,
     SINGLETON,
     WALK,
-    Answer,
-    Ends,
     Folds,
     LooIntervals,
     Problem,
     Solution,
     middle,
 )
-from leaveout.engine._solve import refit_groups, solve_svc, solve_without
+from leaveout.engine._solve import refit_each, solve_without, store_refit
 from leaveout.engine._tableau import Tableau, build_tableau
-from leaveout.engine._trust import ScaledProblem, scale_problem, with_rounding_checks
 from leaveout.engine._walk_fast import Status, run_walks, work_shape
 from leaveout.kernel._symmetric import first_copies
 from leaveout.run._parallel import map_chunks, map_parts, shrinking_parts
@@ -62,51 +64,61 @@ SHORT = 1e-6
 
 def loo_walk(
     problem: Problem,
+    solution: Solution,
+    folds: Folds | None = None,
     *,
-    solution: Solution | None = None,
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out of one binary machine, exactly.
+    """Leave samples out of one binary SVM, exactly.
 
     Parameters
     ----------
     problem : Problem
-        The machine.
-    solution : Solution, optional
-        Its optimum, if it is at hand.
+        The SVM. A sample with C = 0 is not trained on, but has a value.
+    solution : Solution
+        Its optimum.
+    folds : Folds, optional
+        What is left out together; every sample by itself if not given. A fold leaves
+        samples behind. With ``C_factors`` every fold is refitted.
     labels_only : bool, default=False
-        Stop as soon as the sign is known.
+        Stop as soon as the sign is known (single samples).
     n_threads : int, default=1
-        Threads over samples.
+        Threads over folds.
 
     Returns
     -------
     LooIntervals
-        Values with the interval of the intercept.
+        One interval per member of the folds.
     """
-    started = perf_counter()
-    if solution is None:
-        solution = solve_svc(problem)
-    fitted = perf_counter()
-    answer = Answer.of_full_solution(solution)
-    rows = settle_from_solution(problem, solution, answer, labels_only)
+    if folds is None:
+        return _leave_singles_out(problem, solution, labels_only, n_threads)
+    walker = Walker(problem, solution, n_threads=n_threads)
+    walked = np.array([_is_walk(problem, solution, fold) for fold in folds], dtype=bool)
+    if folds.C_factors is not None:
+        walked[:] = False
+    some, others = np.flatnonzero(walked), np.flatnonzero(~walked)
+    found = LooIntervals.empty(folds.members.size)
+    found.write(folds.entries(some), walker.leave_out(folds.take(some)))
+    refitted = refit_each(problem, solution, folds.take(others), n_threads=n_threads)
+    found.write(folds.entries(others), refitted)
+    walker.counts["refits"] += others.size
+    return replace(found, counts=walker.counts)
+
+
+def _leave_singles_out(
+    problem: Problem, solution: Solution, labels_only: bool, n_threads: int
+) -> LooIntervals:
+    """Leave every sample out by itself; copies share one walk."""
+    found = LooIntervals.from_solution(solution)
+    rows = settle_from_solution(problem, solution, found, labels_only)
     copies = first_copies(problem.K, problem.y, problem.C, rows)
     leaders = rows[copies == rows]
     walker = Walker(problem, solution, labels_only=labels_only, n_threads=n_threads)
-    ends = walker.leave_out(Folds.singles(leaders))
-    answer.store(leaders, ends.values, ends.down, ends.up)
-    answer.certified[leaders] = ends.certified
-    answer.settled_by[leaders] = ends.settled_by
-    answer.copy(rows, copies)
+    found.write(leaders, walker.leave_out(Folds.singles(leaders)))
+    found.copy(rows, copies)
     walker.counts["shared"] = float(rows.size - leaders.size)
-    walker.counts["fit_seconds"] = fitted - started
-    walker.counts["seconds"] = perf_counter() - started
-    values = middle(answer.lower, answer.upper)
-    return LooIntervals(
-        values, answer.lower, answer.upper, answer.certified, answer.settled_by,
-        walker.counts, is_anti_learning(problem, solution, values),
-    )  # fmt: skip
+    return replace(found, counts=walker.counts)
 
 
 class Walker:
@@ -156,33 +168,34 @@ class Walker:
         # Half of K is enough: the product takes as long as reading it.
         return signs, blas.dsymv(1.0, self.problem.K.T, signs)
 
-    def leave_out(self, groups: Folds) -> Ends:
-        """Leave each of the groups out; failed walks are solved anew, and counted."""
-        n = len(groups)
-        ends = Ends(
-            np.empty(groups.members.size), np.zeros(n), np.zeros(n),
-            np.full(n, self.solution.converged), np.full(n, WALK, dtype=np.int8),
-            np.empty((n, self.problem.n_samples if self.everywhere else 0)),
-        )  # fmt: skip
-        failed = self._walk_all(groups, ends)
+    def leave_out(self, folds: Folds) -> LooIntervals:
+        """Leave each of the folds out; walks that fail are solved again, and counted."""
+        g, n = len(folds), self.problem.n_samples
+        found = LooIntervals.empty(
+            folds.members.size, WALK, (g, n) if self.everywhere else None
+        )
+        if not self.solution.converged:
+            found.uncertified_by[:] = NOT_CONVERGED
+        failed = self._walk_all(folds, found)
 
         def refit(part: slice) -> None:
             near: dict[float, Solution] = {}
             for k in failed[part]:
                 # Without one sample or another of a class: nearly the same optimum.
-                side = float(self.problem.y[groups[k]].sum())
+                side = float(self.problem.y[folds[k]].sum())
                 start = near.get(side, self.solution)
-                near[side] = self._refit(groups, k, ends, start)
+                near[side] = solve_without(self.problem, start, folds[k])
+                store_refit(found, folds, k, near[side])
 
         map_chunks(refit, len(failed), self.n_threads, REFITS_IN_A_ROW)
         self.counts["refits"] += len(failed)
-        return ends
+        return found
 
-    def _walk_all(self, groups: Folds, ends: Ends) -> list[int]:
-        """Run the walks in rounds; return the groups whose walk failed.
+    def _walk_all(self, groups: Folds, found: LooIntervals) -> list[int]:
+        """Run the walks in rounds; return the folds whose walk failed.
 
-        A walk that needs a tableau column nobody has made yet is run again in the next
-        round, when the missing columns of all walks are made by one product.
+        A walk that needs a tableau column that is not there yet is run again in the
+        next round, when the missing columns of all walks are made by one product.
         """
         open_ = np.arange(len(groups))
         if open_.size == 0:
@@ -202,7 +215,7 @@ class Walker:
         while open_.size:
             out = self._run_round(groups.take(open_), capacity)
             done = (out.status == Status.DONE) | (out.status == Status.STOPPED)
-            self._collect(groups, open_, out, done, ends)
+            self._collect(groups, open_, out, done, found)
             broken = (out.status == Status.FAILED) | (out.status == Status.STUCK)
             failed.extend(open_[broken].tolist())
             waiting = out.status == Status.NEEDS_COLUMN
@@ -265,32 +278,27 @@ class Walker:
         return _Round(value, down, up, status, pivots, missing, everywhere)
 
     def _collect(
-        self, groups: Folds, which: IntArray, out: _Round, done: BoolArray, ends: Ends
+        self,
+        folds: Folds,
+        which: IntArray,
+        out: _Round,
+        done: BoolArray,
+        found: LooIntervals,
     ) -> None:
-        """Take over the answers of the walks that are done."""
-        here = groups.take(which).entries(np.flatnonzero(done))
-        ends.values[groups.entries(which[done])] = out.value[here]
-        ends.down[which[done]] = out.down[done]
-        ends.up[which[done]] = out.up[done]
-        if self.everywhere:
-            ends.everywhere[which[done]] = out.everywhere[done]
-        first = out.pivots[done] == 0
-        ends.settled_by[which[done]] = np.where(first, FIRST_SEGMENT, WALK)
+        """Take over the values of the walks that are done."""
+        here = folds.take(which).entries(np.flatnonzero(done))
+        entries, sizes = folds.entries(which[done]), folds.sizes[which[done]]
+        down, up = out.down[done], out.up[done]
+        found.lower[entries] = out.value[here] + np.repeat(down, sizes)
+        found.upper[entries] = out.value[here] + np.repeat(up, sizes)
+        first = np.where(out.pivots[done] == 0, FIRST_SEGMENT, WALK)
+        found.settled_by[entries] = np.repeat(first, sizes)
+        if found.everywhere is not None:
+            found.everywhere[which[done]] = (
+                out.everywhere[done] + middle(down, up)[:, None]
+            )
         self.counts["pivots"] += int(out.pivots[done].sum())
         self.counts["walks"] += int(done.sum())
-
-    def _refit(self, groups: Folds, k: int, ends: Ends, start: Solution) -> Solution:
-        """Solve the problem without a group whose walk failed or became too long."""
-        rows = groups[k]
-        left_out = solve_without(self.problem, start, rows)
-        ends.values[groups.entries(np.array([k]))] = left_out.decision_values[rows]
-        low, high = left_out.intercept_interval
-        ends.down[k], ends.up[k] = low - left_out.intercept, high - left_out.intercept
-        ends.settled_by[k] = REFIT
-        ends.certified[k] = left_out.converged
-        if self.everywhere:
-            ends.everywhere[k] = left_out.decision_values
-        return left_out
 
 
 class _Round(NamedTuple):
@@ -359,95 +367,39 @@ def _signs(n: int) -> FloatArray:
 
 
 def settle_from_solution(
-    problem: Problem, solution: Solution, answer: Answer, labels_only: bool
+    problem: Problem, solution: Solution, found: LooIntervals, labels_only: bool
 ) -> IntArray:
-    """Answer what the full solution tells; return the other samples."""
+    """Write the values that follow from the full solution; return the other samples."""
     y, f = problem.y, solution.decision_values
     open_ = solution.beta != 0.0
     if problem.fit_intercept and not has_room(problem.C, solution.alpha, solution.free):
         # Without a free support vector b is an interval, and grows as r leaves.
         idle = np.flatnonzero(~open_)
-        answer.store(idle, f[idle], *intercept_range_without(problem, solution, idle))
+        down, up = intercept_range_without(problem, solution, idle)
+        found.lower[idle], found.upper[idle] = f[idle] + down, f[idle] + up
     if labels_only:
         settled = open_ & (y * f < -1e-10)
-        answer.settled_by[settled] = NEGATIVE_MARGIN
+        found.settled_by[settled] = NEGATIVE_MARGIN
         open_ &= ~settled
-    if problem.fit_intercept:
-        for sign in (-1.0, 1.0):
-            members = np.flatnonzero((y == sign) & (problem.C > 0.0))
-            if members.size == 1:
-                # One class is left: w = 0 and b is beyond its label.
-                answer.settled_by[members] = SINGLETON
-                answer.lower[members] = -np.inf if sign > 0 else 1.0
-                answer.upper[members] = -1.0 if sign > 0 else np.inf
-                open_[members] = False
+    open_[settle_singletons(problem, found)] = False
     return np.flatnonzero(open_)
 
 
-@with_rounding_checks
-def loo_groups(
-    problem: Problem,
-    codes: IntArray,
-    *,
-    solution: Solution | None = None,
-    method: str = "walk",
-    factors: FloatArray | None = None,
-    n_threads: int = 1,
-) -> LooIntervals:
-    """Leave every group out of one binary machine, exactly.
+def settle_singletons(problem: Problem, found: LooIntervals) -> IntArray:
+    """Write the values of samples that are alone in their class; return these samples.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine. A sample with C = 0 is never trained on, but is answered with its
-        group.
-    codes : ndarray of shape (n,)
-        Group of each sample, 0 to n_groups - 1; every group leaves samples behind.
-    solution : Solution, optional
-        The optimum, if it is at hand.
-    method : {"walk", "refit"}, default="walk"
-        "walk" fades all samples of a group out together, in one walk; groups of many
-        support vectors are refitted, which is then cheaper, and counted.
-    factors : ndarray of shape (n_groups, 2), optional
-        Factors of the boxes of the negative and of the positive samples while a group
-        is out. Every group is then refitted.
-    n_threads : int, default=1
-        Threads over groups.
-
-    Returns
-    -------
-    LooIntervals
-        Values with the interval of the intercept.
+    Without such a sample one class is left: w = 0, and b is at or beyond its label.
     """
-    started = perf_counter()
-    if solution is None:
-        solution = solve_svc(problem)
-    order = np.argsort(codes, kind="stable")
-    groups = Folds.of(np.split(order, np.flatnonzero(np.diff(codes[order])) + 1))
-    can_walk = method == "walk" and factors is None
-    walked = np.array([can_walk and _is_walk(problem, solution, g) for g in groups])
-    walker = Walker(problem, solution, n_threads=n_threads)
-    some, others = (groups.take(np.flatnonzero(w)) for w in (walked, ~walked))
-    kept = None if factors is None else factors[~walked]
-    refitted = refit_groups(
-        problem, solution, others, factors=kept, n_threads=n_threads
-    )
-    n = problem.n_samples
-    lower, upper = np.empty((2, n))
-    certified, settled_by = np.empty(n, dtype=bool), np.empty(n, dtype=np.int8)
-    for part, ends in ((some, walker.leave_out(some)), (others, refitted)):
-        sizes = np.diff(part.begin)
-        lower[part.members] = ends.values + np.repeat(ends.down, sizes)
-        upper[part.members] = ends.values + np.repeat(ends.up, sizes)
-        certified[part.members] = np.repeat(ends.certified, sizes)
-        settled_by[part.members] = np.repeat(ends.settled_by, sizes)
-    walker.counts["refits"] += len(others)
-    walker.counts["seconds"] = perf_counter() - started
-    values = middle(lower, upper)
-    return LooIntervals(
-        values, lower, upper, certified, settled_by, walker.counts,
-        is_anti_learning(problem, solution, values, groups=codes, factors=factors),
-    )  # fmt: skip
+    singles = []
+    for sign in (-1.0, 1.0) if problem.fit_intercept else ():
+        members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
+        if members.size == 1:
+            found.settled_by[members] = SINGLETON
+            found.uncertified_by[members] = CERTIFIED
+            found.lower[members] = -np.inf if sign > 0 else 1.0
+            found.upper[members] = -1.0 if sign > 0 else np.inf
+            singles.append(int(members[0]))
+    return np.array(singles, dtype=np.intp)
 
 
 def _is_walk(problem: Problem, solution: Solution, rows: IntArray) -> bool:
@@ -459,35 +411,13 @@ def _is_walk(problem: Problem, solution: Solution, rows: IntArray) -> bool:
     return not problem.fit_intercept or np.unique(problem.y[left]).size == 2
 
 
-class Without:
-    """Decision values of all samples by one binary machine without one of them.
+class Influence:
+    """Decision values of all samples by one binary SVM without one of them.
 
-    They stand at the end of each walk; the value of the left-out sample itself is its
+    They stand at the end of each walk: the value of the left-out sample is its
     leave-one-out value, the others are values on the training set that is left.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine. A sample with C = 0 is not trained on, but has a value.
-    solution : Solution
-        Its optimum.
-    method : {"walk", "refit"}, default="walk"
-        "refit" solves a problem for each sample, as kernels that are not positive
-        semi-definite need it.
-    n_threads : int, default=1
-        Threads over samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
-    >>> from leaveout.engine._solve import solve_svc
-    >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
-    >>> problem = Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0))
-    >>> without = Without(problem, solve_svc(problem))
-    >>> without.values(np.array([0, 2])).round(3)
-    array([[-2. , -1. ,  1. ,  4. ],
-           [-1.4, -1. , -0.2,  1. ]])
+    ``method="refit"`` solves a problem for each sample, as kernels that are not
+    positive semi-definite need it.
     """
 
     def __init__(
@@ -498,106 +428,82 @@ class Without:
         method: str = "walk",
         n_threads: int = 1,
     ) -> None:
-        self.problem = problem
+        self.problem = cap_unreachable_bounds(problem, solution)
         self.solution = solution
         self.method = method
         self.n_threads = n_threads
 
-    def values(self, rows: IntArray) -> FloatArray:
-        """Return f of all n samples without each of some rows, (n_rows, n).
+    def values_without(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Return f of all samples without each of some rows, and what is certified.
 
-        The intercept is in the middle of its interval, as everywhere.
+        b is in the middle of its interval. Certified are rows whose optimality
+        conditions were verified, where rounding leaves two digits or more, and b is in
+        the middle of an interval only where that is one.
         """
-        return self.answer(rows)[0]
-
-    def answer(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Return the values, and for each row whether they are certified.
-
-        They are if the optimality conditions were verified, rounding has left three
-        digits or more, and b is in the middle of an interval only where that is one.
-        """
-        footing = self._footing
-        problem, solution = footing.problem, footing.solution
-        found = np.tile(self.solution.decision_values, (rows.size, 1))
-        known = self.solution.converged and footing.rounding <= ACCURACY
+        problem, solution = self.problem, self.solution
+        f = solution.decision_values
+        found = np.tile(f, (rows.size, 1))
+        known = solution.converged and rounding_bound(problem, solution) <= ACCURACY
         low, high = solution.intercept_interval
-        known &= self._is_middle(
-            solution.decision_values,
-            low - solution.intercept,
-            high - solution.intercept,
-        )
+        known &= self._is_middle(f, high - low)
         certified = np.full(rows.size, known)
         inside = problem.C[rows] > 0.0
-        if not inside.any():
-            return found, certified
         moving = inside & (solution.beta[rows] != 0.0)
         resting = np.flatnonzero(inside & ~moving)
         if problem.fit_intercept and resting.size:
-            # w stays; b may have more room.
-            room = intercept_range_without(problem, solution, rows[resting])
-            full = np.tile(solution.decision_values, (resting.size, 1))
-            found[resting] = self._settle(full, *room)
-            certified[resting] &= self._are_middles(rows[resting], full, *room)
+            # w stays; b may have a longer interval.
+            down, up = intercept_range_without(problem, solution, rows[resting])
+            found[resting] = f + middle(down, up)[:, None]
+            certified[resting] &= self._are_middles(
+                rows[resting], found[resting], up - down
+            )
         walked = moving & self._can_walk[rows]
         for some, leave_out in (
             (walked, self._walker.leave_out),
             (moving & ~walked, self._refit),
         ):
             if some.any():
-                ends = leave_out(Folds.singles(rows[some]))
-                found[some] = self._settle(ends.everywhere, ends.down, ends.up)
-                certified[some] &= ends.certified & self._are_middles(
-                    rows[some], ends.everywhere, ends.down, ends.up
+                left = leave_out(Folds.singles(rows[some]))
+                assert left.everywhere is not None
+                found[some] = left.everywhere
+                certified[some] &= left.certified & self._are_middles(
+                    rows[some], left.everywhere, left.upper - left.lower
                 )
         return found, certified
 
     def _are_middles(
-        self, rows: IntArray, values: FloatArray, down: FloatArray, up: FloatArray
+        self, rows: IntArray, values: FloatArray, length: FloatArray
     ) -> BoolArray:
         """Whether b may be anywhere in its interval, without each of some rows."""
-        wide = np.isfinite(up - down) & (up - down > SHORT)
-        proved = ~wide
-        for k in np.flatnonzero(wide):
-            proved[k] = self._is_middle(values[k], down[k], up[k], rows[k])
+        proved = ~(np.isfinite(length) & (length > SHORT))
+        for k in np.flatnonzero(~proved):
+            proved[k] = self._is_middle(values[k], length[k], rows[k])
         return proved
 
     def _is_middle(
-        self, f: FloatArray, down: float, up: float, left_out: int | None = None
+        self, f: FloatArray, length: float, left_out: int | None = None
     ) -> bool:
-        """Whether b may be anywhere between f + down and f + up.
+        """Whether b may be anywhere in its interval, with f at its middle.
 
-        Boxes that balance up to rounding count as balanced; but unless they do to the
-        last bit, one end of the interval is b, and no digit kept tells which.
+        Bounds that balance up to rounding count as balanced; but unless they do to the
+        last bit, one end of the interval is b, and doubles do not tell which.
         """
-        if not up - down > SHORT or not np.isfinite(up - down):
+        if not length > SHORT or not np.isfinite(length):
             return True
         y, C = self.problem.y, self.problem.C
-        bounded = y * (f + 0.5 * (down + up)) < 1.0
+        bounded = y * f < 1.0
         if left_out is not None:
             bounded[left_out] = False
         return fsum(y[bounded] * C[bounded]) == 0.0
 
-    def _refit(self, groups: Folds) -> Ends:
-        return refit_groups(
-            self._footing.problem,
-            self._footing.solution,
-            groups,
+    def _refit(self, folds: Folds) -> LooIntervals:
+        return refit_each(
+            self.problem,
+            self.solution,
+            folds,
             n_threads=self.n_threads,
             everywhere=True,
         )
-
-    def _settle(
-        self, values: FloatArray, down: FloatArray, up: FloatArray
-    ) -> FloatArray:
-        """Move each row of values to the middle of its interval, at our scale."""
-        if not self._footing.rescaled.magnified:
-            return values + middle(down, up)[:, None]
-        shrink = self._footing.shrink
-        return middle(shrink(values + down[:, None]), shrink(values + up[:, None]))
-
-    @cached_property
-    def _footing(self) -> ScaledProblem:
-        return scale_problem(self.problem, self.solution)
 
     @cached_property
     def _can_walk(self) -> BoolArray:
@@ -613,8 +519,5 @@ class Without:
     @cached_property
     def _walker(self) -> Walker:
         return Walker(
-            self._footing.problem,
-            self._footing.solution,
-            n_threads=self.n_threads,
-            everywhere=True,
+            self.problem, self.solution, n_threads=self.n_threads, everywhere=True
         )

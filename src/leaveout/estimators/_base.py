@@ -6,7 +6,7 @@ Two classes are one machine; with more, each class has a machine against the res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
-from leaveout.adapt._checks import check_class_weight, check_features, check_flag
-from leaveout.engine._problem import LooIntervals, Problem
+from leaveout.adapt._checks import check_features
+from leaveout.engine._problem import TIE
 from leaveout.kernel._gram import check_gram, evaluate_expansion
-from leaveout.loo._task import Task, build_task, make_target
-
-# Values this close are equal.
-TIE = 1e-10
+from leaveout.loo._task import Task
 
 
 class KernelClassifier(ClassifierMixin, BaseEstimator):
     """Base of the classifiers that keep the coefficients of all samples.
 
-    A subclass has the parameters of a kernel, ``class_weight`` and ``fit_intercept``.
+    A subclass has the parameters of a kernel, ``class_weight`` and ``fit_intercept``,
+    and the key of its family in ``FAMILIES``.
     """
+
+    _family: str
 
     def __sklearn_tags__(self) -> Any:
         """Declare sparse input, or a Gram matrix as input."""
@@ -89,31 +89,19 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         best = values.max(axis=1, keepdims=True)
         return self.classes_[np.argmax(values >= best - TIE, axis=1)]
 
-    def _loo_methods(self) -> Mapping[str, Callable[..., LooIntervals]]:
-        """Ways to leave samples out of one machine, by name; the first is "auto"."""
-        raise NotImplementedError
-
-    def _leave_out_all(
-        self, task: Task, name: str, n_threads: int
-    ) -> list[LooIntervals]:
-        """Leave everybody out of every machine."""
-        method = self._loo_methods()[name]
-        return [method(p, n_threads=n_threads) for p in expansion_problems(task)]
-
-    def _check_parameters(self) -> None:
-        """Raise if a parameter is wrong; those of the kernel are checked with it."""
-        check_flag("fit_intercept", self.fit_intercept)
-        check_class_weight(self.class_weight)
-
     def _store_expansion(self, task: Task, solutions: Sequence[Any]) -> None:
         """Set the fitted attributes that all have."""
-        self.classes_ = task.classes
+        self.classes_ = task.target.classes
         self.class_weight_ = task.class_weight
-        self.gamma_ = task.gamma
+        self.gamma_ = task.gram.gamma
         self.shape_fit_ = task.X.shape
-        self.expansion_coef_ = np.array([solution.coef for solution in solutions])
+        self.expansion_coef_ = task.unscale(
+            np.array([solution.coef for solution in solutions])
+        )
         self.intercept_ = np.array([solution.intercept for solution in solutions])
-        self.objective_: Any = np.array([solution.objective for solution in solutions])
+        self.objective_: Any = task.unscale(
+            np.array([solution.objective for solution in solutions])
+        )
         self.duality_gap_: Any = np.array(
             [solution.duality_gap for solution in solutions]
         )
@@ -122,23 +110,3 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         self.support_vectors_ = (
             np.empty((0, 0)) if self.kernel == "precomputed" else task.X[self.support_]
         )
-
-
-def make_expansion_task(
-    classifier: KernelClassifier, X: Any, y: Any, sample_weight: Any = None
-) -> Task:
-    """Check parameters and data; compute the Gram matrix once."""
-    classifier._check_parameters()
-    X = check_features(classifier, X, reset=True)
-    return build_task(classifier, X, make_target(y, X.shape[0], sample_weight))
-
-
-def expansion_problems(task: Task) -> list[Problem]:
-    """Return the machines: one for two classes, else each class against the rest.
-
-    All have all rows; a sample without weight has C = 0.
-    """
-    n_classes = len(task.classes)
-    codes = [1] if n_classes == 2 else range(n_classes)
-    signs = [np.where(task.codes == code, 1.0, -1.0) for code in codes]
-    return [Problem(task.K, y, task.C, task.fit_intercept) for y in signs]

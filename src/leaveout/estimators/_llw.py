@@ -4,25 +4,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from numbers import Real
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from leaveout.adapt._checks import check_kernel_size, check_penalty
-from leaveout.engine._problem import LooIntervals
-from leaveout.estimators._base import KernelClassifier, make_expansion_task
-from leaveout.exceptions import CertificateWarning, NotSeparableError
+from leaveout.adapt._prepare import fit_task
+from leaveout.estimators._base import KernelClassifier
+from leaveout.exceptions import CertificateWarning
 from leaveout.kernel._symmetric import is_psd, may_be_indefinite
-from leaveout.llw._solve import LlwProblem, LlwSolution, solve_llw
-from leaveout.llw._walk import LLW_METHODS
+from leaveout.llw._solve import LlwSolution
+from leaveout.loo._leave_out import solve_task
 from leaveout.loo._task import Task
 from leaveout.run._parallel import limit_blas
-
-LOSSES = ("hinge", "quadratic")
 
 
 class LLWClassifier(KernelClassifier):
@@ -57,9 +53,6 @@ class LLWClassifier(KernelClassifier):
         Constant of "poly" and "sigmoid".
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is n_samples / (n_classes * count).
-    warm_start : bool, default=False
-        Whether ``fit`` starts from the last fit, if that was on as many samples with
-        the same classes: along a list of C it is faster and ends at the same optimum.
     verbose : int, default=0
         1: :func:`leave_one_out` shows its progress on stderr.
 
@@ -129,6 +122,7 @@ class LLWClassifier(KernelClassifier):
     """
 
     __module__ = "leaveout"
+    _family = "llw"
 
     # Not a parameter: without an intercept the outputs could not sum to zero usefully.
     fit_intercept = True
@@ -143,7 +137,6 @@ class LLWClassifier(KernelClassifier):
         gamma: str | float = "scale",
         coef0: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
         self.C = C
@@ -153,7 +146,6 @@ class LLWClassifier(KernelClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.class_weight = class_weight
-        self.warm_start = warm_start
         self.verbose = verbose
 
     def fit(
@@ -181,11 +173,9 @@ class LLWClassifier(KernelClassifier):
         NotSeparableError
             If C=inf and no function of this kernel separates the classes.
         """
-        task = make_expansion_task(self, X, y, sample_weight)
-        problem = llw_problem(self, task)
+        task = fit_task(self, X, y, sample_weight)
         with limit_blas(1):
-            solution = solve_llw(problem, start=self._last(problem))
-        check_separable(self, solution)
+            _, [solution] = solve_task(task)
         self._store(task, solution)
         if may_be_indefinite(self.kernel, self.coef0) and not is_psd(task.K):
             warn_indefinite(self.kernel)
@@ -200,69 +190,25 @@ class LLWClassifier(KernelClassifier):
             )
         return self
 
-    def _last(self, problem: LlwProblem) -> LlwSolution | None:
-        """Return the last solution, if it may be started from."""
-        last = getattr(self, "_solution", None)
-        if not self.warm_start or last is None:
-            return None
-        return last if last.alpha.shape == problem.open.shape else None
-
-    def _leave_out_all(
-        self, task: Task, name: str, n_threads: int
-    ) -> list[LooIntervals]:
-        """Leave everybody out; one answer per class, or one for two classes."""
-        problem = llw_problem(self, task)
-        solution = solve_llw(problem)
-        check_separable(self, solution)
-        return LLW_METHODS[name](
-            problem, solution=solution, n_threads=n_threads, verbose=self.verbose > 0
-        )
-
-    def _loo_methods(self) -> Mapping[str, Callable[..., Any]]:
-        """Ways to leave samples out, by name; the first is "auto"."""
-        return LLW_METHODS
-
-    def _check_parameters(self) -> None:
-        """Raise if a parameter is wrong."""
-        if not (isinstance(self.C, Real) and self.C == np.inf):
-            check_penalty(self.C)
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be 'hinge' or 'quadratic'; got {self.loss!r}.")
-        super()._check_parameters()
-
     def _store(self, task: Task, solution: LlwSolution) -> None:
         """Set the fitted attributes."""
-        self.classes_ = task.classes
+        self.classes_ = task.target.classes
         self.class_weight_ = task.class_weight
-        self.gamma_ = task.gamma
+        self.gamma_ = task.gram.gamma
         self.shape_fit_ = task.X.shape
-        self.expansion_coef_ = np.ascontiguousarray(solution.coef.T)
+        self.expansion_coef_ = task.unscale(np.ascontiguousarray(solution.coef.T))
         self.intercept_ = solution.intercept
         self.intercept_interval_ = np.column_stack(
             [solution.intercept_lower, solution.intercept_upper]
         )
-        self.dual_ = solution.alpha
-        self.objective_ = solution.objective
+        self.dual_ = task.unscale(solution.alpha)
+        self.objective_ = float(np.ldexp(solution.objective, -task.gram.exponent))
         self.duality_gap_ = solution.duality_gap
         self.n_iter_ = solution.n_iter
         self.support_ = np.flatnonzero(solution.alpha.any(axis=1))
         self.support_vectors_ = (
             np.empty((0, 0)) if self.kernel == "precomputed" else task.X[self.support_]
         )
-        if self.warm_start:
-            self._solution = solution
-
-
-def llw_problem(classifier: LLWClassifier, task: Task) -> LlwProblem:
-    """Return the machine over all rows; a quadratic loss is a hard margin with a ridge.
-
-    Rows without weight are absent, whatever their code.
-    """
-    check_kernel_size(task.K, "LLWClassifier")
-    codes = np.maximum(task.codes, 0)
-    problem = LlwProblem(task.K, codes, task.C, len(task.classes))
-    soft = classifier.loss == "quadratic" and np.isfinite(classifier.C)
-    return problem.as_hard_margin() if soft else problem
 
 
 def warn_indefinite(kernel: Any) -> None:
@@ -274,14 +220,3 @@ def warn_indefinite(kernel: Any) -> None:
         CertificateWarning,
         stacklevel=3,
     )
-
-
-def check_separable(classifier: LLWClassifier, solution: LlwSolution) -> None:
-    """Raise if there is no hard margin."""
-    if not solution.separable:
-        raise NotSeparableError(
-            f"C=inf asks for a hard margin, and the kernel {classifier.kernel!r} does "
-            "not separate the classes (or by less than 1e-5 of the spread of the "
-            "samples). Use a finite C, or another kernel such as 'rbf' with a larger "
-            "gamma."
-        )

@@ -9,26 +9,20 @@ Leave-one-out machine: kernel classification without a C.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from leaveout.adapt._checks import check_not_negative, check_penalty
-from leaveout.engine._problem import LooIntervals
-from leaveout.estimators._base import (
-    KernelClassifier,
-    expansion_problems,
-    make_expansion_task,
-)
+from leaveout.adapt._prepare import fit_task
+from leaveout.estimators._base import KernelClassifier
 from leaveout.exceptions import CertificateWarning
+from leaveout.loo._leave_out import solve_task
 from leaveout.loo._task import Task
-from leaveout.lp._loom import LOOM_METHODS, LoomSolution, loom_bound, solve_loom
-from leaveout.lp._lpm import LpmSolution, solve_lpm
-from leaveout.lp._lpm_walk import LPM_METHODS
+from leaveout.lp._loom import LoomSolution, loom_bound
+from leaveout.lp._lpm import LpmSolution
 
 
 class LPMClassifier(KernelClassifier):
@@ -123,6 +117,7 @@ class LPMClassifier(KernelClassifier):
     """
 
     __module__ = "leaveout"
+    _family = "lpm"
 
     def __init__(
         self,
@@ -162,8 +157,8 @@ class LPMClassifier(KernelClassifier):
         LPMClassifier
             This estimator.
         """
-        task = make_expansion_task(self, X, y, sample_weight)
-        solutions = [solve_lpm(problem) for problem in expansion_problems(task)]
+        task = fit_task(self, X, y, sample_weight)
+        _, solutions = solve_task(task)
         self._store(task, solutions)
         worst = max(solution.duality_gap for solution in solutions)
         if not all(solution.converged for solution in solutions):
@@ -176,19 +171,12 @@ class LPMClassifier(KernelClassifier):
             )
         return self
 
-    def _loo_methods(self) -> Mapping[str, Callable[..., LooIntervals]]:
-        """Ways to leave samples out of one machine, by name; the first is "auto"."""
-        return LPM_METHODS
-
-    def _check_parameters(self) -> None:
-        """Raise if a parameter is wrong."""
-        check_penalty(self.C)
-        super()._check_parameters()
-
     def _store(self, task: Task, solutions: list[LpmSolution]) -> None:
         """Set the fitted attributes."""
         self._store_expansion(task, solutions)
-        self.row_dual_ = np.array([solution.row_dual for solution in solutions])
+        self.row_dual_ = task.unscale(
+            np.array([solution.row_dual for solution in solutions])
+        )
 
 
 class LOOMClassifier(KernelClassifier):
@@ -296,6 +284,7 @@ class LOOMClassifier(KernelClassifier):
     """
 
     __module__ = "leaveout"
+    _family = "loom"
 
     def __init__(
         self,
@@ -335,9 +324,9 @@ class LOOMClassifier(KernelClassifier):
         LOOMClassifier
             This estimator.
         """
-        task = make_expansion_task(self, X, y, sample_weight)
-        problems = expansion_problems(task)
-        solutions = [solve_loom(problem, nu=float(self.nu)) for problem in problems]
+        task = fit_task(self, X, y, sample_weight)
+        subproblems, solutions = solve_task(task)
+        problems = [sub.problem for sub in subproblems]
         self._store_expansion(task, solutions)
         self.slack_ = np.array([solution.slack for solution in solutions])
         self.row_dual_ = np.array([solution.row_dual for solution in solutions])
@@ -346,16 +335,6 @@ class LOOMClassifier(KernelClassifier):
         )
         _warn_of_trouble(solutions)
         return self
-
-    def _loo_methods(self) -> Mapping[str, Callable[..., LooIntervals]]:
-        """Ways to leave samples out of one machine, by name; the first is "auto"."""
-        nu = float(self.nu)
-        return {name: partial(f, nu=nu) for name, f in LOOM_METHODS.items()}
-
-    def _check_parameters(self) -> None:
-        """Raise if a parameter is wrong."""
-        check_not_negative("nu", self.nu)
-        super()._check_parameters()
 
 
 def _warn_of_trouble(solutions: list[LoomSolution]) -> None:

@@ -15,19 +15,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
-from leaveout.adapt._checks import INDEFINITE, check_features, check_kernel_size
+from leaveout.adapt._checks import check_features, check_kernel_size
+from leaveout.adapt._prepare import fit_task
 from leaveout.engine._problem import Solution
 from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import CertificateWarning
 from leaveout.kernel._gram import check_gram, evaluate_expansion
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite, smallest_eigenvalue
+from leaveout.kernel._symmetric import smallest_eigenvalue
 from leaveout.loo._multiclass import (
     machine_coefficients,
     one_value_per_class,
     stack_coefficients,
     vote,
 )
-from leaveout.loo._task import Task, make_task
+from leaveout.loo._task import Subproblem, Task, svm_subproblems
 
 # Values that doubles do not keep to this are worth a warning.
 ROUNDING = 1e-2
@@ -137,6 +138,7 @@ class SVC(ClassifierMixin, BaseEstimator):
     """
 
     __module__ = "leaveout"
+    _family = "svc"
 
     def __init__(
         self,
@@ -189,20 +191,19 @@ class SVC(ClassifierMixin, BaseEstimator):
         SVC
             This estimator.
         """
-        task = make_task(self, X, y, sample_weight)
-        definite = not may_be_indefinite(self.kernel, self.coef0) or is_psd(task.K)
-        if not definite:
-            check_kernel_size(task.K, INDEFINITE)
-            self._warn_indefinite(task.K)
+        task = fit_task(self, X, y, sample_weight)
+        if not task.gram.definite:
+            check_kernel_size(task.K, "A kernel that is not positive semi-definite")
+            self._warn_indefinite(np.ldexp(task.K, task.gram.exponent))
         tol, max_iter = float(self.tol), int(self.max_iter)
+        subproblems = svm_subproblems(task, whole=False)
         solutions = [
-            solve_svc(task.problem(i, j), tol=tol, max_iter=max_iter)
-            for i, j in task.pairs
+            solve_svc(sub.problem, tol=tol, max_iter=max_iter) for sub in subproblems
         ]
-        self._store(task, solutions)
-        if definite and self.fit_status_:
+        self._store(task, subproblems, solutions)
+        if task.gram.definite and self.fit_status_:
             self._warn_not_converged(solutions)
-        elif definite:
+        elif task.gram.definite:
             self._warn_of_rounding(task.K, solutions)
         return self
 
@@ -267,15 +268,21 @@ class SVC(ClassifierMixin, BaseEstimator):
         values.flags.writeable = False
         return weights
 
-    def _store(self, task: Task, solutions: Sequence[Solution]) -> None:
+    def _store(
+        self,
+        task: Task,
+        subproblems: Sequence[Subproblem],
+        solutions: Sequence[Solution],
+    ) -> None:
         """Set the fitted attributes."""
-        stacked = _stacked_coefficients(task, solutions)
+        codes, classes = task.target.codes, task.target.classes
+        stacked = _stacked_coefficients(task, subproblems, solutions)
         support = np.flatnonzero(stacked.any(axis=0))
-        support = support[np.argsort(task.codes[support], kind="stable")]
-        counts = np.bincount(task.codes[support], minlength=len(task.classes))
-        self.classes_ = task.classes
+        support = support[np.argsort(codes[support], kind="stable")]
+        counts = np.bincount(codes[support], minlength=len(classes))
+        self.classes_ = classes
         self.class_weight_ = task.class_weight
-        self.gamma_ = task.gamma
+        self.gamma_ = task.gram.gamma
         self.shape_fit_ = task.X.shape
         self.support_ = support.astype(np.int32)
         self.n_support_ = counts.astype(np.int32)
@@ -351,11 +358,13 @@ class SVC(ClassifierMixin, BaseEstimator):
         )
 
 
-def _stacked_coefficients(task: Task, solutions: Sequence[Solution]) -> FloatArray:
+def _stacked_coefficients(
+    task: Task, subproblems: Sequence[Subproblem], solutions: Sequence[Solution]
+) -> FloatArray:
     """Signed coefficients over all rows, in the layout of ``dual_coef_``."""
     betas = []
-    for (i, j), solution in zip(task.pairs, solutions, strict=True):
-        beta = np.zeros(task.codes.shape[0])
-        beta[task.rows(i, j)] = solution.beta
+    for sub, solution in zip(subproblems, solutions, strict=True):
+        beta = np.zeros(task.C.shape[0])
+        beta[sub.rows] = task.unscale(solution.beta)
         betas.append(beta)
-    return stack_coefficients(betas, task.codes)
+    return stack_coefficients(betas, task.target.codes)

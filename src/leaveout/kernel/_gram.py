@@ -50,6 +50,45 @@ class _Parameters:
     coef0: float
 
 
+@dataclass(frozen=True)
+class Gram:
+    """A Gram matrix and where it comes from.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        2^-exponent times the kernel values.
+    gamma : float or None
+        The number used for gamma; None if the kernel takes none from us.
+    exponent : int, default=0
+        Scale of K, see :func:`~leaveout.loo._task.make_task`.
+    definite : bool or None, default=None
+        Whether K is positive semi-definite; None if it was not tested.
+    """
+
+    K: FloatArray
+    gamma: float | None
+    exponent: int = 0
+    definite: bool | None = None
+
+
+def make_gram(
+    X: Any,
+    *,
+    kernel: str | Callable[..., Any],
+    gamma: str | float = "scale",
+    degree: int = 3,
+    coef0: float = 0.0,
+) -> Gram:
+    """Return the Gram matrix of checked samples, gamma resolved on all of them."""
+    if kernel == "precomputed":
+        return Gram(check_gram(X), None)
+    with np.errstate(over="ignore"):  # gram_matrix says it better
+        number = None if callable(kernel) else resolve_gamma(gamma, X)
+    K = gram_matrix(X, kernel=kernel, gamma=number, degree=degree, coef0=coef0)
+    return Gram(K, number)
+
+
 def gram_matrix(
     X: Any,
     Y: Any = None,

@@ -24,11 +24,10 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import (
     OUTSIDE,
     SINGLETON,
-    Answer,
     Folds,
+    LooIntervals,
     Problem,
     Solution,
-    middle,
 )
 from leaveout.engine._walk import Walker, settle_from_solution
 from leaveout.large._features import FeatureBlock, FeatureRows, Rows
@@ -118,7 +117,7 @@ def leave_rows_out(
     problem, full = window.problem, solution
     if not complete:
         problem, full = _with_probes(window, solution, radius)
-    answer = Answer.of_full_solution(full)
+    answer = LooIntervals.from_solution(full)
     open_ = settle_from_solution(problem, full, answer, labels_only=False)
     wanted = np.intersect1d(open_, rows)
     known = np.ones(problem.n_samples, dtype=bool)
@@ -131,15 +130,15 @@ def leave_rows_out(
         known &= answer.settled_by != SINGLETON
     if wanted.size:
         walker = Walker(problem, full, n_threads=n_threads, everywhere=not complete)
-        ends = walker.leave_out(Folds.singles(wanted))
-        answer.store(wanted, ends.values, ends.down, ends.up)
-        answer.certified[wanted] = ends.certified
-        if not complete:
-            f = ends.everywhere[:, window.problem.n_samples :]
+        found = walker.leave_out(Folds.singles(wanted))
+        answer.write(wanted, found)
+        if found.everywhere is not None:
+            f = found.everywhere[:, window.problem.n_samples :]
             b = f[:, -1]
             W = (f[:, :-1] - b[:, None]) / _length(radius)
-            known[wanted] = window.knows(W, b + ends.down, b + ends.up, radius, noise)
-    values = middle(answer.lower, answer.upper)
+            ends_b = (b + found.lower - found.values, b + found.upper - found.values)
+            known[wanted] = window.knows(W, *ends_b, radius, noise)
+    values = answer.values
     known &= answer.certified
     proved = known & (np.maximum(answer.lower, -answer.upper) > noise)
     return WindowLoo(values[rows], known[rows], proved[rows])

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._certificate import weighted_median_interval
+from leaveout.engine._certificate import (
+    ACCURACY,
+    rounding_of_sum,
+    unit_exponent,
+    weighted_median_interval,
+)
 from leaveout.engine._problem import (
     BOUNDED,
     OUTSIDE,
@@ -16,7 +21,6 @@ from leaveout.engine._problem import (
     Solution,
 )
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._trust import ACCURACY, rounding_of_sum
 from leaveout.large._features import FeatureBlock, Rows
 
 # Rows in a window: this many times the number that can be on the margin.
@@ -337,7 +341,18 @@ class WindowProblem:
 
     def solve(self, start: FloatArray | None = None) -> Solution:
         """Solve it exactly."""
-        return solve_svc(self.problem, start=start)
+        exponent = unit_exponent(self.problem.K)
+        if not exponent:
+            return solve_svc(self.problem, start=start)
+        K, C = np.ldexp(self.problem.K, -exponent), np.ldexp(self.problem.C, exponent)
+        if start is not None:
+            start = np.ldexp(start, exponent)
+        scaled = solve_svc(replace(self.problem, K=K, C=C), start=start)
+        return replace(
+            scaled,
+            beta=np.ldexp(scaled.beta, -exponent),
+            objective=float(np.ldexp(scaled.objective, -exponent)),
+        )
 
     def point(self, solution: Solution) -> FloatArray:
         """Return (w, b) of a solution."""

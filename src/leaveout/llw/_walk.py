@@ -46,38 +46,40 @@ lost the sample is solved for anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from threading import Lock
-from time import perf_counter
-from typing import Any
 
 import numpy as np
 from scipy import linalg
 from scipy.linalg import lapack
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
-from leaveout.engine._problem import (
-    BOUNDED,
-    MARGIN,
-    OUTSIDE,
-    REFIT,
-    SINGLETON,
-    UNTOUCHED,
-    WALK,
-    ZERO_ALPHA,
-    LooIntervals,
-)
-from leaveout.engine._trust import (
+from leaveout.engine._certificate import (
     ACCURACY,
     NEAR_AMPLIFICATION,
     NEAR_ROUNDING,
     REACH,
     SEVERAL,
-    TIE,
     nearly_coincide,
     rounding_of_sum,
+)
+from leaveout.engine._problem import (
+    BOUNDED,
+    BY_ROUNDING,
+    CERTIFIED,
+    MARGIN,
+    NOT_CONVERGED,
+    OUTSIDE,
+    REFIT,
+    SINGLETON,
+    TIE,
+    UNTOUCHED,
+    WALK,
+    ZERO_ALPHA,
+    Folds,
+    LooIntervals,
 )
 from leaveout.llw._llw_walk_fast import FadingWalk, Status, padded
 from leaveout.llw._pivot import LlwPoint, exchange, strain, wrong_side, zero_sum_basis
@@ -424,59 +426,42 @@ class _Point:
         return _Point(self.alpha.copy(), self.b.copy(), self.state.copy())
 
 
-def trusted_llw(
-    method: Callable[..., list[LooIntervals]],
-) -> Callable[..., list[LooIntervals]]:
-    """Wrap a method that leaves samples out; its signature stays."""
-
-    @wraps(method)
-    def run(
-        problem: LlwProblem, *, solution: LlwSolution | None = None, **options: Any
-    ) -> list[LooIntervals]:
-        solution = solve_llw(problem) if solution is None else solution
-        problem, solution = bring_to_scale(problem, solution)
-        found = method(problem, solution=solution, **options)
-        rounding = np.inf
-        if solution.converged:
-            top = float(problem.K.diagonal().max())
-            rounding = rounding_of_sum(top, float(solution.alpha.sum()))
-            if nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0)):
-                rounding = SEVERAL * max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
-        certified = found[0].certified & _is_clear(found, rounding)
-        return [
-            replace(
-                machine, certified=certified,
-                counts={**machine.counts, "rounding": rounding},
-            )
-            for machine in found
-        ]  # fmt: skip
-
-    return run
+def drop_unsafe_llw(
+    problem: LlwProblem, solution: LlwSolution, found: LooIntervals, folds: Folds | None
+) -> LooIntervals:
+    """Mark the samples whose label rounding may have changed as not certified."""
+    rounding = np.inf
+    if solution.converged:
+        top = float(problem.K.diagonal().max())
+        rounding = rounding_of_sum(top, float(solution.alpha.sum()))
+        if nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0)):
+            rounding = SEVERAL * max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
+    clear = _is_clear(found.values, rounding)
+    reasons = np.where(found.certified & ~clear, BY_ROUNDING, found.uncertified_by)
+    return replace(
+        found,
+        uncertified_by=reasons.astype(np.int8),
+        counts={**found.counts, "rounding": rounding},
+    )
 
 
 def bring_to_scale(
     problem: LlwProblem, solution: LlwSolution
 ) -> tuple[LlwProblem, LlwSolution]:
-    """Return the machine with kernel values near 1 and boxes within reach."""
-    exponent = int(np.frexp(problem.K.diagonal().max())[1])
-    if abs(exponent) > RANGE:
-        K, C = np.ldexp(problem.K, -exponent), np.ldexp(problem.C, exponent)
-        problem = replace(problem, K=K, C=C)
-        solution = solve_llw(problem)
+    """Return the problem with finite upper bounds lowered that no alpha reaches."""
     reach = REACH * float(solution.alpha.sum())
-    boxes = np.where(np.isfinite(problem.C), problem.C, 0.0)
-    if not solution.converged or not 0.0 < reach < boxes.max():
+    bounds = np.where(np.isfinite(problem.C), problem.C, 0.0)
+    if not solution.converged or not 0.0 < reach < bounds.max():
         return problem, solution
     C = np.where(np.isinf(problem.C), np.inf, np.minimum(problem.C, reach))
-    closed = replace(problem, C=C)
-    if boxes.max() > np.ldexp(reach, RANGE):
-        solution = solve_llw(closed)
-    return closed, solution
+    capped = replace(problem, C=C)
+    if bounds.max() > np.ldexp(reach, RANGE):
+        solution = solve_llw(capped)
+    return capped, solution
 
 
-def _is_clear(machines: list[LooIntervals], rounding: float) -> BoolArray:
+def _is_clear(values: FloatArray, rounding: float) -> BoolArray:
     """Whether the largest value stands clear of the second, (n,)."""
-    values = np.column_stack([machine.values for machine in machines])
     if values.shape[1] == 1:
         apart = 2.0 * np.abs(values[:, 0])
     else:
@@ -488,19 +473,23 @@ def _is_clear(machines: list[LooIntervals], rounding: float) -> BoolArray:
 
 def loo_llw_walk(
     problem: LlwProblem,
+    solution: LlwSolution,
+    folds: Folds | None = None,
     *,
-    solution: LlwSolution | None = None,
+    labels_only: bool = False,
     n_threads: int = 1,
     verbose: bool = False,
-) -> list[LooIntervals]:
+) -> LooIntervals:
     """Leave every sample out, by walks from the full optimum.
 
     Parameters
     ----------
     problem : LlwProblem
-        The machine; a hard margin must be separable.
-    solution : LlwSolution, optional
+        The problem; a hard margin must be separable.
+    solution : LlwSolution
         Its optimum.
+    folds, labels_only
+        Single samples only, and their values.
     n_threads : int, default=1
         Threads over samples.
     verbose : bool, default=False
@@ -508,12 +497,11 @@ def loo_llw_walk(
 
     Returns
     -------
-    list of LooIntervals
-        h_k without r at x_r: one for two classes, of class 1, else one per class. The
-        intervals are those of the box of b, free of each other: of more than two
-        classes, some corners of it have no sum 0.
+    LooIntervals
+        h_k without r at x_r: one column for two classes, of class 1, else one per
+        class. The intervals are those of the box of b, free of each other: of more than
+        two classes, some corners of it have no sum 0.
     """
-    solution = solve_llw(problem) if solution is None else solution
     walker = LlwWalker(problem, solution)
     leaver = _Leaver(problem, solution, walker if walker.ready else None)
     return leaver.run(n_threads, verbose)
@@ -521,23 +509,21 @@ def loo_llw_walk(
 
 def loo_llw_refit(
     problem: LlwProblem,
+    solution: LlwSolution,
+    folds: Folds | None = None,
     *,
-    solution: LlwSolution | None = None,
+    labels_only: bool = False,
     n_threads: int = 1,
     verbose: bool = False,
-) -> list[LooIntervals]:
+) -> LooIntervals:
     """Leave every sample out, each problem solved from nothing: slow, to compare with.
 
     Parameters and result are those of :func:`loo_llw_walk`.
     """
-    solution = solve_llw(problem) if solution is None else solution
     return _Leaver(problem, solution, None, refit_all=True).run(n_threads, verbose)
 
 
-LLW_METHODS: Mapping[str, Callable[..., list[LooIntervals]]] = {
-    "walk": trusted_llw(loo_llw_walk),
-    "refit": trusted_llw(loo_llw_refit),
-}
+LLW_METHODS = {"walk": loo_llw_walk, "refit": loo_llw_refit}
 
 
 class _Leaver:
@@ -563,9 +549,8 @@ class _Leaver:
         self.can_fall = (state == MARGIN) | (state == BOUNDED)
         self.can_rise = problem.open & (state != BOUNDED)
 
-    def run(self, n_threads: int, verbose: bool) -> list[LooIntervals]:
-        """Leave everybody out, and put the columns together."""
-        started = perf_counter()
+    def run(self, n_threads: int, verbose: bool) -> LooIntervals:
+        """Leave every sample out, and put the columns together."""
         n, Q = self.values.shape
         size = n_threads * LINE
         starts = range(0, n, size)
@@ -577,17 +562,17 @@ class _Leaver:
             "walks": float(np.count_nonzero(self.settled_by == WALK)),
             "refits": float(np.count_nonzero(self.settled_by == REFIT)),
             "systems": float(self.steps.sum()),
-            "seconds": perf_counter() - started,
         }
-        columns = [1] if Q == 2 else range(Q)
-        return [
-            LooIntervals(
-                self.values[:, k].copy(), self.lower[:, k].copy(),
-                self.upper[:, k].copy(), self.certified, self.settled_by,
-                counts if k == columns[0] else {},
-            )
-            for k in columns
-        ]  # fmt: skip
+        columns = [1] if Q == 2 else list(range(Q))
+        reasons = np.where(self.certified, CERTIFIED, NOT_CONVERGED).astype(np.int8)
+        return LooIntervals(
+            self.lower[:, columns],
+            self.upper[:, columns],
+            self.settled_by,
+            reasons,
+            counts,
+            chosen=self.values[:, columns],
+        )
 
     def _leave(self, rows: IntArray, part: slice) -> None:
         """Keep what is known, and solve without each of the others."""

@@ -1,31 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From binary values to classes: pairs of classes, votes, margins, what is ambiguous.
 
-One-vs-one as scikit-learn and LIBSVM do it: machines, coefficients, votes.
+One-vs-one as scikit-learn and LIBSVM do it: for more than two classes, subproblem k
+stands between classes i < j, in the order (0, 1), (0, 2), ..., (1, 2), ..., and a
+positive value is for class i. For two classes the sign is turned, as everywhere in
+scikit-learn: a positive value is for class 1.
 
-For more than two classes, machine k stands between classes i < j, in the order (0, 1),
-(0, 2), ..., (1, 2), ..., and a positive value speaks for class i. For two classes the
-sign is turned, as everywhere in scikit-learn: a positive value speaks for class 1.
-
-From the left-out values of all machines to labels, margins and what is ambiguous.
-
-One-vs-rest as scikit-learn's OneVsRestClassifier does it.
-
-Machine k stands between class k and all others, and a positive value speaks for class
-k; the largest value wins, the lowest class among equals. For two classes there is one
-machine, whose positive values speak for class 1, and 0 is class 0.
-
-Left-out labels of very many rows, by what the full solution proves.
-
-Leave row r with box c out of a machine with optimum (w, b). With R the largest distance
-of a row from the centre, the left-out optimum is within rho of w, and for y_r = +1
-(docs/method/large, from docs/method/walk)::
-
-    f_r - (b - b') - 2 rho R  <=  left-out value  <=  f_r - (b - b_lo)
-    rho = c R + sqrt(c^2 R^2 + c (b_lo - b'))
-
-b_lo is the lower end of all optimal intercepts, b' where the order statistic of the
-breakpoints goes if the positive class loses the weight c. For y_r = -1 turn all signs.
+One-vs-rest as scikit-learn's OneVsRestClassifier does it: subproblem k stands between
+class k and all others, and a positive value is for class k; the largest value wins, the
+lowest class among equals. For two classes there is one, whose positive values are for
+class 1, and 0 is class 0.
 """
 
 from __future__ import annotations
@@ -38,16 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._problem import TIE
 
 if TYPE_CHECKING:
-    from leaveout.engine._problem import LooIntervals
-    from leaveout.estimators._svc import SVC
-    from leaveout.loo._task import (
-        Target,
-    )
-
-# Values this close to zero, relative to the terms they are sums of, have no sign.
-TIE = 1e-10
+    from leaveout.loo._task import Task
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -133,41 +111,41 @@ def _n_classes(n_machines: int) -> int:
 
 
 def decide_one_vs_one(
-    svc: SVC, task: Target, machines: list[LooIntervals]
+    task: Task, values: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> dict[str, Any]:
-    """Turn the machines' values into labels, margins and their intervals."""
-    values = np.column_stack([m.values for m in machines])
-    lower = np.column_stack([m.lower for m in machines])
-    upper = np.column_stack([m.upper for m in machines])
+    """Turn the values of one subproblem per pair into labels, margins and intervals.
+
+    ``values``, ``lower`` and ``upper`` have one column per pair.
+    """
+    params, target = task.params, task.target
     # With an intercept f is of the size of the labels; without one, of any size.
-    unit = 1.0 if svc.fit_intercept else 0.0
-    scale = np.array([unit + np.abs(m.values).max() for m in machines])
+    scale = float(params.fit_intercept) + np.abs(values).max(axis=0)
     lower = np.where(np.abs(lower) <= TIE * scale, 0.0, lower)
     upper = np.where(np.abs(upper) <= TIE * scale, 0.0, upper)
     open_ = (lower <= 0.0) & (upper >= 0.0)
-    if len(machines) == 1:
-        sign = _signs(task.codes)
+    if values.shape[1] == 1:
+        sign = _signs(target.codes)
         ends = np.sort(np.column_stack([sign * lower[:, 0], sign * upper[:, 0]]))
         return {
             "decision_values": values[:, 0],
-            "predictions": task.classes[vote(values)],
+            "predictions": target.classes[vote(values)],
             "margins": sign * values[:, 0],
             "lower": ends[:, 0],
             "upper": ends[:, 1],
             "ambiguous": open_[:, 0],
         }
     per_class = one_value_per_class(values)
-    winner = np.argmax(per_class, axis=1) if svc.break_ties else vote(values)
-    margins = _margins(per_class, task.codes)
+    winner = np.argmax(per_class, axis=1) if params.break_ties else vote(values)
+    margins = _margins(per_class, target.codes)
     unique = (lower == upper).all(axis=1)
-    ovo = svc.decision_function_shape == "ovo"
+    ovo = params.decision_function_shape == "ovo"
     return {
         "decision_values": values if ovo else per_class,
-        "predictions": task.classes[winner],
+        "predictions": target.classes[winner],
         "margins": margins,
         "lower": np.where(unique, margins, np.nan),
         "upper": np.where(unique, margins, np.nan),
-        "ambiguous": _open_votes(values, open_, winner, svc.break_ties),
+        "ambiguous": _open_votes(values, open_, winner, params.break_ties),
     }
 
 
@@ -213,21 +191,23 @@ def _open_votes(
 
 
 def decide_one_vs_rest(
-    target: Target, machines: Sequence[LooIntervals], groups: IntArray | None = None
+    task: Task,
+    values: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    groups: IntArray | None = None,
 ) -> dict[str, Any]:
-    """Turn the values of one machine per class into labels, margins and intervals.
+    """Turn the values of one output per class into labels, margins and intervals.
 
-    The machines' intercepts are free of each other, so the interval of the margin runs
-    from the worst for the true class to the best. A class whose only member, or whose
-    only group, is left out is not there: its value is -inf.
+    The intercepts are free of each other, so the interval of the margin runs from the
+    worst for the true class to the best. A class whose only member, or whose only
+    group, is left out is not there: its value is -inf.
     """
-    values = np.column_stack([m.values for m in machines])
-    lower = np.column_stack([m.lower for m in machines])
-    upper = np.column_stack([m.upper for m in machines])
+    target = task.target
     slack = TIE * (1.0 + np.abs(values).max())
     decision_values = values
-    if len(machines) == 1:
-        # As two machines of opposite sign, whose difference is f.
+    if values.shape[1] == 1:
+        # As two outputs of opposite sign, whose difference is f.
         decision_values = values[:, 0]
         values = np.hstack([-values, values]) / 2
         lower, upper = np.hstack([-upper, lower]) / 2, np.hstack([-lower, upper]) / 2

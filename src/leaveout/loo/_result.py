@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LooResult and LooPath, and how they are packed into files.
-
-What leaving one out gives: for one machine, and for a classifier.
-
-Leave-one-out over a list of C: each optimum starts from the one before.
-
-LooResults as plain arrays and facts, for files, and back again bit by bit.
-"""
+"""LooResult and LooPath, and how they are packed into files."""
 
 from __future__ import annotations
 
@@ -18,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._problem import SETTLED_BY
+from leaveout.engine._problem import SETTLED_BY, UNCERTIFIED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +23,8 @@ PLAIN = (
     "lower",
     "upper",
     "ambiguous",
-    "certified",
 )
+NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
 FACTS = ("method", "anti_learning")
 
 
@@ -55,10 +48,11 @@ class LooResult:
         more where an intercept is not unique, for votes have no interval.
     ambiguous : ndarray of bool, shape (n,)
         Whether another optimal intercept gives another label, or f is 0 to rounding.
-    certified : ndarray of bool, shape (n,)
-        Whether the optimality conditions were verified.
     settled_by : ndarray of str, shape (n,)
-        How the answer was reached.
+        How the value was found.
+    uncertified_by : ndarray of str, shape (n,)
+        Why a label is not certified: "not_converged", "rounding", "indefinite_kernel",
+        "eps_only" or "bound_only"; empty if it is.
     method : str
         "walk", "refit" …
     counts : mapping
@@ -100,8 +94,8 @@ class LooResult:
     lower: FloatArray
     upper: FloatArray
     ambiguous: BoolArray
-    certified: BoolArray
     settled_by: np.ndarray
+    uncertified_by: np.ndarray
     method: str
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: FloatArray | None = None
@@ -123,6 +117,11 @@ class LooResult:
             "left out tips it against its own class: the error tells of this, not of "
             "the data. Take a larger C."
         )
+
+    @property
+    def certified(self) -> BoolArray:
+        """Whether each label equals that of a tightly converged refit, (n,)."""
+        return self.uncertified_by == ""
 
     @property
     def wrong(self) -> BoolArray:
@@ -180,6 +179,21 @@ class LooResult:
             }
         )
 
+    def _describe_uncertified(self) -> str:
+        """Number of samples that are not certified, and why."""
+        names, numbers = np.unique(
+            self.uncertified_by[~self.certified], return_counts=True
+        )
+        total = str(int(numbers.sum()))
+        if not names.size:
+            return total
+        reasons = [f"{name.replace('_', ' ')}" for name in names]
+        if len(reasons) > 1:
+            reasons = [
+                f"{k} {reason}" for k, reason in zip(numbers, reasons, strict=True)
+            ]
+        return f"{total} ({', '.join(reasons)})"
+
     def __str__(self) -> str:
         """Small table: error, how far to trust it, what it cost."""
         rows: list[tuple[str, Any]] = [
@@ -187,7 +201,7 @@ class LooResult:
             ("error", f"{self.error:.4f} ± {self.standard_error:.4f}"),
             ("wrong", int(self.wrong.sum())),
             ("ambiguous", self.n_ambiguous),
-            ("not certified", int((~self.certified).sum())),
+            ("not certified", self._describe_uncertified()),
             ("refits", int(self.counts.get("refits", 0))),
             ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
         ]
@@ -293,7 +307,7 @@ def pack_results(
     """Return arrays with one row per result, and what is no array of each.
 
     Labels become positions among the sorted labels, as their type may be any. The true
-    labels, the weights and the groups are left out: whoever reads has them.
+    labels, the weights and the groups are left out: the reader has them.
 
     Examples
     --------
@@ -310,11 +324,11 @@ def pack_results(
     arrays["codes"] = np.stack(
         [np.searchsorted(np.unique(r.y), r.predictions) for r in results]
     )
-    names = list(SETTLED_BY)
-    arrays["settled_by"] = np.array(
-        [[names.index(name) for name in result.settled_by] for result in results],
-        dtype=np.int8,
-    )
+    for field_name, names in NAMED.items():
+        rows = [getattr(result, field_name).tolist() for result in results]
+        arrays[field_name] = np.array(
+            [[names.index(name) for name in row] for row in rows], dtype=np.int8
+        )
     facts = [
         {**{name: getattr(r, name) for name in FACTS}, "counts": dict(r.counts)}
         for r in results
@@ -336,7 +350,7 @@ def unpack_results(
             predictions=classes[arrays["codes"][k]],
             y=y,
             groups=groups,
-            settled_by=np.array(SETTLED_BY)[arrays["settled_by"][k]],
+            **{name: np.array(NAMED[name])[arrays[name][k]] for name in NAMED},
             **own,
         )
         for k, own in enumerate(facts)

@@ -36,24 +36,26 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._certificate import weighted_median_interval
+from leaveout.engine._certificate import nearly_coincide, weighted_median_interval
 from leaveout.engine._problem import (
+    BOUND_ONLY,
+    BY_ROUNDING,
+    CERTIFIED,
+    NOT_CONVERGED,
     REFIT,
-    SINGLETON,
     UNTOUCHED,
     ZERO_ALPHA,
+    Folds,
     LooIntervals,
     Problem,
-    middle,
 )
-from leaveout.engine._trust import nearly_coincide
+from leaveout.engine._walk import settle_singletons
 from leaveout.exceptions import LeaveoutError
 from leaveout.lp._highs import open_highs, run_simplex
 from leaveout.run._parallel import map_chunks
@@ -238,16 +240,30 @@ class LoomSolution:
         return self.decision_values - self.own_terms
 
 
-def solve_loom(problem: Problem, *, nu: float = 1.0) -> LoomSolution:
+@dataclass(frozen=True)
+class LoomProblem(Problem):
+    """Kernel values, signs and weights (as ``C``) of one leave-one-out machine.
+
+    A sample with weight 0 has neither row nor column. The kernel may be indefinite.
+
+    Parameters
+    ----------
+    K, y, C, fit_intercept
+        As in :class:`Problem`.
+    nu : float, default=1.0
+        Share of the own term that a sample has to do without, >= 0.
+    """
+
+    nu: float = 1.0
+
+
+def solve_loom(problem: LoomProblem) -> LoomSolution:
     """Solve one binary leave-one-out machine.
 
     Parameters
     ----------
-    problem : Problem
-        Kernel values, signs, weights (as ``C``); a sample with weight 0 has neither row
-        nor column. The kernel may be indefinite.
-    nu : float, default=1.0
-        Share of the own term that a sample has to do without, >= 0.
+    problem : LoomProblem
+        Kernel values, signs, weights and nu.
 
     Returns
     -------
@@ -257,14 +273,13 @@ def solve_loom(problem: Problem, *, nu: float = 1.0) -> LoomSolution:
     Examples
     --------
     >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
     >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
-    >>> problem = Problem(np.outer(x, x), np.sign(x), np.ones(4), fit_intercept=False)
+    >>> problem = LoomProblem(np.outer(x, x), np.sign(x), np.ones(4), False)
     >>> solution = solve_loom(problem)
     >>> solution.coef.round(4) + 0.0, solution.objective
     (array([-0.125 ,  0.    ,  0.    ,  0.1875]), 0.0)
     """
-    return LoomSolver(problem, nu=nu).solve()
+    return LoomSolver(problem, nu=problem.nu).solve()
 
 
 class LoomSolver:
@@ -612,16 +627,23 @@ def _set_rows(highs: Any, upper: FloatArray, intercept: float = 0.0) -> None:
 
 
 def loo_loom_refit(
-    problem: Problem, *, nu: float = 1.0, n_threads: int = 1
+    problem: LoomProblem,
+    solution: LoomSolution,
+    folds: Folds | None = None,
+    *,
+    labels_only: bool = False,
+    n_threads: int = 1,
 ) -> LooIntervals:
     """Leave every sample out of one leave-one-out machine, by warm linear programs.
 
     Parameters
     ----------
-    problem : Problem
-        The machine; a sample with C = 0 is absent, and gets its value all the same.
-    nu : float, default=1.0
-        As in :func:`~leaveout.lp._loom.solve_loom`.
+    problem : LoomProblem
+        The problem; a sample with C = 0 is absent, and has its value all the same.
+    solution : LoomSolution
+        Its optimum.
+    folds, labels_only
+        Single samples only, and their values.
     n_threads : int, default=1
         Threads over samples.
 
@@ -629,59 +651,50 @@ def loo_loom_refit(
     -------
     LooIntervals
         ``lower`` and ``upper`` are the ends of f over all optima without the sample
-        that have the smallest sum of coefficients; ``values`` is the middle.
+        that have the smallest sum of coefficients.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
     >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
-    >>> problem = Problem(np.outer(x, x), np.sign(x), np.ones(4), fit_intercept=False)
-    >>> loo = loo_loom_refit(problem)
+    >>> problem = LoomProblem(np.outer(x, x), np.sign(x), np.ones(4), False)
+    >>> loo = loo_loom_refit(problem, solve_loom(problem))
     >>> loo.values.round(4), loo.certified.all()
     (array([-2.25, -1.  ,  1.  ,  5.  ]), np.True_)
     """
-    started = perf_counter()
-    solver = LoomSolver(problem, nu=nu)
+    solver = LoomSolver(problem, nu=problem.nu)
     full = solver.solve()
-    fitted = perf_counter()
-    answer = _Answer(problem, full)
-    rows = np.flatnonzero(answer.settled_by == REFIT)
+    ranges = _Ranges(problem, full)
+    rows = np.flatnonzero(ranges.found.settled_by == REFIT)
 
     def run(part: slice) -> None:
-        own = solver if n_threads == 1 else LoomSolver(problem, nu=nu)
+        own = solver if n_threads == 1 else LoomSolver(problem, nu=problem.nu)
         own.start_from(solver)
         for row in rows[part].tolist():
             try:
-                answer.put(row, own.solve_without(np.array([row])))
+                ranges.put(row, own.solve_without(np.array([row])))
             except LeaveoutError:
-                answer.give_up(row, full)
+                ranges.give_up(row, full)
 
     map_chunks(run, rows.size, n_threads, size=CHUNK)
-    counts = {
-        "refits": float(rows.size),
-        "pivots": float(answer.n_iter.sum()),
-        "fit_seconds": fitted - started,
-        "seconds": perf_counter() - started,
-    }
-    return LooIntervals(
-        middle(answer.lower, answer.upper), answer.lower, answer.upper,
-        answer.certified, answer.settled_by, counts,
-    )  # fmt: skip
+    counts = {"refits": float(rows.size), "pivots": float(ranges.n_iter.sum())}
+    return replace(ranges.found, counts=counts)
 
 
 def loo_loom_bound(
-    problem: Problem, *, nu: float = 1.0, n_threads: int = 1
+    problem: LoomProblem,
+    solution: LoomSolution,
+    folds: Folds | None = None,
+    *,
+    labels_only: bool = False,
+    n_threads: int = 1,
 ) -> LooIntervals:
-    """Judge every sample by the machine of all, without the sample's own term.
+    """Judge every sample by the full solution, without the sample's own term.
 
     The share of wrong ones is the bound of Weston 1999, eq. (11), which counts a value
-    of 0 as wrong. Nothing is refitted and nothing certified: for this machine it is no
-    bound of the leave-one-out error (docs/method/loom).
+    of 0 as wrong. Nothing is refitted and nothing certified: for this classifier it is
+    not a bound of the leave-one-out error (docs/method/loom).
     """
-    del n_threads
-    started = perf_counter()
-    solution = solve_loom(problem, nu=nu)
     values = solution.left_out_values
     # A value of 0 gets the sign that makes it wrong.
     values = np.where(
@@ -689,13 +702,9 @@ def loo_loom_bound(
         -problem.y * np.finfo(float).tiny,
         values,
     )
-    seconds = perf_counter() - started
-    n = problem.n_samples
     settled_by = np.where(problem.C > 0.0, ZERO_ALPHA, UNTOUCHED).astype(np.int8)
-    return LooIntervals(
-        values, values, values, np.zeros(n, dtype=bool), settled_by,
-        {"refits": 0.0, "fit_seconds": seconds, "seconds": seconds},
-    )  # fmt: skip
+    reasons = np.full(values.shape, BOUND_ONLY, dtype=np.int8)
+    return LooIntervals(values, values, settled_by, reasons, {"refits": 0.0})
 
 
 def loom_errors(problem: Problem, solution: LoomSolution) -> np.ndarray:
@@ -714,63 +723,58 @@ def loom_bound(problem: Problem, solution: LoomSolution) -> float:
 LOOM_METHODS = {"refit": loo_loom_refit, "bound": loo_loom_bound}
 
 
-class _Answer:
-    """Ranges of f as they come in."""
+class _Ranges:
+    """Ranges of f over optimal faces, sample by sample."""
 
     def __init__(self, problem: Problem, full: LoomSolution) -> None:
         n = problem.n_samples
         self.problem = problem
-        self.lower = full.decision_values.copy()
-        self.upper = full.decision_values.copy()
+        self.found = LooIntervals.empty(n, REFIT)
+        self.found.lower[:] = self.found.upper[:] = full.decision_values
         # The program is solved to 1e-6 of kernel values: near copies are one to it.
         near = nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0))
-        self.certified = np.full(n, full.telling and not near)
         self.trusted = not near
+        self._certify(slice(None), full.telling)
         self.n_iter = np.zeros(n, dtype=np.int64)
         # The full optimum stays where nothing hangs on the sample; if it is the only
         # one, so is that without the sample.
         unique = full.rival is None and full.face is not None and full.face.unique
         idle = ~full.tight & unique
-        self.settled_by = np.where(idle, ZERO_ALPHA, REFIT).astype(np.int8)
+        self.found.settled_by[idle] = ZERO_ALPHA
         absent = np.flatnonzero(problem.C == 0.0)
-        self.settled_by[absent] = UNTOUCHED
+        self.found.settled_by[absent] = UNTOUCHED
         for row in absent.tolist():
             self._put_range(row, full)
-        if problem.fit_intercept:
-            self._settle_singletons()
+        settle_singletons(problem, self.found)
 
-    def _settle_singletons(self) -> None:
-        """Without the only member of a class all others are satisfied by b alone."""
-        problem = self.problem
-        for sign in (-1.0, 1.0):
-            members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
-            if members.size == 1:
-                self.lower[members] = -np.inf if sign > 0 else 1.0
-                self.upper[members] = -1.0 if sign > 0 else np.inf
-                self.certified[members] = True
-                self.settled_by[members] = SINGLETON
+    def _certify(self, row: Any, proved: bool) -> None:
+        """Say whether a value is certified."""
+        reason = CERTIFIED if proved else NOT_CONVERGED
+        self.found.uncertified_by[row] = reason if self.trusted else BY_ROUNDING
 
     def put(self, row: int, left_out: LoomSolution) -> None:
         """Keep the answer for one sample that the machine is without."""
         self.n_iter[row] = left_out.n_iter
-        self.certified[row] = left_out.telling and self.trusted
+        self._certify(row, left_out.telling)
         self._put_range(row, left_out)
 
     def give_up(self, row: int, full: LoomSolution) -> None:
         """HiGHS has no answer: keep what all terms but the own one say, unproved."""
-        self.lower[row] = self.upper[row] = full.left_out_values[row]
-        self.certified[row] = False
+        value = full.left_out_values[row]
+        self.found.lower[row] = self.found.upper[row] = value
+        self._certify(row, False)
 
     def _put_range(self, row: int, solution: LoomSolution) -> None:
         """Keep the range of f over the optimal face; near ties must not move it."""
         ends = self._range(row, solution)
         if ends is None:
             ends = (solution.decision_values[row],) * 2
-            self.certified[row] = False
-        self.lower[row], self.upper[row] = ends
+            self._certify(row, False)
+        self.found.lower[row], self.found.upper[row] = ends
         if solution.rival is not None:
             other = self._range(row, solution.rival)
-            self.certified[row] &= other is not None and _agree(ends, other)
+            if other is None or not _agree(ends, other):
+                self._certify(row, False)
 
     def _range(self, row: int, solution: LoomSolution) -> tuple[float, float] | None:
         """Return both ends of f at a sample the machine is without, if found."""

@@ -9,34 +9,32 @@ linear program need not be unique, so the range of f(x_p) over all of them is fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from time import perf_counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._anti_learning import is_anti_learning
 from leaveout.engine._problem import (
     BOUNDED,
+    CERTIFIED,
     MARGIN,
+    NOT_CONVERGED,
     OUTSIDE,
     REFIT,
-    SINGLETON,
     UNTOUCHED,
-    WALK,
     ZERO_ALPHA,
+    Folds,
     LooIntervals,
     Problem,
-    middle,
 )
 from leaveout.engine._tableau import invert
+from leaveout.engine._walk import settle_singletons
 from leaveout.lp._lpm import (
     LpmBasis,
     LpmSolution,
     LpmSolver,
     design_matrix,
     lpm_certificate,
-    solve_lpm,
     solve_lpm_basis,
 )
 from leaveout.lp._lpm_fast import Status, leave_out_rows, work_sizes
@@ -44,8 +42,6 @@ from leaveout.run._parallel import map_chunks
 
 # Pivots there is room for; a sample that needs more is tried again, then refitted.
 CAPACITIES = (128, 1024)
-# Kernel values whose largest is within 2^-10 ... 2^10 stay as they are.
-KERNEL_RANGE = 10
 # Samples in a row: their certificates are two products of matrices.
 CHUNK = 64
 # Rates end at 1 and margins at 1: what is not known to four digits tells no ties.
@@ -54,8 +50,10 @@ UNKNOWN = 1e-4
 
 def loo_lpm_walk(
     problem: Problem,
+    solution: LpmSolution,
+    folds: Folds | None = None,
     *,
-    solution: LpmSolution | None = None,
+    labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
     """Leave every sample out of one linear programming machine, by pivots.
@@ -63,132 +61,87 @@ def loo_lpm_walk(
     Parameters
     ----------
     problem : Problem
-        The machine; a sample with C = 0 is absent, and gets its value all the same.
-    solution : LpmSolution, optional
-        Its optimum, if it is at hand.
+        The problem; a sample with C = 0 is absent, and has its value all the same.
+    solution : LpmSolution
+        Its optimum.
+    folds, labels_only
+        Single samples only, and their values.
     n_threads : int, default=1
         Threads over samples.
 
     Returns
     -------
     LooIntervals
-        ``lower`` and ``upper`` are the ends of f over all optima without the sample;
-        ``values`` is the middle.
+        ``lower`` and ``upper`` are the ends of f over all optima without the sample.
 
     Examples
     --------
     >>> import numpy as np
     >>> from leaveout.engine._problem import Problem
     >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
-    >>> loo = loo_lpm_walk(Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0)))
+    >>> problem = Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0))
+    >>> loo = loo_lpm_walk(problem, solve_lpm(problem))
     >>> loo.values.round(4), loo.certified.all()
     (array([-2.    , -0.3333,  0.    ,  3.    ]), np.True_)
     """
-    started = perf_counter()
-    problem, solution = _at_scale(problem, solution)
-    fitted = perf_counter()
-    answer = _Answer(problem, solution)
-    rows = answer.settle_singletons()
+    found, rows = _start(problem, solution)
     tableau = None
     if solution.converged:
         tableau = build_lpm_tableau(problem, solution.basis)
+    counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
     if tableau is not None:
         for capacity in CAPACITIES:
-            rows = _walk_all(problem, tableau, answer, rows, capacity, n_threads)
-    refit_rows(answer, rows, n_threads)
-    return answer.result(fitted - started, perf_counter() - started)
+            rows = _walk_all(problem, tableau, found, counts, rows, capacity, n_threads)
+    refit_rows(problem, found, counts, rows, n_threads)
+    return replace(found, counts=counts)
 
 
 def loo_lpm_refit(
     problem: Problem,
+    solution: LpmSolution,
+    folds: Folds | None = None,
     *,
-    solution: LpmSolution | None = None,
+    labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
     """Leave every sample out by a linear program each, warm from the full basis.
 
     Parameters and result are those of :func:`loo_lpm_walk`.
     """
-    started = perf_counter()
-    problem, solution = _at_scale(problem, solution)
-    fitted = perf_counter()
-    answer = _Answer(problem, solution)
-    refit_rows(answer, answer.settle_singletons(), n_threads)
-    return answer.result(fitted - started, perf_counter() - started)
+    found, rows = _start(problem, solution)
+    counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
+    refit_rows(problem, found, counts, rows, n_threads)
+    return replace(found, counts=counts)
 
 
 LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
 
 
-def _at_scale(
-    problem: Problem, solution: LpmSolution | None
-) -> tuple[Problem, LpmSolution]:
-    """Return a machine with the same f and kernel values of about 1, and its optimum.
+def _start(problem: Problem, solution: LpmSolution) -> tuple[LooIntervals, IntArray]:
+    """Settle samples that are alone in their class; return the samples that are left.
 
-    ``K -> s K, C -> C / s`` divides a and the cost by s, a power of two. Among kernel
-    values of 1e10 the rate of the intercept, 1, would look like rounding.
+    Without such a sample a = 0, and b is at or beyond the other label.
     """
-    exponent = int(np.frexp(np.abs(problem.K).max(initial=0.0))[1])
-    if abs(exponent) > KERNEL_RANGE:
-        with np.errstate(over="ignore"):
-            C = np.ldexp(problem.C, exponent)
-        if np.isfinite(C).all() and np.array_equal(C > 0.0, problem.C > 0.0):
-            K = np.ldexp(problem.K, -exponent)
-            problem, solution = Problem(K, problem.y, C, problem.fit_intercept), None
-    return problem, solve_lpm(problem) if solution is None else solution
-
-
-class _Answer:
-    """Ranges of f as they come in."""
-
-    def __init__(self, problem: Problem, solution: LpmSolution) -> None:
-        n = problem.n_samples
-        self.problem, self.solution = problem, solution
-        self.lower, self.upper = np.full(n, np.nan), np.full(n, np.nan)
-        self.certified = np.zeros(n, dtype=bool)
-        self.settled_by = np.full(n, WALK, dtype=np.int8)
-        idle = (solution.coef == 0.0) & (solution.row_dual == 0.0)
-        self.settled_by[idle] = ZERO_ALPHA
-        self.settled_by[problem.C == 0.0] = UNTOUCHED
-        self.counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
-
-    def settle_singletons(self) -> IntArray:
-        """Answer for who is alone in its class; return the samples that are left.
-
-        Without it a = 0, and b is at or beyond the other label.
-        """
-        problem, left = self.problem, np.arange(self.problem.n_samples)
-        if not problem.fit_intercept:
-            return left
-        for sign in (-1.0, 1.0):
-            members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
-            if members.size == 1:
-                self.lower[members] = -np.inf if sign > 0 else 1.0
-                self.upper[members] = -1.0 if sign > 0 else np.inf
-                self.certified[members] = True
-                self.settled_by[members] = SINGLETON
-                left = np.setdiff1d(left, members)
-        return left
-
-    def result(self, fit_seconds: float, seconds: float) -> LooIntervals:
-        """Return the answers with what they cost."""
-        counts = {**self.counts, "fit_seconds": fit_seconds, "seconds": seconds}
-        values = middle(self.lower, self.upper)
-        return LooIntervals(
-            values, self.lower, self.upper, self.certified, self.settled_by, counts,
-            is_anti_learning(self.problem, self.solution, values),
-        )  # fmt: skip
+    n = problem.n_samples
+    found = LooIntervals.empty(n)
+    found.lower[:] = found.upper[:] = np.nan
+    found.uncertified_by[:] = NOT_CONVERGED
+    idle = (solution.coef == 0.0) & (solution.row_dual == 0.0)
+    found.settled_by[idle] = ZERO_ALPHA
+    found.settled_by[problem.C == 0.0] = UNTOUCHED
+    return found, np.setdiff1d(np.arange(n), settle_singletons(problem, found))
 
 
 def _walk_all(
     problem: Problem,
     tableau: LpmTableau,
-    answer: _Answer,
+    found: LooIntervals,
+    counts: dict[str, float],
     rows: IntArray,
     capacity: int,
     n_threads: int,
 ) -> IntArray:
-    """Answer for the samples whose walks end well; return the others."""
+    """Write the values of the samples whose walks end well; return the others."""
     done = np.zeros(rows.size, dtype=bool)
     pivots = np.zeros(rows.size, dtype=np.int64)
 
@@ -200,14 +153,14 @@ def _walk_all(
             if again is not None:
                 walked.take(k, again)
         good = walked.certified
-        answer.lower[own[good]] = walked.least[good]
-        answer.upper[own[good]] = walked.most[good]
-        answer.certified[own[good]] = True
+        found.lower[own[good]] = walked.least[good]
+        found.upper[own[good]] = walked.most[good]
+        found.uncertified_by[own[good]] = CERTIFIED
         done[part], pivots[part] = good, walked.n_pivots
 
     map_chunks(run, rows.size, n_threads, size=CHUNK)
-    answer.counts["pivots"] += float(pivots.sum())
-    answer.counts["walks"] += float(np.count_nonzero(pivots))
+    counts["pivots"] += float(pivots.sum())
+    counts["walks"] += float(np.count_nonzero(pivots))
     return rows[~done]
 
 
@@ -325,12 +278,14 @@ def _certify(
     return values[each, rows], optimal & (coefs[each, rows] == 0.0)
 
 
-def refit_rows(answer: _Answer, rows: IntArray, n_threads: int) -> None:
-    """Answer by one linear program each; the range comes from the basis it ends with.
-
-    Only samples with a coefficient or a row dual are solved anew.
-    """
-    problem = answer.problem
+def refit_rows(
+    problem: Problem,
+    found: LooIntervals,
+    counts: dict[str, float],
+    rows: IntArray,
+    n_threads: int,
+) -> None:
+    """Solve one linear program per sample; the range comes from its last basis."""
     if rows.size == 0:
         return
     solver = LpmSolver(problem)
@@ -340,23 +295,23 @@ def refit_rows(answer: _Answer, rows: IntArray, n_threads: int) -> None:
         own = LpmSolver(problem)
         own.start_from(solver)
         for row in rows[part]:
-            _refit(problem, own, answer, int(row))
+            _refit(problem, own, found, int(row))
 
     map_chunks(run, rows.size, n_threads, size=CHUNK)
-    answer.counts["refits"] += float(rows.size)
+    counts["refits"] += float(rows.size)
 
 
-def _refit(problem: Problem, solver: LpmSolver, answer: _Answer, row: int) -> None:
-    """Answer for one sample by a linear program."""
+def _refit(problem: Problem, solver: LpmSolver, found: LooIntervals, row: int) -> None:
+    """Write the value of one sample by a linear program."""
     left_out = solver.solve_without(np.array([row]))
-    answer.lower[row] = answer.upper[row] = left_out.decision_values[row]
-    answer.certified[row] = False
-    if answer.settled_by[row] != UNTOUCHED:
-        answer.settled_by[row] = REFIT
+    found.lower[row] = found.upper[row] = left_out.decision_values[row]
+    found.uncertified_by[row] = NOT_CONVERGED
+    if found.settled_by[row] != UNTOUCHED:
+        found.settled_by[row] = REFIT
     walked = _prove_again(problem, left_out.basis, row)
     if walked is not None and walked.certified[0]:
-        answer.lower[row], answer.upper[row] = walked.least[0], walked.most[0]
-        answer.certified[row] = True
+        found.lower[row], found.upper[row] = walked.least[0], walked.most[0]
+        found.uncertified_by[row] = CERTIFIED
 
 
 @dataclass(frozen=True)

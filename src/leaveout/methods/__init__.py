@@ -1,86 +1,83 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The published leave-one-out methods for one binary SVM, by name.
 
-The methods of leave-one-out for one binary machine, by name.
+A method takes a problem at unit scale, its solution and what is left out together, and
+returns intervals of the left-out values; it does not check for rounding, which
+``loo/_leave_out.py`` does once for all methods.
+
+Imports: engine, run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Protocol
 
-from leaveout.engine._problem import LooIntervals, Problem, Solution
-from leaveout.engine._trust import with_rounding_checks
+from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.engine._walk import loo_walk
-from leaveout.methods._consolidated import PathMemory, loo_consolidated, loo_magic
+from leaveout.methods._consolidated import loo_consolidated, loo_magic
 from leaveout.methods._stopping import loo_refit, loo_stopping
 
 
 class LooMethod(Protocol):
-    """Signature shared by all methods."""
+    """Signature shared by all methods of all families."""
 
     def __call__(
         self,
-        problem: Problem,
+        problem: Any,
+        solution: Any,
+        folds: Folds | None = None,
         *,
-        solution: Solution | None = None,
         labels_only: bool = False,
         n_threads: int = 1,
     ) -> LooIntervals:
-        """Leave every sample of the problem out."""
+        """Leave each fold out, or every sample by itself."""
 
 
-METHODS: dict[str, LooMethod] = {
-    "walk": with_rounding_checks(loo_walk),
-    "refit": with_rounding_checks(loo_refit),
-    "stopping": with_rounding_checks(loo_stopping),
-    "consolidated": with_rounding_checks(loo_consolidated),
-    "magic": with_rounding_checks(loo_magic),
-}
-
-
-# Methods that give the sign of a left-out value, not the value.
-LABEL_METHODS = frozenset({"stopping"})
-
-
-# Methods that leave out groups, too, and samples whose weights change the boxes.
-GROUP_METHODS = frozenset({"walk", "refit"})
-
-
-# Methods that take over something from the C before.
-PATH_METHODS = frozenset({"consolidated"})
-
-
-_SHARED = ("problem", "solution", "labels_only", "n_threads", "memory")
-
-
-def find_method(
-    name: str, params: Mapping[str, Any] | None = None
-) -> tuple[str, LooMethod]:
-    """Return (name, function) of a method; "auto" is the walk.
+@dataclass(frozen=True)
+class Method:
+    """A method and what it can be asked for.
 
     Parameters
     ----------
-    name : str
-        "auto" or one of ``METHODS``.
-    params : mapping, optional
-        Parameters of this method alone; they are bound to the function.
+    function : LooMethod
+        The method.
+    takes : frozenset of str
+        "groups" and "C_factors": it leaves out more than single samples, with other
+        upper bounds; "values": it gives values, not only signs; "memory": it takes over
+        something from the C before.
+    """
+
+    function: LooMethod
+    takes: frozenset[str]
+
+    def own_params(self) -> list[str]:
+        """Names of the parameters that only this method has."""
+        shared = signature(LooMethod.__call__).parameters
+        own = signature(self.function).parameters
+        return [name for name in own if name not in shared and name != "memory"]
+
+
+METHODS: dict[str, Method] = {
+    "walk": Method(loo_walk, frozenset({"groups", "C_factors", "values"})),
+    "refit": Method(loo_refit, frozenset({"groups", "C_factors", "values"})),
+    "stopping": Method(loo_stopping, frozenset()),
+    "consolidated": Method(loo_consolidated, frozenset({"values", "memory"})),
+    "magic": Method(loo_magic, frozenset({"values"})),
+}
+
+
+def bind_params(name: str, method: Method, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters as keywords; ValueError for one that is not the method's.
 
     Examples
     --------
-    >>> find_method("auto")[0]
-    'walk'
-    >>> name, loo = find_method("refit", {"eps": 1e-3})
+    >>> bind_params("refit", METHODS["refit"], {"eps": 1e-3})
+    {'eps': 0.001}
     """
-    name = "walk" if name == "auto" else name
-    if name not in METHODS:
-        known = ", ".join(repr(known) for known in ["auto", *METHODS])
-        raise ValueError(f"method={name!r} is not known. Use one of {known}.")
-    if not params:
-        return name, METHODS[name]
-    own = [key for key in signature(METHODS[name]).parameters if key not in _SHARED]
+    own = method.own_params()
     for key in params:
         if key not in own:
             takes = ", ".join(own) if own else "none"
@@ -88,19 +85,4 @@ def find_method(
                 f"method_params has {key!r}, which method={name!r} does not take. "
                 f"It takes: {takes}."
             )
-    return name, partial(METHODS[name], **params)
-
-
-def follow_path(name: str, method: LooMethod) -> LooMethod:
-    """Return the method for one machine over ascending C: it may remember the last one.
-
-    Examples
-    --------
-    >>> name, loo = find_method("walk")
-    >>> follow_path(name, loo) is loo
-    True
-    """
-    if name not in PATH_METHODS:
-        return method
-    extra: dict[str, Any] = {"memory": PathMemory()}
-    return partial(method, **extra)
+    return dict(params)

@@ -196,11 +196,11 @@ def bound_gacv(problem: Problem, solution: Solution) -> Bound:
 
 def bound_certificate(problem: Problem, solution: Solution) -> Bound:
     """Rigorous intervals of all left-out margins (docs/method/bounds)."""
-    checked = check_left_out(problem, solution)
+    checked, open_rows = check_left_out(problem, solution)
     low = np.minimum(problem.y * checked.lower, problem.y * checked.upper)
     high = np.maximum(problem.y * checked.lower, problem.y * checked.upper)
     open_ = np.zeros(problem.n_samples, dtype=bool)
-    open_[checked.open_rows] = True
+    open_[open_rows] = True
     wrong = ~open_ & (high < -ROUNDING)
     unsure = open_ | (low <= ROUNDING)
     kind = BOUND if solution.converged else ESTIMATE

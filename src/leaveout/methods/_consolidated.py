@@ -16,27 +16,26 @@ means alpha_i = 0. Derivations: docs/method/consolidated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from time import perf_counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._anti_learning import is_anti_learning
 from leaveout.engine._certificate import (
     weighted_median_interval,
     weighted_median_intervals,
 )
 from leaveout.engine._problem import (
+    CERTIFIED,
     CONSOLIDATED,
+    NOT_CONVERGED,
     REFIT,
-    Answer,
+    Folds,
     LooIntervals,
     Problem,
     Solution,
-    middle,
 )
-from leaveout.engine._solve import solve_svc, solve_without
+from leaveout.engine._solve import solve_without
 from leaveout.engine._walk import settle_from_solution
 from leaveout.kernel._symmetric import first_copies
 from leaveout.methods._left_out_interval import left_out_radii
@@ -54,38 +53,35 @@ SCREEN_BLOCK = 256
 
 def loo_consolidated(
     problem: Problem,
+    solution: Solution,
+    folds: Folds | None = None,
     *,
-    solution: Solution | None = None,
     labels_only: bool = False,
     n_threads: int = 1,
     rule: str = "same_C",
     memory: PathMemory | None = None,
 ) -> LooIntervals:
-    """Leave every sample out of one binary machine: screen, then solve all at once.
+    """Leave every sample out of one binary SVM: screen, then solve all at once.
 
     Parameters
     ----------
-    problem : Problem
-        The machine.
-    solution : Solution, optional
-        Its optimum, if it is at hand.
+    problem, solution, folds, n_threads
+        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only.
     labels_only : bool, default=False
-        Do not solve for samples that are wrong even in the full machine.
-    n_threads : int, default=1
-        Threads over blocks of samples.
+        Do not solve for samples that are wrong even in the full solution.
     rule : {"same_C", "path"}, default="same_C"
         What screens. "same_C": the full solution at the same C, by balls around it.
         "path": all left-out solutions at the C before, as in the paper; at the first C
-        of a path nobody is screened.
+        of a path no sample is screened.
     memory : PathMemory, optional
         What the call at the C before left behind; overwritten.
 
     Returns
     -------
     LooIntervals
-        Values with the interval of the intercept. The counts have "screened" of
-        "screened_of" samples, "folds" that were solved for, majorise-minimise "steps"
-        and "refits", samples whose optimum smoothing did not prove.
+        The counts have "screened" of "screened_of" samples, "folds" that were solved
+        for, majorise-minimise "steps" and "refits", samples whose optimum smoothing did
+        not prove.
     """
     if rule not in RULES:
         raise ValueError(f"rule must be 'same_C' or 'path'; got {rule!r}.")
@@ -94,55 +90,42 @@ def loo_consolidated(
 
 def loo_magic(
     problem: Problem,
+    solution: Solution,
+    folds: Folds | None = None,
     *,
-    solution: Solution | None = None,
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out of one binary machine: solve all at once, no screening.
+    """Leave every sample out of one binary SVM: solve all at once, no screening.
 
     The algorithm of Wang & Zou (2022), the same as :func:`loo_consolidated` on all
     samples.
-
-    Parameters
-    ----------
-    problem, solution, labels_only, n_threads
-        As in :func:`loo_consolidated`.
-
-    Returns
-    -------
-    LooIntervals
-        Values with the interval of the intercept.
     """
     return _leave_out(problem, solution, labels_only, n_threads, None, None)
 
 
 def _leave_out(
     problem: Problem,
-    solution: Solution | None,
+    solution: Solution,
     labels_only: bool,
     n_threads: int,
     rule: str | None,
     memory: PathMemory | None,
 ) -> LooIntervals:
     """Both methods."""
-    started = perf_counter()
-    if solution is None:
-        solution = solve_svc(problem)
-    keep_all = rule == "path"  # the next C asks for every left-out machine
-    answer = Answer.of_full_solution(solution)
-    rows = settle_from_solution(problem, solution, answer, labels_only and not keep_all)
+    keep_all = rule == "path"  # the next C needs every left-out solution
+    found = LooIntervals.from_solution(solution)
+    rows = settle_from_solution(problem, solution, found, labels_only and not keep_all)
     copies = rows
     if not keep_all:
         copies = first_copies(problem.K, problem.y, problem.C, rows)
     leaders = np.unique(copies)
     screened = _screen(problem, solution, leaders, rule, memory)
     folds = _solve_folds(problem, solution, leaders, screened, n_threads)
-    folds.store(answer)
-    answer.copy(rows, copies)
+    folds.store(found)
+    found.copy(rows, copies)
     if keep_all and memory is not None:
         memory.last = Solved.of(problem, solution, leaders, folds.beta, folds.values)
-    values = middle(answer.lower, answer.upper)
     n = problem.n_samples
     counts = {
         "screened": float(n - screened.kept.size) if rule else 0.0,
@@ -151,12 +134,8 @@ def _leave_out(
         "shared": float(rows.size - leaders.size),
         "steps": float(folds.n_steps),
         "refits": float(np.count_nonzero(folds.refitted)),
-        "seconds": perf_counter() - started,
     }
-    return LooIntervals(
-        values, answer.lower, answer.upper, answer.certified, answer.settled_by, counts,
-        is_anti_learning(problem, solution, values),
-    )  # fmt: skip
+    return replace(found, counts=counts)
 
 
 def _screen(
@@ -226,12 +205,12 @@ class _Folds:
             self.low[k], self.high[k] = left_out.intercept_interval
             self.certified[k] = left_out.converged
 
-    def store(self, answer: Answer) -> None:
+    def store(self, found: LooIntervals) -> None:
         """Write the values of the left-out samples."""
-        own = self.values[np.arange(self.rows.size), self.rows]
-        answer.store(self.rows, own, self.low, self.high)
-        answer.certified[self.rows] = self.certified
-        answer.settled_by[self.rows] = np.where(self.refitted, REFIT, CONSOLIDATED)
+        own, rows = self.values[np.arange(self.rows.size), self.rows], self.rows
+        found.lower[rows], found.upper[rows] = own + self.low, own + self.high
+        found.settled_by[rows] = np.where(self.refitted, REFIT, CONSOLIDATED)
+        found.uncertified_by[rows] = np.where(self.certified, CERTIFIED, NOT_CONVERGED)
 
 
 def _solve_folds(

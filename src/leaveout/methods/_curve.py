@@ -302,7 +302,7 @@ def _walks_at_some(
         problem = curve.at(C)
         if present.size < problem.n_samples:
             problem = problem.subset(present)
-        loo = loo_walk(problem, n_threads=n_threads)
+        loo = loo_walk(problem, solve_svc(problem), n_threads=n_threads)
         lower, upper = np.full((2, curve.problem.n_samples), np.nan)
         lower[present], upper[present] = loo.lower, loo.upper
         checks.append((C, lower, upper))

@@ -1,52 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Methods "stopping" and "refit" (Franc, Laskov & Müller 2008).
 
-Left-out labels that follow from the full solution (Franc et al. 2008, Table 1).
+"refit" solves n warm-started problems, exactly or within eps; within eps it is the
+*standard approach* of the paper, its Algorithm 1 with the checks repaired and Improved
+SMO (Keerthi et al. 2001) as the solver. "stopping" is its Algorithm 3: each left-out
+problem is solved until its label is proved. Before that, labels that follow from the
+full solution are settled (Table 1). As printed the checks can be wrong with an
+intercept; here is what holds (docs/method/stopping):
 
-As printed the checks can be wrong with an intercept; here is what holds
-(docs/method/stopping):
-
-1. alpha_r = 0: the machine stays; without a free support vector b may move.
+1. alpha_r = 0: the solution stays; without a free support vector b may move.
 2. h_r < 0 for some optimal b: an error for every optimal b without r.
 3. In the place of ``2 alpha_r R^2 + xi_r < 1``: the interval of
    ``loo_interval_from_solution`` excludes zero.
-
-One left-out problem after the other by SMO, each stopped as soon as may be.
-
-Method "refit": n warm-started refits, exact or within eps.
-
-Within eps it is the *standard approach* of Franc, Laskov & Müller (2008): their
-Algorithm 1, with the checks repaired, and Improved SMO as the solver.
-
-Method "stopping": each left-out problem is solved until its label is proved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from time import perf_counter
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._anti_learning import is_anti_learning
+from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._certificate import weighted_median_interval
 from leaveout.engine._problem import (
     CERTIFICATE,
+    CERTIFIED,
     EPS_KKT,
+    EPS_ONLY,
     NEGATIVE_MARGIN,
+    NOT_CONVERGED,
     REFIT,
     STOPPING,
-    Answer,
     Folds,
     LooIntervals,
     Problem,
     Solution,
-    middle,
 )
-from leaveout.engine._solve import make_solution, refit_groups, seed_without, solve_svc
+from leaveout.engine._solve import make_solution, refit_each, seed_without, solve_svc
 from leaveout.engine._walk import settle_from_solution
 from leaveout.methods._left_out_interval import loo_interval_from_solution
 from leaveout.methods._stopping_fast import Condition, End, solve_left_out
@@ -65,147 +55,52 @@ LAST_EPS = 1e-6
 LAST_STEPS = 10
 
 
-@dataclass
-class Checked(Answer):
-    """What the checks say of every sample.
-
-    ``lower`` and ``upper`` are intervals of f(x_r), of which only the sign counts for
-    negative margins and certificates; nothing is certified of a sample that is open.
-
-    Parameters
-    ----------
-    lower, upper, certified, settled_by : ndarray of shape (n,)
-        As in :class:`Answer`.
-    problem, solution : Problem, Solution
-        What was checked.
-    open_rows : ndarray of int
-        Samples that no check settles.
-    """
-
-    problem: Problem
-    solution: Solution
-    open_rows: IntArray
-
-    def fill(
-        self,
-        rows: IntArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        certified: BoolArray,
-        settled_by: np.ndarray,
-    ) -> None:
-        """Write the answers of samples that were open."""
-        self.lower[rows], self.upper[rows] = lower, upper
-        self.certified[rows], self.settled_by[rows] = certified, settled_by
-
-    def result(self, counts: Mapping[str, float]) -> LooIntervals:
-        """Return the answers with what they cost."""
-        values = middle(self.lower, self.upper)
-        return LooIntervals(
-            values, self.lower, self.upper, self.certified, self.settled_by, counts,
-            is_anti_learning(self.problem, self.solution, values),
-        )  # fmt: skip
-
-
 def check_left_out(
     problem: Problem, solution: Solution, rows: IntArray | None = None
-) -> Checked:
-    """Settle the samples whose left-out label the full solution tells.
+) -> tuple[LooIntervals, IntArray]:
+    """Settle the samples whose left-out label follows from the full solution.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution
-        Its optimum. From one that is optimal within some eps only, the answers are
-        those of the paper's algorithm, but nothing is certified.
-    rows : ndarray of int, optional
-        Samples that are asked for; all if not given.
-
-    Returns
-    -------
-    Checked
-        With the samples, among those asked for, that are left.
+    Of negative margins and certificates only the sign counts. Also returns the samples,
+    among ``rows`` if given, that no check settles; these are not certified. From a
+    solution within some eps only, the labels are those of the paper's algorithm.
     """
-    answer = Answer.of_full_solution(solution)
-    open_rows = settle_from_solution(problem, solution, answer, labels_only=False)
-    checked = Checked(
-        **vars(answer), problem=problem, solution=solution, open_rows=open_rows
-    )
+    found = LooIntervals.from_solution(solution)
+    open_rows = settle_from_solution(problem, solution, found, labels_only=False)
     if rows is not None:
-        checked.open_rows = np.intersect1d(checked.open_rows, rows)
+        open_rows = np.intersect1d(open_rows, rows)
     g = solution.decision_values - solution.intercept
     # The least favourable b: also an upper bound of every left-out margin.
     worst_b = np.where(problem.y > 0, *solution.intercept_interval)
-    wrong = (problem.y * (g + worst_b))[checked.open_rows] < -ROUNDING
-    found = checked.open_rows[wrong]
-    checked.lower[found] = checked.upper[found] = (g + worst_b)[found]
-    checked.settled_by[found] = NEGATIVE_MARGIN
-    checked.open_rows = checked.open_rows[~wrong]
-    _settle_by_interval(problem, solution, checked)
-    checked.certified[checked.open_rows] = False
-    return checked
+    wrong = (problem.y * (g + worst_b))[open_rows] < -ROUNDING
+    settled = open_rows[wrong]
+    found.lower[settled] = found.upper[settled] = (g + worst_b)[settled]
+    found.settled_by[settled] = NEGATIVE_MARGIN
+    open_rows = _settle_by_interval(problem, solution, found, open_rows[~wrong])
+    found.uncertified_by[open_rows] = NOT_CONVERGED
+    return found, open_rows
 
 
-def _settle_by_interval(problem: Problem, solution: Solution, checked: Checked) -> None:
-    """Check 3, by the interval that is always valid."""
+def _settle_by_interval(
+    problem: Problem, solution: Solution, found: LooIntervals, rows: IntArray
+) -> IntArray:
+    """Apply check 3, by the interval that always holds; return the rows left."""
     left = []
-    for r in checked.open_rows:
+    for r in rows:
         low, high = loo_interval_from_solution(problem, solution, int(r))
         if low > ROUNDING or high < -ROUNDING:
-            checked.lower[r], checked.upper[r] = low, high
-            checked.settled_by[r] = CERTIFICATE
+            found.lower[r], found.upper[r] = low, high
+            found.settled_by[r] = CERTIFICATE
         else:
             left.append(r)
-    checked.open_rows = np.array(left, dtype=np.intp)
-
-
-class LeftOut(NamedTuple):
-    """What leaving out each of some samples gives; one entry a sample.
-
-    ``columns`` counts columns of the kernel matrix: two a step of SMO, one a step on
-    the auxiliary problem, one for each coefficient that seeding changed.
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    certified: BoolArray
-    settled_by: np.ndarray
-    steps: IntArray
-    columns: IntArray
-
-    @classmethod
-    def join(cls, parts: Sequence[LeftOut]) -> LeftOut:
-        """Put the entries of several parts one after the other."""
-        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-    @property
-    def counts(self) -> dict[str, float]:
-        """Sums over the samples."""
-        return {
-            "solves": float(self.steps.size),
-            "proved": float(np.count_nonzero(self.settled_by == STOPPING)),
-            "refits": float(np.count_nonzero(self.settled_by == REFIT)),
-            "steps": float(self.steps.sum()),
-            "columns": float(self.columns.sum()),
-        }
+    return np.array(left, dtype=np.intp)
 
 
 class LeftOutSolver:
-    """Solves a machine without one sample by Improved SMO (Keerthi et al. 2001).
+    """Solves a problem without one sample by Improved SMO (Keerthi et al. 2001).
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution
-        Its optimum, or a point near it.
-    eps : float
-        Optimality conditions (Franc et al. 2008, eq. (8)) within eps end a solve.
-    seed : bool, default=True
-        Start from the full solution; from zero otherwise.
-    steps_per_sample : int, default=1000
-        After this many steps a sample of the machine the active set ends the solve.
+    Optimality conditions (Franc et al. 2008, eq. (8)) within ``eps`` end a solve. With
+    ``seed`` it starts from the full solution, else from zero. After
+    ``steps_per_sample`` steps per sample the active set ends it.
     """
 
     def __init__(
@@ -233,55 +128,57 @@ class LeftOutSolver:
         *,
         finish: bool = False,
         n_threads: int = 1,
-    ) -> LeftOut:
-        """Leave out each of some samples.
+    ) -> LooIntervals:
+        """Leave out each of some samples; ``condition`` may stop a solve early.
 
-        Parameters
-        ----------
-        rows : ndarray of int
-            The samples.
-        condition : Condition, default=NONE
-            What stops a solve before it is optimal within eps.
-        finish : bool, default=False
-            Whether a sample whose label is not proved when SMO ends is solved exactly.
-        n_threads : int, default=1
-            Threads over samples.
+        With ``finish``, a sample whose label is not proved when SMO ends is solved
+        exactly. The counts have "steps" of SMO and "columns" of the kernel matrix: two
+        per step, one per step on the auxiliary problem, one for each coefficient that
+        seeding changed.
         """
         n = rows.size
-        out = LeftOut(
-            np.empty(n), np.empty(n), np.zeros(n, dtype=bool),
-            np.empty(n, dtype=np.int8), np.zeros(n, np.intp), np.zeros(n, np.intp),
-        )  # fmt: skip
+        out = LooIntervals.empty(n)
+        steps, columns = np.zeros((2, n), dtype=np.intp)
 
         def run(part: slice) -> None:
             for k in range(n)[part]:
-                self._leave_out_one(int(rows[k]), condition, finish, out, k)
+                steps[k], columns[k] = self._leave_out_one(
+                    int(rows[k]), condition, finish, out, k
+                )
 
         map_chunks(run, n, n_threads, size=1)
-        return out
+        counts = {
+            "solves": float(n),
+            "proved": float(np.count_nonzero(out.settled_by == STOPPING)),
+            "refits": float(np.count_nonzero(out.settled_by == REFIT)),
+            "steps": float(steps.sum()),
+            "columns": float(columns.sum()),
+        }
+        return replace(out, counts=counts)
 
     def _leave_out_one(
-        self, r: int, condition: Condition, finish: bool, out: LeftOut, k: int
-    ) -> None:
-        """Solve without r, and write entry k."""
+        self, r: int, condition: Condition, finish: bool, out: LooIntervals, k: int
+    ) -> tuple[int, int]:
+        """Solve without r and write entry k; return steps and columns."""
         C = self.problem.C.copy()
         C[r] = 0.0
         rest = Problem(self.problem.K, self.problem.y, C, self.problem.fit_intercept)
         beta, F, changed = self._start(r)
         end, steps, aux_steps = self._run(rest, r, condition, beta, F)
-        out.steps[k] = steps
-        out.columns[k] = changed + 2 * steps + aux_steps
         if end == End.TOO_LONG or (finish and end == End.EPS_KKT):
             exact = solve_svc(rest, start=beta)
             low, high = exact.intercept_interval
             g_r = float(exact.decision_values[r]) - exact.intercept
-            out.settled_by[k], out.certified[k] = REFIT, exact.converged
+            out.settled_by[k] = REFIT
+            out.uncertified_by[k] = CERTIFIED if exact.converged else NOT_CONVERGED
         else:
             low, high = _intercepts(rest, F)
             g_r = float(rest.y[r] - F[r])
-            out.settled_by[k] = STOPPING if end == End.PROVED else EPS_KKT
-            out.certified[k] = end == End.PROVED
+            proved = end == End.PROVED
+            out.settled_by[k] = STOPPING if proved else EPS_KKT
+            out.uncertified_by[k] = CERTIFIED if proved else EPS_ONLY
         out.lower[k], out.upper[k] = g_r + low, g_r + high
+        return steps, changed + 2 * steps + aux_steps
 
     def _start(self, r: int) -> tuple[FloatArray, FloatArray, int]:
         """Feasible coefficients without r, y - K beta there, and columns it took."""
@@ -348,22 +245,10 @@ def check_eps(eps: float) -> float:
 
 
 def solve_to_eps(problem: Problem, eps: float) -> tuple[Solution, int]:
-    """Solve a machine by Improved SMO until it is optimal within eps.
+    """Solve a problem by Improved SMO until it is optimal within eps.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine, with both classes.
-    eps : float
-        Accuracy of the optimality conditions.
-
-    Returns
-    -------
-    solution : Solution
-        Converged only if it happens to be optimal to 1e-9, or if SMO took so long that
-        the active set ended it.
-    columns : int
-        Columns of the kernel matrix used.
+    Returns the solution, converged only if it happens to be optimal to 1e-9 or if SMO
+    took so long that the active set ended it, and the columns of the kernel matrix used.
     """
     y, C, n = problem.y, problem.C, problem.n_samples
     beta, F, none = np.zeros(n), y.copy(), np.zeros(n)
@@ -418,33 +303,30 @@ def _auxiliary_diagonal(problem: Problem, r: int, diag: FloatArray) -> FloatArra
 
 def loo_refit(
     problem: Problem,
+    solution: Solution,
+    folds: Folds | None = None,
     *,
-    solution: Solution | None = None,
     labels_only: bool = False,
     n_threads: int = 1,
     eps: float | None = None,
     seed: bool = True,
 ) -> LooIntervals:
-    """Leave every sample out of one binary machine by solving n problems.
+    """Leave samples out of one binary SVM by solving a problem for each fold.
 
     Each starts from the full solution by alpha-seeding (DeCoste & Wagstaff 2000) and
     ends at the same tolerance as a fit. With ``eps`` the standard approach of Franc,
     Laskov & Müller (2008) is run instead: labels that follow from the full solution are
     taken from it, the other samples are solved by Improved SMO (Keerthi et al. 2001)
-    until optimal within eps. Nothing of the latter is certified.
+    until optimal within eps. None of the latter is certified.
 
     Parameters
     ----------
-    problem : Problem
-        The machine.
-    solution : Solution, optional
-        Its optimum, if it is at hand. If not, it is solved to ``eps`` too, as in the
-        paper, and nothing is certified.
+    problem, solution, folds, n_threads
+        As in :func:`~leaveout.engine._walk.loo_walk`; with ``eps`` single samples only,
+        and the solution may be that of :func:`solve_to_eps`, as in the paper.
     labels_only : bool, default=False
         Ignored: a refit gives the value anyway. With ``eps`` only signs count where a
         check settled a sample.
-    n_threads : int, default=1
-        Threads over samples.
     eps : float, optional
         How far from optimal a solve may end (eq. (8), repaired). None: exact.
     seed : bool, default=True
@@ -453,59 +335,28 @@ def loo_refit(
     Returns
     -------
     LooIntervals
-        Values with the interval of the intercept. With ``eps`` the counts have
-        "columns" of the kernel matrix, "fit_columns" for the full solution, "solves"
-        and "steps" of SMO.
+        With ``eps`` the counts have "columns" of the kernel matrix, "solves" and
+        "steps" of SMO.
     """
-    started = perf_counter()
     if eps is not None:
-        return _standard_approach(
-            problem, solution, n_threads, check_eps(eps), seed, started
-        )
+        found, rows = check_left_out(problem, solution)
+        solver = LeftOutSolver(problem, solution, check_eps(eps), seed=seed)
+        out = solver.leave_out(rows, n_threads=n_threads)
+        found.write(rows, out)
+        return replace(found, counts=out.counts)
     if not seed:
         raise ValueError("seed=False needs eps: exact refits start from the solution.")
-    if solution is None:
-        solution = solve_svc(problem)
-    singles = Folds.singles(np.arange(problem.n_samples))
-    ends = refit_groups(problem, solution, singles, n_threads=n_threads)
-    lower, upper = ends.values + ends.down, ends.values + ends.up
-    counts = {
-        "refits": float(problem.n_samples),
-        "seconds": perf_counter() - started,
-    }
-    values = middle(lower, upper)
-    return LooIntervals(
-        values, lower, upper, ends.certified, ends.settled_by, counts,
-        is_anti_learning(problem, solution, values),
-    )  # fmt: skip
-
-
-def _standard_approach(
-    problem: Problem,
-    solution: Solution | None,
-    n_threads: int,
-    eps: float,
-    seed: bool,
-    started: float,
-) -> LooIntervals:
-    """Algorithm 1 of Franc et al. (2008)."""
-    fit_columns = 0
-    if solution is None:
-        solution, fit_columns = solve_to_eps(problem, eps)
-    checked = check_left_out(problem, solution)
-    solver = LeftOutSolver(problem, solution, eps, seed=seed)
-    out = solver.leave_out(checked.open_rows, n_threads=n_threads)
-    checked.fill(checked.open_rows, *out[:4])
-    seconds = perf_counter() - started
-    return checked.result(
-        {**out.counts, "fit_columns": float(fit_columns), "seconds": seconds}
-    )
+    if folds is None:
+        folds = Folds.singles(np.arange(problem.n_samples))
+    found = refit_each(problem, solution, folds, n_threads=n_threads)
+    return replace(found, counts={"refits": float(len(folds))})
 
 
 def loo_stopping(
     problem: Problem,
+    solution: Solution,
+    folds: Folds | None = None,
     *,
-    solution: Solution | None = None,
     labels_only: bool = True,
     n_threads: int = 1,
     eps: float | None = None,
@@ -513,7 +364,7 @@ def loo_stopping(
     condition: str = "auxiliary",
     n_trial: int = 10,
 ) -> LooIntervals:
-    """Leave every sample out of one binary machine; labels, with proof.
+    """Leave every sample out of one binary SVM; labels, with proof.
 
     Algorithm 3 of Franc, Laskov & Müller (2008), with the errors of the printed version
     corrected (docs/method/stopping): SMO on the left-out problem stops as soon as no
@@ -521,14 +372,10 @@ def loo_stopping(
 
     Parameters
     ----------
-    problem : Problem
-        The machine.
-    solution : Solution, optional
-        Its optimum, if it is at hand.
+    problem, solution, folds, n_threads
+        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only.
     labels_only : bool, default=True
         Ignored: of most samples only the sign of the value is known.
-    n_threads : int, default=1
-        Threads over samples.
     eps : float, optional
         A sample whose label is not proved before the solve is optimal within eps gets
         the label there, not certified, as in the paper. None: such samples are solved
@@ -537,8 +384,8 @@ def loo_stopping(
         Whether solves start from the full solution; from zero otherwise.
     condition : {"auxiliary", "ball"}, default="auxiliary"
         What proves a label. "auxiliary": the primal value is below a lower bound of the
-        best machine with f(x_r) = 0 (the paper's, eq. (14)). "ball": the optimum is in
-        a ball around the current point, and all machines in it agree (no second
+        best solution with f(x_r) = 0 (the paper's, eq. (14)). "ball": the optimum is in
+        a ball around the current point, and all solutions in it agree (no second
         problem).
     n_trial : int, default=10
         If the condition proves fewer than half of the first ``n_trial`` samples, the
@@ -551,12 +398,9 @@ def loo_stopping(
         the checks left over, and "proved", those that the condition ended. The paper's
         Prec is proved / solves.
     """
-    started = perf_counter()
     _check_parameters(condition, n_trial)
     exact = eps is None
-    if solution is None:
-        solution = solve_svc(problem)
-    checked = check_left_out(problem, solution)
+    found, open_rows = check_left_out(problem, solution)
     solver = LeftOutSolver(
         problem,
         solution,
@@ -564,22 +408,23 @@ def loo_stopping(
         seed=seed,
         steps_per_sample=LAST_STEPS if exact else STEPS_PER_SAMPLE,
     )
-    parts = []
     proving = CONDITIONS[condition]
-    for rows in np.split(checked.open_rows, [n_trial]):
+    counts = dict.fromkeys(("solves", "proved", "refits", "steps", "columns"), 0.0)
+    for rows in np.split(open_rows, [n_trial]):
         if proving == Condition.NONE and exact:
-            _refit(problem, solution, rows, checked, n_threads)
+            singles = Folds.singles(rows)
+            found.write(
+                rows, refit_each(problem, solution, singles, n_threads=n_threads)
+            )
+            counts["refits"] += rows.size
             continue
         part = solver.leave_out(rows, proving, finish=exact, n_threads=n_threads)
-        checked.fill(rows, *part[:4])
-        parts.append(part)
+        found.write(rows, part)
+        counts = {name: counts[name] + part.counts[name] for name in counts}
         if np.count_nonzero(part.settled_by == STOPPING) < 0.5 * rows.size:
             proving = Condition.NONE
-    counts = LeftOut.join(parts).counts
-    counts["refits"] += checked.open_rows.size - counts["solves"]
-    counts["solves"] = float(checked.open_rows.size)
-    counts["seconds"] = perf_counter() - started
-    return checked.result(counts)
+    counts["solves"] = float(open_rows.size)
+    return replace(found, counts=counts)
 
 
 def _check_parameters(condition: str, n_trial: int) -> None:
@@ -588,16 +433,3 @@ def _check_parameters(condition: str, n_trial: int) -> None:
         raise ValueError(f"condition must be 'auxiliary' or 'ball'; got {condition!r}.")
     if n_trial < 0:
         raise ValueError(f"n_trial must be 0 or more; got {n_trial}.")
-
-
-def _refit(
-    problem: Problem,
-    solution: Solution,
-    rows: IntArray,
-    checked: Checked,
-    n_threads: int,
-) -> None:
-    """Solve without each of some samples exactly."""
-    ends = refit_groups(problem, solution, Folds.singles(rows), n_threads=n_threads)
-    lower, upper = ends.values + ends.down, ends.values + ends.up
-    checked.fill(rows, lower, upper, ends.certified, ends.settled_by)

@@ -32,10 +32,11 @@ from sklearn.exceptions import FitFailedWarning
 import leaveout
 from leaveout import exceptions
 from leaveout._typing import IntArray
-from leaveout.adapt._checks import check_groups
-from leaveout.adapt._unwrap import MACHINES, SVMS, unwrap
-from leaveout.assess._leave_one_out import leave_one_out, loo_path
+from leaveout.adapt._checks import check_groups, check_penalties
+from leaveout.adapt._prepare import prepare
+from leaveout.adapt._unwrap import ALL_FAMILIES, unwrap
 from leaveout.exceptions import AntiLearningWarning
+from leaveout.loo._leave_out import leave_out, leave_out_path
 from leaveout.loo._result import LooResult, pack_results, unpack_results
 from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
 from leaveout.run._parallel import (
@@ -245,29 +246,28 @@ def _follow_path(
     estimator: Any, Cs: tuple[Any, ...], run: PathJob
 ) -> tuple[LooResult, ...]:
     """Leave one out at each C: one path, or one C after the other."""
-    model = unwrap(estimator, MACHINES)
+    model = unwrap(estimator, ALL_FAMILIES)
     how: dict[str, Any] = {
         "sample_weight": run.sample_weight,
-        "method": run.method,
         "groups": run.groups,
+        "method": run.method,
+        "preprocessing": run.preprocessing,
         "balanced": run.balanced,
         "n_jobs": run.n_threads,
+        "families": ALL_FAMILIES,
     }
     refit = model.in_pipeline and run.preprocessing == "refit"
-    if isinstance(model.svc, SVMS) and not refit:
-        return loo_path(estimator, run.X, run.y, Cs=Cs, **how).results
-    name = f"{model.prefix}C"
-    return tuple(
-        leave_one_out(
-            # A machine without a C has None here.
-            clone(estimator).set_params(**({} if C is None else {name: C})),
-            run.X,
-            run.y,
-            preprocessing=run.preprocessing,
-            **how,
-        )
-        for C in Cs
-    )
+    # A Gram matrix per fold, no C, or an infinite one: one C after the other.
+    if refit or model.params.family in ("loom", "llw"):
+        name = f"{model.prefix}C"
+        results = []
+        for C in Cs:
+            own = clone(estimator).set_params(**({} if C is None else {name: C}))
+            results.append(leave_out(*prepare(own, run.X, run.y, **how)).result)
+        return tuple(results)
+    penalties = check_penalties(Cs)
+    task, plan = prepare(estimator, run.X, run.y, **how)
+    return tuple(leave_out_path(task, plan, penalties))
 
 
 def run_paths(

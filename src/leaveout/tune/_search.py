@@ -47,7 +47,7 @@ from leaveout.adapt._checks import (
     tidy_sparse,
 )
 from leaveout.adapt._memory import check_search_room
-from leaveout.adapt._unwrap import MACHINES, Model, unwrap
+from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
 from leaveout.loo._result import LooResult
 from leaveout.tune._choice import rank_candidates, tabulate_params, take_best
 from leaveout.tune._paths import (
@@ -273,7 +273,7 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             self._check_decides(scoring.scorers)
         X, y = indexable(X, y)
         labels = check_labels(y, count_rows(X))
-        models = [unwrap(estimator, MACHINES) for estimator in estimators]
+        models = [unwrap(estimator, ALL_FAMILIES) for estimator in estimators]
         metadata = self._metadata(params, estimators, models, scoring)
         weights = metadata[0].sample_weight
         results = self._leave_out(candidates, models, X, y, labels, weights, groups)
@@ -419,11 +419,11 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
         cells = split_paths(
             candidates,
             [f"{model.prefix}C" for model in models],
-            [getattr(model.svc, "C", None) for model in models],
+            [_own_C(model) for model in models],
         )
         if not (models[0].in_pipeline and self.preprocessing == "refit"):
             check_search_room(
-                [model.svc for model in models],
+                [model.estimator for model in models],
                 len(labels),
                 self.method,
                 n_cells=len(cells),
@@ -492,8 +492,8 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             flagged = np.ma.filled(self.cv_results_["anti_learning"], True)
             self.best_index_ = take_best(
                 2 * ranks + flagged,
-                [getattr(model.svc, "C", None) for model in models],
-                [model.svc.gamma for model in models],
+                [_own_C(model) for model in models],
+                [model.params.gamma for model in models],
             )
             self.best_score_ = float(scores[self.best_index_])
         self.best_params_ = candidates[self.best_index_]
@@ -522,8 +522,8 @@ def _estimator_blamed(
     try:
         yield
     except (TypeError, ValueError) as error:
-        model = unwrap(estimator, MACHINES)
-        own = set(model.svc.get_params()).intersection(*map(set, candidates))
+        model = unwrap(estimator, ALL_FAMILIES)
+        own = set(model.estimator.get_params()).intersection(*map(set, candidates))
         if not model.prefix or not own:
             raise
         name = min(own)
@@ -659,7 +659,7 @@ def plain_metadata(params: Mapping[str, Any], model: Model) -> Metadata:
         )
     if weights is None:
         return Metadata(None, {})
-    if model.one_vs_rest:
+    if model.params.one_vs_rest:
         raise TypeError(
             "OneVsRestClassifier takes sample_weight only with metadata routing: call "
             "sklearn.set_config(enable_metadata_routing=True) and "
@@ -700,3 +700,8 @@ def route_metadata(estimator: Any, params: Mapping[str, Any], model: Model) -> M
     if unknown:
         raise TypeError(f"SVC.fit takes sample_weight only; got {', '.join(unknown)}.")
     return Metadata(own.get("sample_weight"), dict(params))
+
+
+def _own_C(model: Model) -> float | None:  # noqa: N802
+    """Return the C of a classifier, None if it has none."""
+    return None if model.params.family == "loom" else model.params.C

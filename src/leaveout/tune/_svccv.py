@@ -22,10 +22,10 @@ from leaveout.adapt._checks import (
     check_number,
     check_penalties,
 )
+from leaveout.adapt._prepare import checked_target
 from leaveout.estimators._svc import SVC
 from leaveout.exceptions import AntiLearningWarning
 from leaveout.kernel._gram import check_gram
-from leaveout.loo._task import make_target
 from leaveout.tune._calibration import Sigmoid, class_probabilities, fit_pair_sigmoids
 from leaveout.tune._choice import (
     best_within_one_se,
@@ -215,7 +215,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         X = check_features(self, X, reset=True)
-        target = make_target(y, X.shape[0], sample_weight)
+        target = checked_target(y, X.shape[0], sample_weight)
         if self.kernel == "precomputed":
             X = check_gram(X)
         search = LooSearchCV(

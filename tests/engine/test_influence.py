@@ -8,7 +8,7 @@ from problems import gram
 
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._walk import Without
+from leaveout.engine._walk import Influence
 
 
 def brute_force(problem, r):
@@ -32,7 +32,7 @@ def machine(seed, C, fit_intercept=True, absent=(), n=24, weighted=True):
 def assert_as_brute_force(problem, **options):
     rows = np.arange(problem.n_samples)
     solution = solve_svc(problem)
-    found = Without(problem, solution, **options).values(rows)
+    found = Influence(problem, solution, **options).values_without(rows)[0]
     wanted = np.array([brute_force(problem, r) for r in rows])
     np.testing.assert_allclose(found, wanted, atol=1e-7)
     return found - solution.decision_values
@@ -66,7 +66,7 @@ def test_one_class_is_left():
     y = np.array([1.0] + [-1.0] * 7)
     problem = Problem(gram(x, "rbf"), y, np.full(8, 1.0))
     assert_as_brute_force(problem)
-    alone = Without(problem, solve_svc(problem)).values(np.array([0]))
+    alone = Influence(problem, solve_svc(problem)).values_without(np.array([0]))[0]
     np.testing.assert_allclose(alone, -1.0)
 
 
@@ -74,7 +74,9 @@ def test_some_rows_twice_and_over_threads():
     problem = machine(5, 3.0, n=60)
     rows = np.array([7, 3, 7, 59])
     solution = solve_svc(problem)
-    once = Without(problem, solution).values(np.arange(60))
-    again = Without(problem, solution, n_threads=2)
-    np.testing.assert_allclose(again.values(rows), once[rows], atol=1e-10)
-    np.testing.assert_allclose(again.values(np.arange(60)), once, atol=1e-10)
+    once, _ = Influence(problem, solution).values_without(np.arange(60))
+    again = Influence(problem, solution, n_threads=2)
+    for some in (rows, np.arange(60)):
+        np.testing.assert_allclose(
+            again.values_without(some)[0], once[some], atol=1e-10
+        )

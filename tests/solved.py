@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leave-one-out methods in one call: solve the problem, leave samples out of it.
+
+``SVC_METHODS`` and ``loo_groups`` also withdraw certificates for rounding, as
+``loo/_leave_out.py`` does; the functions by name are the bare methods.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from leaveout.engine._problem import Folds
+from leaveout.loo._leave_out import FAMILIES
+from leaveout.lp._loom import LoomProblem
+from leaveout.methods import METHODS
+
+
+def leave_out(family, name, problem, *, solution=None, folds=None, **options):
+    """Solve a problem and leave samples out of it."""
+    family = FAMILIES[family]
+    solution = family.solve(problem) if solution is None else solution
+    return family.methods[name].function(problem, solution, folds, **options)
+
+
+def leave_out_svc(name, problem, *, solution=None, folds=None, **options):
+    """Do the same for an SVC, with the checks for rounding."""
+    family = FAMILIES["svc"]
+    solution = family.solve(problem) if solution is None else solution
+    problem, solution = family.tighten(problem, solution)
+    found = family.methods[name].function(problem, solution, folds, **options)
+    return family.certify(problem, solution, found, folds)
+
+
+loo_walk = partial(leave_out, "svc", "walk")
+loo_refit = partial(leave_out, "svc", "refit")
+loo_stopping = partial(leave_out, "svc", "stopping")
+loo_consolidated = partial(leave_out, "svc", "consolidated")
+loo_magic = partial(leave_out, "svc", "magic")
+loo_lpm_walk = partial(leave_out, "lpm", "walk")
+loo_lpm_refit = partial(leave_out, "lpm", "refit")
+loo_llw_walk = partial(leave_out, "llw", "walk")
+loo_llw_refit = partial(leave_out, "llw", "refit")
+SVC_METHODS = {name: partial(leave_out_svc, name) for name in METHODS}
+
+
+def loo_groups(problem, codes, *, method="walk", factors=None, **options):
+    """Leave every group out; the values are in the order of the samples."""
+    folds = Folds.of_groups(np.asarray(codes))
+    if factors is not None:
+        folds = Folds(folds.members, folds.begin, factors)
+    found = leave_out_svc(method, problem, folds=folds, **options)
+    inside = type(found).empty(folds.members.size)
+    inside.write(folds.members, found)
+    return replace(inside, counts=found.counts)
+
+
+def as_loom(problem, nu=1.0):
+    """Return a problem with the share of the own term."""
+    return LoomProblem(problem.K, problem.y, problem.C, problem.fit_intercept, nu=nu)
+
+
+def solve_loom(problem, *, nu=1.0):
+    """Solve a leave-one-out machine."""
+    return FAMILIES["loom"].solve(as_loom(problem, nu))
+
+
+def loo_loom_refit(problem, *, nu=1.0, **options):
+    """Leave every sample out of a leave-one-out machine."""
+    return leave_out("loom", "refit", as_loom(problem, nu), **options)
+
+
+def loo_loom_bound(problem, *, nu=1.0, **options):
+    """Judge every sample without its own term."""
+    return leave_out("loom", "bound", as_loom(problem, nu), **options)
