@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from leaveout.kernel._gram import gram_matrix
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite, smallest_eigenvalue
+from leaveout.kernel._gram import gram_matrix, may_be_indefinite
+from leaveout.kernel._symmetric import is_psd, smallest_eigenvalue
 
 
 def matrix_with_spectrum(eigenvalues, rng):

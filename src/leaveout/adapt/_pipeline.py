@@ -27,8 +27,8 @@ from leaveout.engine._problem import REFIT, LooIntervals, middle
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._trust import intervals_at_new_rows
 from leaveout.exceptions import CertificateWarning, PreprocessingWarning
-from leaveout.kernel._gram import gram_matrix
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.kernel._gram import gram_matrix, may_be_indefinite
+from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._task import (
     Target,
     Task,

@@ -28,7 +28,8 @@ from leaveout.adapt._unwrap import Model, unwrap
 from leaveout.estimators._base import KernelClassifier, make_expansion_task
 from leaveout.estimators._svc import SVC
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.kernel._gram import may_be_indefinite
+from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._leave_out import (
     Plan,
     all_certified,

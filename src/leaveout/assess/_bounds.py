@@ -37,7 +37,8 @@ from leaveout.engine._trust import rounding_of_values, with_rounding_checks
 from leaveout.engine._walk import loo_walk
 from leaveout.estimators._llw import LLWClassifier, llw_problem
 from leaveout.estimators._lp import LPMClassifier
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.kernel._gram import may_be_indefinite
+from leaveout.kernel._symmetric import is_psd
 from leaveout.llw._bounds import bound_llw
 from leaveout.llw._solve import solve_llw
 from leaveout.loo._task import Task

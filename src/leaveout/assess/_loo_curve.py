@@ -16,7 +16,8 @@ from leaveout.adapt._prepare import _warn_singletons, adapt_model
 from leaveout.adapt._unwrap import unwrap
 from leaveout.engine._problem import Problem
 from leaveout.exceptions import CertificateWarning
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.kernel._gram import may_be_indefinite
+from leaveout.kernel._symmetric import is_psd
 from leaveout.methods._curve import LooCurve, trace_loo_curve
 from leaveout.run._parallel import count_threads, limit_blas
 

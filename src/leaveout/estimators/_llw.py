@@ -16,7 +16,8 @@ from leaveout.adapt._checks import check_kernel_size, check_penalty
 from leaveout.engine._problem import LooIntervals
 from leaveout.estimators._base import KernelClassifier, make_expansion_task
 from leaveout.exceptions import CertificateWarning, NotSeparableError
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.kernel._gram import may_be_indefinite
+from leaveout.kernel._symmetric import is_psd
 from leaveout.llw._solve import LlwProblem, LlwSolution, solve_llw
 from leaveout.llw._walk import LLW_METHODS
 from leaveout.loo._task import Task

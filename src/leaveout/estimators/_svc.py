@@ -19,8 +19,8 @@ from leaveout.adapt._checks import INDEFINITE, check_features, check_kernel_size
 from leaveout.engine._problem import Solution
 from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import CertificateWarning
-from leaveout.kernel._gram import check_gram, evaluate_expansion
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite, smallest_eigenvalue
+from leaveout.kernel._gram import check_gram, evaluate_expansion, may_be_indefinite
+from leaveout.kernel._symmetric import is_psd, smallest_eigenvalue
 from leaveout.loo._multiclass import (
     machine_coefficients,
     one_value_per_class,
