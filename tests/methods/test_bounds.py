@@ -53,29 +53,28 @@ def test_bounds_hold_on_degenerate_problems(name):
     assert_bounds_hold(Problem(*case), wrong, truth.ambiguous | (near & ~wrong))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_bounds_hold_on_random_problems(seed):
-    rng = np.random.default_rng([30, seed])
-    for _ in range(25):
+def test_bounds_hold_on_random_problems():
+    rng = np.random.default_rng(30)
+    for _ in range(60):
         problem = Problem(*random_case(rng))
         loo = loo_walk(problem)
         assert_bounds_hold(problem, *wrong_and_ambiguous(problem, loo))
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_radius_margin_bounds_the_l2_machine(seed):
-    rng = np.random.default_rng([31, seed])
-    problem = Problem(*random_case(rng, max_n=25))
-    hard, optimum = solve_l2_svm(problem)
-    assert optimum.converged
-    assert (optimum.alpha < hard.C).all()
-    wrong, ambiguous = wrong_and_ambiguous(hard, loo_walk(hard, solution=optimum))
-    row = tabulate_bounds(problem, solve_svc(problem))["radius-margin L2"]
-    assert row.kind == "bound"
-    assert row.value >= (wrong | ambiguous).mean() - 1e-12
+def test_radius_margin_bounds_the_l2_svm():
+    rng = np.random.default_rng(31)
+    for _ in range(15):
+        problem = Problem(*random_case(rng, max_n=25))
+        hard, optimum = solve_l2_svm(problem)
+        assert optimum.converged
+        assert (optimum.alpha < hard.C).all()
+        wrong, ambiguous = wrong_and_ambiguous(hard, loo_walk(hard, solution=optimum))
+        row = tabulate_bounds(problem, solve_svc(problem))["radius-margin L2"]
+        assert row.kind == "bound"
+        assert row.value >= (wrong | ambiguous).mean() - 1e-12
 
 
-def test_l2_machine_is_the_squared_hinge():
+def test_l2_svm_is_the_squared_hinge():
     K, y, C, _ = random_case(np.random.default_rng(32), n=15, kernel="rbf", C=3.0)
     _, optimum = solve_l2_svm(Problem(K, y, C))
 
@@ -129,7 +128,7 @@ def test_span_without_another_free_vector_is_infinite():
     assert "without another free support vector" in table["span"].note
 
 
-@pytest.mark.parametrize("p", [1, 2, 5])
+@pytest.mark.parametrize("p", [1, 5])
 def test_enclosing_ball_is_the_smallest(p):
     X = np.random.default_rng(35).normal(size=(40, p))
     K = X @ X.T
@@ -205,9 +204,9 @@ def test_certificate_has_two_ends():
     assert row.lower <= wrong.mean() <= (wrong | ambiguous).mean() <= row.value
 
 
-def test_lpm_count_covers_who_is_wrong():
+def test_lpm_count_covers_wrong_samples():
     rng = np.random.default_rng(38)
-    for _ in range(20):
+    for _ in range(8):
         problem = Problem(*random_case(rng, max_n=25, C=1.0))
         table = tabulate_lpm_bounds(problem, solve_lpm(problem))
         assert table["support-vector count"].kind == "weak bound"
