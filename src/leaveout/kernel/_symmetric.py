@@ -91,7 +91,7 @@ def first_copies(
 
     Leaving out either of two such samples leaves the same problem.
     """
-    columns = [K[rows, rows], K[rows, 0], K[rows, -1]]
+    columns = [K[rows, 0], K[rows, -1]]
 
     def key(i: int) -> tuple[float, float, bytes]:
         row = rows[i]
@@ -103,14 +103,16 @@ def first_copies(
 def _first_equal(
     columns: list[FloatArray], key: Callable[[int], Hashable], n: int
 ) -> IntArray:
-    """First i with the same key; keys are computed where no column rules it out."""
-    candidates = np.arange(n)
+    """First i with the same key; keys are computed only if all columns agree."""
+    first = candidates = np.arange(n)
     for column in columns:
-        _, inverse, counts = np.unique(
-            column[candidates], return_inverse=True, return_counts=True
-        )
-        candidates = candidates[counts[inverse] > 1]
-    first = np.arange(n)
+        order = candidates[np.argsort(column[candidates])]
+        same = column[order[1:]] == column[order[:-1]]
+        if not same.any():
+            return first
+        repeated = np.append(same, False) | np.append(False, same)
+        candidates = np.sort(order[repeated])
+    first = first.copy()
     seen: dict[Hashable, int] = {}
     for i in candidates.tolist():
         first[i] = seen.setdefault(key(i), i)
