@@ -171,15 +171,6 @@ def test_any_small_problem(seed, fit_intercept):
     assert_curve_is_walk(problem, curve, 10 ** rng.uniform(-2, 3, 4))
 
 
-def test_scaled_kernel_scales_the_curve(rng):
-    problem = weights_of(random_case(rng, n=30, kernel="rbf", C=1.0))
-    curve = curve_of(problem, 1e-2, 1e2)
-    scaled = Problem(4.0 * problem.K, problem.y, problem.C, problem.fit_intercept)
-    other = curve_of(scaled, 0.25e-2, 0.25e2)
-    np.testing.assert_allclose(4.0 * other.breakpoints, curve.breakpoints, rtol=1e-8)
-    np.testing.assert_array_equal(other.errors, curve.errors)
-
-
 def test_hand_computed_curves():
     # Orthogonal points: the value of a left-out one is b alone. Of two against two with
     # a +1 left out, b = -1 + C/2 until C = 4/3; then nobody is bounded and b = -1/3.
