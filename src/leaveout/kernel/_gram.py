@@ -51,24 +51,14 @@ class _Parameters:
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """What the package needs to know about a kernel.
-
-    Parameters
-    ----------
-    fill : callable
-        ``fill(X, Y, parameters)`` returns the filler of the kernel's values.
-    parameters : tuple of str
-        Those of gamma, degree and coef0 that change the kernel.
-    always_psd : callable
-        ``always_psd(coef0)``: whether all its Gram matrices are positive semi-definite.
-    size_of : callable or None
-        ``size_of(X)`` returns what gamma is multiplied by, for samples or pairs of
-        samples; default values of gamma come from its median. None without gamma.
-    """
+    """What the package needs to know about a kernel."""
 
     fill: Callable[[Any, Any, _Parameters], Filler]
+    # Those of gamma, degree and coef0 that change the kernel.
     parameters: tuple[str, ...] = ()
+    # Whether all its Gram matrices are positive semi-definite with this coef0.
     always_psd: Callable[[float], bool] = lambda coef0: True
+    # What gamma is multiplied by; default gammas come from its median.
     size_of: Callable[[Any], FloatArray] | None = None
 
 
@@ -101,11 +91,8 @@ def gram_matrix(
     K : ndarray of shape (n, m)
         Float64, C-contiguous. With Y=None it is symmetric, equal samples have equal
         rows and columns, both to the last bit, and the diagonal of "rbf" is 1. Between
-        X and Y, BLAS may round the values of two equal rows differently.
-
-    Notes
-    -----
-    The memory needed besides K is that of a block of 128 rows and of a copy of X.
+        X and Y, BLAS may round the values of two equal rows differently. Besides K,
+        memory is needed for a block of 128 rows and a copy of X only.
     """
     if kernel == "precomputed":
         return check_gram(X, None if Y is None else Y.shape[0])
