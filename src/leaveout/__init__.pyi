@@ -28,6 +28,7 @@ from leaveout.assess._leave_one_out import (
 from leaveout.assess._leave_one_out import (
     loo_path as loo_path,
 )
+from leaveout.assess._loo_curve import LooCurve as LooCurve
 from leaveout.assess._loo_curve import loo_curve as loo_curve
 from leaveout.assess._loo_predictor import LooPredictor as LooPredictor
 from leaveout.assess._pair_auc import (
@@ -105,7 +106,6 @@ from leaveout.large._loo import ProvedError as ProvedError
 from leaveout.loo._result import LooPath as LooPath
 from leaveout.loo._result import LooResult as LooResult
 from leaveout.methods._bounds import Bound as Bound
-from leaveout.methods._curve import LooCurve as LooCurve
 from leaveout.report._displays import (
     LooCurveDisplay as LooCurveDisplay,
 )

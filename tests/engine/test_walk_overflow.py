@@ -15,8 +15,8 @@ from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Walker
 from leaveout.lp._lpm import solve_lpm
 from leaveout.lp._lpm_walk import _walk, build_lpm_tableau
-from leaveout.methods._curve import _Room, _share
-from leaveout.methods._curve_fast import follow_path
+from leaveout.methods._curve import _share, _Workspace
+from leaveout.methods._curve_fast import trace_path
 from leaveout.methods._stopping_fast import solve_left_out
 
 SPOILT = [np.nan, np.inf, -np.inf, 1e308, -1e308]
@@ -81,11 +81,11 @@ def test_paths(seed):
     K_probe = curve.K_probe.copy()
     if rng.random() < 0.3:
         spoil(K_probe, rng)
-    room, scale = _Room(problem.n_samples), float(rng.choice([1.0, 1e308, 1e-308]))
+    room, scale = _Workspace(problem.n_samples), float(rng.choice([1.0, 1e308, 1e-308]))
     for r in range(problem.n_samples):
         start = solve_svc(curve.at(0.1, r))
         b = start.intercept if rng.random() < 0.8 else float(rng.choice(SPOILT))
-        *_, n_pieces = follow_path(
+        *_, n_pieces = trace_path(
             spoilt.K, problem.y, problem.C, problem.fit_intercept, curve.probe,
             K_probe, scale, r, 0.1, 100.0, b, start.state,
             room.work, room.sides, room.members, room.pieces,

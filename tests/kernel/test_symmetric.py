@@ -1,33 +1,60 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""Equal rows, definiteness, smallest eigenvalue."""
+
 import numpy as np
 import pytest
+from scipy import sparse
 
-from leaveout.kernel._gram import gram_matrix
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite, smallest_eigenvalue
+from leaveout.kernel._gram import KERNELS, gram_matrix
+from leaveout.kernel._symmetric import (
+    first_copies,
+    first_equal_rows,
+    is_psd,
+    smallest_eigenvalue,
+)
+
+
+def first_of_equal(keys):
+    """Position of the first key equal to each."""
+    return [keys.index(key) for key in keys]
+
+
+def test_equal_rows_of_dense_and_sparse_matrices(rng):
+    for _ in range(20):
+        X = rng.integers(-1, 2, size=(rng.integers(1, 40), 3)).astype(float)
+        X[X == 0] *= rng.choice([-1.0, 1.0])  # -0.0 equals 0.0
+        wanted = first_of_equal(X.tolist())
+        np.testing.assert_array_equal(first_equal_rows(X), wanted)
+        np.testing.assert_array_equal(first_equal_rows(sparse.csr_array(X)), wanted)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_copies_have_equal_features_label_and_weight(kernel):
+    rng = np.random.default_rng(len(kernel))
+    for _ in range(10):
+        n = int(rng.integers(3, 40))
+        X = rng.integers(1, 4, size=(n, 2)).astype(float)
+        if kernel == "cosine":
+            X[:, 1] = 1.0  # no row is a multiple of another
+        y, C = rng.choice([-1.0, 1.0], n), rng.choice([1.0, 2.0], n)
+        rows = np.sort(rng.permutation(n)[: n // 2 + 1])
+        K = gram_matrix(X, kernel=kernel, gamma=0.1)
+        found = first_copies(K, y, C, rows)
+        keys = [(*X[i], y[i], C[i]) for i in rows]
+        np.testing.assert_array_equal(found, rows[first_of_equal(keys)])
+
+
+def test_near_copies_are_not_copies():
+    K = gram_matrix([[0.0], [1e-5], [1.0], [0.0]], kernel="laplacian", gamma=0.5)
+    found = first_copies(K, np.ones(4), np.ones(4), np.arange(4))
+    np.testing.assert_array_equal(found, [0, 1, 2, 0])
+    assert first_copies(K, np.ones(4), np.ones(4), np.arange(0)).size == 0
 
 
 def matrix_with_spectrum(eigenvalues, rng):
     basis, _ = np.linalg.qr(rng.standard_normal((len(eigenvalues),) * 2))
     K = (basis * eigenvalues) @ basis.T
     return (K + K.T) / 2
-
-
-@pytest.mark.parametrize(
-    ("kernel", "coef0", "expected"),
-    [
-        ("linear", 0.0, False),
-        ("rbf", 0.0, False),
-        ("laplacian", 0.0, False),
-        ("cosine", 0.0, False),
-        ("poly", 1.0, False),
-        ("poly", -1.0, True),
-        ("sigmoid", 0.0, True),
-        ("precomputed", 0.0, True),
-        (np.dot, 0.0, True),
-    ],
-)
-def test_may_be_indefinite(kernel, coef0, expected):
-    assert may_be_indefinite(kernel, coef0) is expected
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
@@ -50,17 +77,6 @@ def test_singular_is_psd(K):
 )
 def test_indefinite_is_not_psd(K):
     assert not is_psd(np.array(K, dtype=float))
-
-
-def test_poly_with_negative_constant_is_indefinite():
-    K = gram_matrix([[0.0], [1.0], [2.0]], kernel="poly", degree=1, coef0=-1.0)
-    assert not is_psd(K)
-
-
-def test_rank_deficient_kernels_are_psd(rng):
-    X = np.repeat(rng.standard_normal((100, 3)), 4, axis=0)
-    for kernel in ("linear", "rbf", "cosine", "laplacian", "poly"):
-        assert is_psd(gram_matrix(X, kernel=kernel, gamma=1e-3))
 
 
 def test_is_psd_leaves_its_argument_alone(rng):

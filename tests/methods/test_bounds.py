@@ -5,7 +5,7 @@ import clarabel
 import numpy as np
 import pytest
 from oracles import loo_intervals
-from problems import DEGENERATE, Case, random_case
+from problems import DEGENERATE, random_case
 from scipy import sparse
 from scipy.optimize import minimize
 from solved import loo_walk
@@ -19,7 +19,7 @@ from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.lp._lpm import solve_lpm
 from leaveout.methods._bounds import (
-    bound_certificate,
+    _distance_squared,
     bound_gacv,
     bound_jaakkola_haussler,
     bound_sv_count,
@@ -53,29 +53,28 @@ def test_bounds_hold_on_degenerate_problems(name):
     assert_bounds_hold(Problem(*case), wrong, truth.ambiguous | (near & ~wrong))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_bounds_hold_on_random_problems(seed):
-    rng = np.random.default_rng([30, seed])
-    for _ in range(25):
+def test_bounds_hold_on_random_problems():
+    rng = np.random.default_rng(30)
+    for _ in range(60):
         problem = Problem(*random_case(rng))
         loo = loo_walk(problem)
         assert_bounds_hold(problem, *wrong_and_ambiguous(problem, loo))
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_radius_margin_bounds_the_l2_machine(seed):
-    rng = np.random.default_rng([31, seed])
-    problem = Problem(*random_case(rng, max_n=25))
-    hard, optimum = solve_l2_svm(problem)
-    assert optimum.converged
-    assert (optimum.alpha < hard.C).all()
-    wrong, ambiguous = wrong_and_ambiguous(hard, loo_walk(hard, solution=optimum))
-    row = tabulate_bounds(problem, solve_svc(problem))["radius-margin L2"]
-    assert row.kind == "bound"
-    assert row.value >= (wrong | ambiguous).mean() - 1e-12
+def test_radius_margin_bounds_the_l2_svm():
+    rng = np.random.default_rng(31)
+    for _ in range(15):
+        problem = Problem(*random_case(rng, max_n=25))
+        hard, optimum = solve_l2_svm(problem)
+        assert optimum.converged
+        assert (optimum.alpha < hard.C).all()
+        wrong, ambiguous = wrong_and_ambiguous(hard, loo_walk(hard, solution=optimum))
+        row = tabulate_bounds(problem, solve_svc(problem))["radius-margin L2"]
+        assert row.kind == "bound"
+        assert row.value >= (wrong | ambiguous).mean() - 1e-12
 
 
-def test_l2_machine_is_the_squared_hinge():
+def test_l2_svm_is_the_squared_hinge():
     K, y, C, _ = random_case(np.random.default_rng(32), n=15, kernel="rbf", C=3.0)
     _, optimum = solve_l2_svm(Problem(K, y, C))
 
@@ -112,12 +111,13 @@ def test_span_is_exact_where_the_sets_stay(fit_intercept):
     assert n_same > 50
 
 
-def test_span_by_least_squares_equals_the_inverse(monkeypatch):
+def test_span_by_least_squares_equals_the_inverse():
     problem = Problem(*random_case(np.random.default_rng(34), n=30, kernel="rbf", C=5))
     solution = solve_svc(problem)
-    by_inverse = span_squared(problem, solution)
-    monkeypatch.setattr("leaveout.methods._bounds._inverse", lambda matrix: None)
-    np.testing.assert_allclose(span_squared(problem, solution), by_inverse, rtol=1e-6)
+    free, spans = np.flatnonzero(solution.free), span_squared(problem, solution)
+    for p in np.flatnonzero(solution.beta):
+        others = np.setdiff1d(free, [p])
+        assert spans[p] == pytest.approx(_distance_squared(problem, others, p), 1e-6)
 
 
 def test_span_without_another_free_vector_is_infinite():
@@ -129,7 +129,7 @@ def test_span_without_another_free_vector_is_infinite():
     assert "without another free support vector" in table["span"].note
 
 
-@pytest.mark.parametrize("p", [1, 2, 5])
+@pytest.mark.parametrize("p", [1, 5])
 def test_enclosing_ball_is_the_smallest(p):
     X = np.random.default_rng(35).normal(size=(40, p))
     K = X @ X.T
@@ -198,33 +198,10 @@ def test_gacv_by_hand():
     assert bound_gacv(problem, solve_svc(problem)).value == pytest.approx(1.0)
 
 
-def test_certificate_has_two_ends():
-    problem = Problem(*random_case(np.random.default_rng(37), n=40, C=0.5))
-    row = bound_certificate(problem, solve_svc(problem))
-    wrong, ambiguous = wrong_and_ambiguous(problem, loo_walk(problem))
-    assert row.lower <= wrong.mean() <= (wrong | ambiguous).mean() <= row.value
-
-
-def test_lpm_count_covers_who_is_wrong():
+def test_lpm_count_covers_wrong_samples():
     rng = np.random.default_rng(38)
-    for _ in range(20):
+    for _ in range(8):
         problem = Problem(*random_case(rng, max_n=25, C=1.0))
         table = tabulate_lpm_bounds(problem, solve_lpm(problem))
         assert table["support-vector count"].kind == "weak bound"
         assert table["support-vector count"].value >= table["exact"].lower - 1e-12
-
-
-def test_scaling_changes_no_bound():
-    """K -> sK, C -> C/s leaves all margins, and so all counts, as they are."""
-    K, y, C, _ = random_case(np.random.default_rng(39), n=30, kernel="rbf", C=2.0)
-    for fit_intercept in (False, True):
-        one, other = (
-            tabulate_bounds(problem, solve_svc(problem))
-            for problem in (
-                Problem(*Case(K, y, C, fit_intercept)),
-                Problem(*Case(4 * K, y, C / 4, fit_intercept)),
-            )
-        )
-        for a, b in zip(one.rows, other.rows, strict=True):
-            assert (a.name, a.kind) == (b.name, b.kind)
-            assert a.value == pytest.approx(b.value, rel=1e-5)

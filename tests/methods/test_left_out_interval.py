@@ -7,54 +7,51 @@ from oracles import loo_intervals
 from problems import DEGENERATE, random_case
 
 from leaveout.engine._problem import Problem
-from leaveout.engine._solve import seed_without, solve_svc
+from leaveout.engine._solve import solve_svc
 from leaveout.methods._left_out_interval import (
-    loo_interval_from_point,
+    left_out_radii,
     loo_interval_from_solution,
     loo_interval_in_ball,
 )
 
 
-def assert_contains(problem, r, interval, truth, where):
-    """The interval of f contains the oracle's interval of the margin y f."""
-    low, high = sorted(problem.y[r] * end for end in interval)
-    slack = 1e-7 * max(1.0, abs(truth.value[r]))
-    assert low <= truth.low[r] + slack, where
-    # One side only if b is not unique: h' <= h holds for the smallest of h.
-    assert high >= truth.low[r] - slack, where
-    if truth.high[r] - truth.low[r] < 1e-9:
-        assert high >= truth.high[r] - slack, where
-
-
-def check_case(case, rng, where):
-    problem = Problem(*case)
+def check_case(case, where):
+    """Each interval contains the oracle's; the batch of them is the same."""
+    problem, truth = Problem(*case), loo_intervals(*case)
     solution = solve_svc(problem)
-    truth = loo_intervals(*case)
-    for r in range(problem.n_samples):
-        interval = loo_interval_from_solution(problem, solution, r)
-        assert_contains(problem, r, interval, truth, f"{where}, solution, row {r}")
-        start = seed_without(problem, solution, np.array([r]))
-        if problem.fit_intercept and abs(start.sum()) > 1e-9 * np.abs(start).sum():
-            continue  # r is alone in its class: nothing feasible but zero
-        interval = loo_interval_from_point(problem, start, r)
-        assert_contains(problem, r, interval, truth, f"{where}, point, row {r}")
+    found = [
+        loo_interval_from_solution(problem, solution, r)
+        for r in range(problem.n_samples)
+    ]
+    margins = np.sort(case.y[:, None] * found, axis=1)
+    slack = 1e-7 * np.maximum(1.0, np.abs(truth.value))
+    assert (margins[:, 0] <= truth.low + slack).all(), where
+    # One side only if b is not unique: h' <= h holds for the smallest of h.
+    unique = truth.high - truth.low < 1e-9
+    wanted = np.where(unique, truth.high, truth.low)
+    assert (margins[:, 1] >= wanted - slack).all(), where
+    if case.fit_intercept:
+        n_own = np.where(case.y > 0, (case.y > 0).sum(), (case.y < 0).sum())
+        rows = np.flatnonzero((solution.beta != 0.0) & (n_own > 1))
+        _, *ends = left_out_radii(problem, solution, rows, rounds=5)
+        np.testing.assert_allclose(np.array(ends).T, margins[rows], 1e-9, 1e-9, True)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_problems(seed):
     rng = np.random.default_rng(seed)
-    for k in range(4):
+    for k in range(6):
         case = random_case(rng, max_n=20, C=10 ** rng.uniform(-3, 2))
-        check_case(case, rng, f"problem {k}")
+        check_case(case, f"problem {k}")
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_problems(name, rng):
-    check_case(DEGENERATE[name], rng, name)
+def test_degenerate_problems(name):
+    check_case(DEGENERATE[name], name)
 
 
-def test_decides_most_samples_at_small_boxes(rng):
-    """A certificate that never decides would be valid too."""
+def test_decides_most_samples_at_small_C(rng):  # noqa: N802
+    """An interval that never excludes zero would be valid too."""
     n = 60
     X = rng.normal(size=(n, 3))
     y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
@@ -71,18 +68,15 @@ def test_no_intercept_is_the_bound_of_jaakkola_and_haussler(rng):
     problem = Problem(*case)
     solution = solve_svc(problem)
     for r in range(15):
-        low, high = loo_interval_from_solution(problem, solution, r)
+        ends = loo_interval_from_solution(problem, solution, r)
         h = case.y[r] * solution.decision_values[r]
-        ends = sorted([case.y[r] * low, case.y[r] * high])
-        alpha = solution.alpha[r]
-        assert ends == pytest.approx([h - alpha * case.K[r, r], h])
+        wanted = [h - solution.alpha[r] * case.K[r, r], h]
+        assert sorted(case.y[r] * np.array(ends)) == pytest.approx(wanted)
 
 
 def test_larger_balls_give_larger_intervals(rng):
     case = random_case(rng, n=20, C=1.0, fit_intercept=True)
     problem = Problem(*case)
     g = case.K @ solve_svc(problem).beta
-    ends = [loo_interval_in_ball(problem, 3, g, radius) for radius in (0.0, 0.1, 1.0)]
-    assert (
-        ends[2][0] <= ends[1][0] <= ends[0][0] <= ends[0][1] <= ends[1][1] <= ends[2][1]
-    )
+    a, b, c = (loo_interval_in_ball(problem, 3, g, radius) for radius in (0, 0.1, 1))
+    assert c[0] <= b[0] <= a[0] <= a[1] <= b[1] <= c[1]

@@ -4,7 +4,7 @@ import json
 import numpy as np
 from select_reports import DATASET, make_report
 
-from leaveout.methods._curve import LooCurve
+from leaveout.assess._loo_curve import LooCurve
 from leaveout.report._select_report import describe_select
 from leaveout.tune._honest import HonestLoo
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from select_reports import DATASET, make_report
 
-from leaveout.methods._curve import LooCurve
+from leaveout.assess._loo_curve import LooCurve
 from leaveout.report._text import (
     format_choice,
     format_dataset,

@@ -22,8 +22,8 @@ from leaveout.engine._certificate import intervals_at_new_rows
 from leaveout.engine._problem import INDEFINITE, REFIT, Folds, LooIntervals
 from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import CertificateWarning, PreprocessingWarning
-from leaveout.kernel._gram import gram_matrix, make_gram
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.kernel._gram import gram_matrix, make_gram, may_be_indefinite
+from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._task import Target, Task, make_task, svm_subproblems
 from leaveout.run._parallel import map_parallel
 

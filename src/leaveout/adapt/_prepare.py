@@ -31,8 +31,8 @@ from leaveout.adapt._memory import check_memory
 from leaveout.adapt._pipeline import fit_steps_once, refit_folds
 from leaveout.adapt._unwrap import CLASS_NAMES, SVM_ONLY, Model, read_params, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
-from leaveout.kernel._gram import Gram, make_gram
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.kernel._gram import Gram, make_gram, may_be_indefinite
+from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._leave_out import FAMILIES, Family, Plan
 from leaveout.loo._task import Params, Target, Task, make_target, make_task
 from leaveout.methods import Method, bind_params

@@ -1,23 +1,133 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""loo_curve: the leave-one-out error at every C.
-
-``loo_curve``: the leave-one-out error for every C between two ends.
-"""
+"""``loo_curve``: the leave-one-out error for every C between two ends."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_kernel_size, check_penalty
 from leaveout.adapt._prepare import prepare
 from leaveout.exceptions import CertificateWarning
 from leaveout.loo._task import svm_subproblems
-from leaveout.methods._curve import LooCurve, trace_loo_curve
+from leaveout.methods._curve import trace_curve
 from leaveout.run._parallel import limit_blas
+
+
+@dataclass(frozen=True, eq=False)
+class LooCurve:
+    """The exact leave-one-out error as a step function of C.
+
+    Parameters
+    ----------
+    breakpoints : ndarray of shape (k + 1,)
+        Ends of the intervals, ascending from C_min to C_max.
+    errors : ndarray of shape (k,)
+        Share of wrong samples on each open interval; where b is not unique its midpoint
+        decides, as in :class:`LooResult`.
+    n_ambiguous : ndarray of shape (k,)
+        Number of samples whose label depends on which optimal b is taken.
+    n_samples : int
+        Number of samples.
+    n_uncertified : int
+        Number of samples whose path did not pass its checks.
+    counts : mapping
+        events, paths, factorisations, restarts, checks, seconds …
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, y = scale(X)[:60], y[:60]
+    >>> curve = lo.loo_curve(lo.SVC(gamma=0.01), X, y, C_min=0.1, C_max=100)
+    >>> low, high = curve.best_interval
+    >>> print(f"{curve.best_error:.4f} for C from {low:.4f} to {high:.4f}")
+    0.0333 for C from 0.4886 to 0.5760
+    >>> curve.errors.size, int(curve.n_ambiguous.max())
+    (19, 0)
+    """
+
+    __module__ = "leaveout"
+
+    breakpoints: FloatArray
+    errors: FloatArray
+    n_ambiguous: IntArray
+    n_samples: int
+    n_uncertified: int = 0
+    counts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def C_min(self) -> float:  # noqa: N802
+        """Where the curve starts."""
+        return float(self.breakpoints[0])
+
+    @property
+    def C_max(self) -> float:  # noqa: N802
+        """Where the curve ends."""
+        return float(self.breakpoints[-1])
+
+    @property
+    def best_error(self) -> float:
+        """Smallest error."""
+        return float(self.errors.min())
+
+    @property
+    def best_interval(self) -> tuple[float, float]:
+        """All neighbouring C with the smallest error; among several, the lowest."""
+        best = self.errors == self.errors.min()
+        start = int(np.argmax(best))
+        length = int(np.argmin(np.append(best[start:], False)))
+        return float(self.breakpoints[start]), float(self.breakpoints[start + length])
+
+    def error_at(self, C: Any) -> Any:
+        """Return the error at each C; at a breakpoint, that of the interval above.
+
+        Parameters
+        ----------
+        C : float or array-like
+            Values from C_min to C_max.
+        """
+        return self.errors[self._interval_of(C)]
+
+    def n_ambiguous_at(self, C: Any) -> Any:
+        """Return the number of ambiguous samples at each C, as ``error_at`` does."""
+        return self.n_ambiguous[self._interval_of(C)]
+
+    def _interval_of(self, C: Any) -> Any:
+        C = np.asarray(C, dtype=np.float64)
+        if not np.all((self.C_min <= C) & (self.C_max >= C)):
+            raise ValueError(
+                f"C must lie between {self.C_min:g} and {self.C_max:g}, where the "
+                "curve is known. Ask loo_curve for a wider range with C_min and C_max."
+            )
+        found = np.searchsorted(self.breakpoints, C, side="right") - 1
+        return np.minimum(found, self.errors.shape[0] - 1)
+
+    def __str__(self) -> str:
+        """Small table: where the error is least, how far to trust it, what it cost."""
+        low, high = self.best_interval
+        at_best = self.n_ambiguous_at(0.5 * (low + high))
+        rows: list[tuple[str, Any]] = [
+            ("samples", self.n_samples),
+            ("C", f"{self.C_min:g} to {self.C_max:g}"),
+            ("steps", self.errors.shape[0]),
+            ("least error", f"{self.best_error:.4f}"),
+            ("for C", f"{low:.6g} to {high:.6g}"),
+            ("ambiguous", f"{at_best} there, at most {self.n_ambiguous.max()}"),
+            ("not certified", self.n_uncertified),
+            ("events", int(self.counts.get("events", 0))),
+            ("restarts", int(self.counts.get("restarts", 0))),
+            ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
+        ]
+        head = "Leave-one-out error over C"
+        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
 
 
 def loo_curve(
@@ -92,9 +202,12 @@ def loo_curve(
     weights = replace(sub.problem, C=sub.problem.C / float(task.params.C))
     truth = np.where(task.target.codes < 0, 0.0, sub.problem.y)
     with limit_blas(1):
-        curve = trace_loo_curve(
-            weights, low, high, truth=truth, n_threads=plan.n_threads
-        )
+        traced = trace_curve(weights, low, high, truth=truth, n_threads=plan.n_threads)
+    n = weights.n_samples
+    curve = LooCurve(
+        traced.breakpoints, traced.n_wrong / n, traced.n_ambiguous, n,
+        traced.n_uncertified, traced.counts,
+    )  # fmt: skip
     if curve.n_uncertified:
         warnings.warn(
             f"{curve.n_uncertified} of {curve.n_samples} paths did not pass their "

@@ -12,7 +12,8 @@ import typer
 from leaveout._messages import did_you_mean
 from leaveout.cli._data import Prepared
 from leaveout.estimators._svc import SVC
-from leaveout.tune._choice import default_Cs, default_gammas, kernel_scale, needs_gamma
+from leaveout.kernel._gram import kernel_parameters
+from leaveout.tune._choice import default_Cs, default_gammas, kernel_scale
 from leaveout.tune._search import LooSearchCV
 
 PARAMETERS = ("C", "gamma", "degree", "coef0")
@@ -87,8 +88,7 @@ def _bad(text: str, what: str, stop: str = ".") -> typer.BadParameter:
 
 def parameters_of(kernel: str) -> set[str]:
     """Return the parameters that a machine with this kernel has."""
-    uses = {"C", "gamma"} if needs_gamma(kernel) else {"C"}
-    return uses | ({"degree", "coef0"} if kernel == "poly" else set())
+    return {"C", *kernel_parameters(kernel)}
 
 
 def complete_grid(

@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from leaveout._model_file import installed_versions, save_model
 from leaveout.assess._bounds import LooBounds, loo_bounds
-from leaveout.assess._loo_curve import loo_curve
+from leaveout.assess._loo_curve import LooCurve, loo_curve
 from leaveout.assess._pair_auc import PairAUC, leave_pair_out_auc
 from leaveout.cli import _options as options
 from leaveout.cli._command import (
@@ -37,7 +37,6 @@ from leaveout.cli._command import (
 from leaveout.cli._data import Prepared, load, prepare
 from leaveout.cli._grid import complete_grid, parse_grid, search_grid
 from leaveout.estimators._svc import SVC
-from leaveout.methods._curve import LooCurve
 from leaveout.report._page import write_page
 from leaveout.report._select_report import SelectReport, describe_select
 from leaveout.report._text import format_seconds, format_select

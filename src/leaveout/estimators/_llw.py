@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from leaveout.adapt._prepare import fit_task
 from leaveout.estimators._base import KernelClassifier
 from leaveout.exceptions import CertificateWarning
-from leaveout.kernel._symmetric import is_psd, may_be_indefinite
+from leaveout.kernel._gram import may_be_indefinite
+from leaveout.kernel._symmetric import is_psd
 from leaveout.llw._solve import LlwSolution
 from leaveout.loo._leave_out import solve_task
 from leaveout.loo._task import Task

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From features to a Gram matrix, and expansions evaluated at new samples.
+"""Gram matrices, and kernel expansions evaluated at new samples.
 
-Gram matrices of the kernels that scikit-learn's SVC knows, and two more.
-
-A kernel is a function that takes the two sets of rows and the parameters and returns
-a *filler*: ``fill(rows, columns, out)`` writes one block of kernel values. To add a
-kernel, write such a function and list it in ``KERNELS``.
-
-Values of kernel expansions at new points, in blocks of rows.
+``KERNELS`` is the only list of kernels. To add one, write a function that takes the two
+sets of rows and the parameters and returns a *filler*, ``fill(rows, columns, out)``,
+which writes one block of kernel values, and give it a ``KernelSpec``. Estimators,
+default grids, the test for definiteness and the tests of all kernels read the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics.pairwise import manhattan_distances
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
@@ -48,6 +47,19 @@ class _Parameters:
     gamma: float
     degree: int
     coef0: float
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """What the package needs to know about a kernel."""
+
+    fill: Callable[[Any, Any, _Parameters], Filler]
+    # Those of gamma, degree and coef0 that change the kernel.
+    parameters: tuple[str, ...] = ()
+    # Whether all its Gram matrices are positive semi-definite with this coef0.
+    always_psd: Callable[[float], bool] = lambda coef0: True
+    # What gamma is multiplied by; default gammas come from its median.
+    size_of: Callable[[Any], FloatArray] | None = None
 
 
 @dataclass(frozen=True)
@@ -102,69 +114,41 @@ def gram_matrix(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, p)
-        Samples. If kernel="precomputed", the kernel values themselves, dense.
-    Y : array-like or sparse matrix of shape (m, p), default=None
-        Other samples; None means X, and gives a symmetric matrix. If
-        kernel="precomputed", only the number of rows of Y matters: X has a column for
-        each of them.
+    X, Y : array-like or sparse matrix of shape (n, p), (m, p)
+        Samples; Y=None means X, and gives a symmetric matrix. If kernel="precomputed",
+        X holds the kernel values and only the number of rows of Y matters.
     kernel : str or callable
-        "linear", "rbf", "poly", "sigmoid", "laplacian" or "cosine", with the formulas
-        of :mod:`sklearn.metrics.pairwise`; "precomputed"; or a function that takes two
-        matrices of shapes (n, p) and (m, p) and returns the values, (n, m).
+        A name in ``KERNELS``, with the formulas of :mod:`sklearn.metrics.pairwise`;
+        "precomputed"; or a function of two matrices that returns the values, (n, m).
     gamma : float, default=None
-        Coefficient of "rbf", "poly", "sigmoid" and "laplacian", at least 0. None means
-        1 / p. For "scale" and "auto" see :func:`resolve_gamma`.
-    degree : int, default=3
-        Exponent of "poly".
-    coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
+        None means 1 / p. For "scale" and "auto" see :func:`resolve_gamma`.
+    degree, coef0 : int, float
+        Exponent of "poly"; constant of "poly" and "sigmoid".
 
     Returns
     -------
     K : ndarray of shape (n, m)
-        Float64, C-contiguous. With Y=None it is symmetric to the last bit, samples
-        that are equal have equal rows and columns to the last bit, and the diagonal of
-        "rbf" is exactly 1. A precomputed matrix that has this layout already is
-        returned as it is, not copied; the caller's array is never changed.
-
-    Notes
-    -----
-    Besides K there are only blocks of 128 rows and a copy of X in memory. The squared
-    distances of "rbf" come from inner products. They are taken around the median of
-    the columns: this avoids cancellation for data far from the origin, and keeps
-    data of whole numbers whole, whose distances are then exact.
-
-    Equality of rows holds within one call with Y=None only: between X and Y, BLAS may
-    round the values of two equal rows differently in the last bits.
-
-    Examples
-    --------
-    >>> gram_matrix([[0.0], [1.0], [3.0]], kernel="linear")
-    array([[0., 0., 0.],
-           [0., 1., 3.],
-           [0., 3., 9.]])
-    >>> gram_matrix([[0.0], [1.0]], [[1.0]], kernel="rbf", gamma=2.0).round(4)
-    array([[0.1353],
-           [1.    ]])
+        Float64, C-contiguous. With Y=None it is symmetric, equal samples have equal
+        rows and columns, both to the last bit, and the diagonal of "rbf" is 1. Between
+        X and Y, BLAS may round the values of two equal rows differently. Besides K,
+        memory is needed for a block of 128 rows and a copy of X only.
     """
     if kernel == "precomputed":
-        return check_gram(X, n_columns=None if Y is None else _n_rows(Y))
+        return check_gram(X, None if Y is None else Y.shape[0])
     X = _check_features(X, "X")
     if Y is not None:
         Y = _check_features(Y, "Y")
-        _check_same_features(X, Y)
+        if X.shape[1] != Y.shape[1]:
+            raise ValueError(
+                f"X has {X.shape[1]} features but Y has {Y.shape[1]}. "
+                "Pass the same columns for both."
+            )
     if callable(kernel):
         return _call_kernel(kernel, X, Y)
-    parameters = _Parameters(
-        _check_gamma(gamma, X.shape[1]), _check_degree(degree), _check_coef0(coef0)
-    )
-    make_filler = _find_kernel(kernel)
-    with np.errstate(over="ignore", invalid="ignore"):  # _check_finite says it better
-        if Y is None:
-            K = _fill_symmetric(make_filler(X, X, parameters), X.shape[0])
-        else:
-            K = _fill_rectangle(make_filler(X, Y, parameters), X.shape[0], Y.shape[0])
+    parameters = _check_parameters(gamma, degree, coef0, X.shape[1])
+    spec = _find_kernel(kernel)
+    with np.errstate(over="ignore", invalid="ignore"):  # _check_finite says where
+        K = _fill(spec, X, X if Y is None else Y, parameters)
     _check_finite(K, f"Gram matrix of kernel={kernel!r}")
     if Y is None:
         if kernel == "rbf":
@@ -174,21 +158,9 @@ def gram_matrix(
 
 
 def resolve_gamma(gamma: str | float, X: Any) -> float:
-    """Return the number that gamma means on the training samples X.
+    """Return the value of gamma on the training samples X, as scikit-learn's SVC does.
 
-    Parameters
-    ----------
-    gamma : {"scale", "auto"} or float
-        "scale" is 1 / (p * X.var()), or 1 if X is constant; "auto" is 1 / p; a number
-        is itself.
-    X : array-like or sparse matrix of shape (n, p)
-        All training samples.
-
-    Examples
-    --------
-    >>> X = [[0.0, 2.0], [2.0, 0.0]]
-    >>> resolve_gamma("scale", X), resolve_gamma("auto", X), resolve_gamma(3, X)
-    (0.5, 0.5, 3.0)
+    "scale" is 1 / (p * X.var()), or 1 if X is constant; "auto" is 1 / p.
     """
     if not isinstance(gamma, str):
         return _check_gamma(gamma, n_features=1)
@@ -200,33 +172,17 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     n_features = X.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    variance = _variance(X)
+    is_sparse = sparse.issparse(X)
+    variance = float(X.multiply(X).mean() - X.mean() ** 2 if is_sparse else X.var())
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
 def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
     """Check a precomputed Gram matrix, and return it symmetric to the last bit.
 
-    Parameters
-    ----------
-    K : array-like of shape (n, n), or (m, n) if n_columns is given
-        Kernel values.
-    n_columns : int, default=None
-        None for the values among the training samples, which must be square and
-        symmetric up to 1e-8 of the largest value. Otherwise K has a row per new sample
-        and a column for each of the n_columns training samples.
-
-    Returns
-    -------
-    K : ndarray
-        Float64 and C-contiguous; the argument itself if nothing had to be changed.
-
-    Examples
-    --------
-    >>> check_gram([[1.0, 0.5], [0.6, 1.0]])
-    Traceback (most recent call last):
-    ...
-    ValueError: The precomputed Gram matrix X is not symmetric: X[0, 1] and X[1, 0] ...
+    It must be symmetric up to 1e-8 of its largest value. With ``n_columns`` it instead
+    has a row per new sample and a column for each of so many training samples. The
+    argument itself is returned if nothing had to be changed.
     """
     if sparse.issparse(K):
         raise TypeError(
@@ -252,7 +208,7 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
 
 
 def _with_equal_copies(K: FloatArray) -> FloatArray:
-    """Return K with rows equal to rounding made equal; K itself if they are so."""
+    """Return K with rows that are equal up to rounding made equal; K if they are."""
     first = first_near_rows(K)
     repeated = np.flatnonzero(first != np.arange(first.shape[0]))
     if all(np.array_equal(K[i], K[first[i]]) for i in repeated):
@@ -296,9 +252,8 @@ def _laplacian(X: Any, Y: Any, parameters: _Parameters) -> Filler:
     """exp(-gamma |x - y|_1)."""
 
     def fill(rows: slice, columns: slice, out: FloatArray) -> None:
-        np.multiply(
-            manhattan_distances(X[rows], Y[columns]), -parameters.gamma, out=out
-        )
+        distances = manhattan_distances(X[rows], Y[columns])
+        np.multiply(distances, -parameters.gamma, out=out)
         np.exp(out, out=out)
 
     return fill
@@ -306,48 +261,85 @@ def _laplacian(X: Any, Y: Any, parameters: _Parameters) -> Filler:
 
 def _poly(X: Any, Y: Any, parameters: _Parameters) -> Filler:
     """(gamma <x, y> + coef0)^degree."""
-
-    def fill(rows: slice, columns: slice, out: FloatArray) -> None:
-        _affine_products(X[rows], Y[columns], parameters, out)
-        _raise_to_power(out, parameters.degree)
-
-    return fill
+    power = partial(_raise_to_power, degree=parameters.degree)
+    return _of_products(X, Y, parameters, power)
 
 
 def _sigmoid(X: Any, Y: Any, parameters: _Parameters) -> Filler:
     """tanh(gamma <x, y> + coef0)."""
+    return _of_products(X, Y, parameters, lambda out: np.tanh(out, out=out))
+
+
+def _of_products(
+    X: Any, Y: Any, parameters: _Parameters, apply: Callable[[FloatArray], Any]
+) -> Filler:
+    """Fill with gamma <x, y> + coef0, then apply a function in place."""
 
     def fill(rows: slice, columns: slice, out: FloatArray) -> None:
-        _affine_products(X[rows], Y[columns], parameters, out)
-        np.tanh(out, out=out)
+        _inner_products(X[rows], Y[columns], out)
+        out *= parameters.gamma
+        out += parameters.coef0
+        apply(out)
 
     return fill
 
 
-KERNELS: dict[str, Callable[[Any, Any, _Parameters], Filler]] = {
-    "linear": _linear,
-    "rbf": _rbf,
-    "poly": _poly,
-    "sigmoid": _sigmoid,
-    "laplacian": _laplacian,
-    "cosine": _cosine,
+def _squared_norms(X: Any) -> FloatArray:
+    squares = X.multiply(X) if sparse.issparse(X) else X * X
+    return np.asarray(squares.sum(axis=1)).ravel()
+
+
+def _squared_distances(X: Any) -> FloatArray:
+    if not sparse.issparse(X):
+        return pdist(X, "sqeuclidean")
+    return euclidean_distances(X, squared=True)[np.triu_indices(X.shape[0], 1)]
+
+
+def _absolute_distances(X: Any) -> FloatArray:
+    if not sparse.issparse(X):
+        return pdist(X, "cityblock")
+    return manhattan_distances(X)[np.triu_indices(X.shape[0], 1)]
+
+
+KERNELS: dict[str, KernelSpec] = {
+    "linear": KernelSpec(_linear),
+    "rbf": KernelSpec(_rbf, ("gamma",), size_of=_squared_distances),
+    "poly": KernelSpec(
+        _poly, ("gamma", "degree", "coef0"), lambda coef0: coef0 >= 0, _squared_norms
+    ),
+    "sigmoid": KernelSpec(
+        _sigmoid, ("gamma", "coef0"), lambda coef0: False, _squared_norms
+    ),
+    "laplacian": KernelSpec(_laplacian, ("gamma",), size_of=_absolute_distances),
+    "cosine": KernelSpec(_cosine),
 }
 
 
-def _fill_symmetric(fill: Filler, n_samples: int) -> FloatArray:
-    """Compute the blocks on and above the diagonal; mirror them below it."""
-    K = np.empty((n_samples, n_samples))
-    for rows in row_blocks(n_samples):
-        fill(rows, slice(rows.start, n_samples), K[rows, rows.start :])
-        mirror_upper_rows(K, rows)
-    return K
+def kernel_parameters(kernel: str | Callable[..., Any]) -> tuple[str, ...]:
+    """Return those of gamma, degree and coef0 that change the kernel."""
+    return KERNELS[kernel].parameters if _is_named(kernel) else ()
 
 
-def _fill_rectangle(fill: Filler, n_rows: int, n_columns: int) -> FloatArray:
-    """Compute all blocks of rows."""
-    K = np.empty((n_rows, n_columns))
-    for rows in row_blocks(n_rows):
-        fill(rows, slice(0, n_columns), K[rows])
+def may_be_indefinite(kernel: str | Callable[..., Any], coef0: float = 0.0) -> bool:
+    """Return whether the kernel can give a Gram matrix that is not PSD."""
+    if _is_named(kernel):
+        return not KERNELS[kernel].always_psd(coef0)
+    return callable(kernel) or kernel == "precomputed"
+
+
+def _is_named(kernel: Any) -> TypeGuard[str]:
+    return isinstance(kernel, str) and kernel in KERNELS
+
+
+def _fill(spec: KernelSpec, X: Any, Y: Any, parameters: _Parameters) -> FloatArray:
+    """Compute all blocks of rows; if Y is X, only from the diagonal on, and mirror."""
+    fill, n_columns = spec.fill(X, Y, parameters), Y.shape[0]
+    K = np.empty((X.shape[0], n_columns))
+    for rows in row_blocks(X.shape[0]):
+        start = rows.start if Y is X else 0
+        fill(rows, slice(start, n_columns), K[rows, start:])
+        if Y is X:
+            mirror_upper_rows(K, rows)
     return K
 
 
@@ -358,13 +350,6 @@ def _inner_products(X: Any, Y: Any, out: FloatArray) -> None:
         return
     products = X @ Y.T
     out[...] = products.toarray() if sparse.issparse(products) else products
-
-
-def _affine_products(X: Any, Y: Any, parameters: _Parameters, out: FloatArray) -> None:
-    """Write gamma * X @ Y.T + coef0."""
-    _inner_products(X, Y, out)
-    out *= parameters.gamma
-    out += parameters.coef0
 
 
 def _raise_to_power(values: FloatArray, degree: int) -> None:
@@ -380,7 +365,11 @@ def _raise_to_power(values: FloatArray, degree: int) -> None:
 
 
 def _around_median(X: Any, Y: Any) -> tuple[Any, Any]:
-    """Move the origin to the lower median of Y's columns, a value of the data."""
+    """Move the origin to the lower median of Y's columns.
+
+    This avoids cancellation for data far from the origin, and squared distances between
+    rows of integers stay exact.
+    """
     if sparse.issparse(X) or sparse.issparse(Y):
         return X, Y
     centre = np.quantile(Y, 0.5, axis=0, method="lower")
@@ -389,7 +378,7 @@ def _around_median(X: Any, Y: Any) -> tuple[Any, Any]:
 
 
 def _call_kernel(kernel: Callable[..., Any], X: Any, Y: Any) -> FloatArray:
-    """Evaluate the user's kernel and hold its result to the contract of gram_matrix."""
+    """Evaluate the user's kernel and check its result."""
     name = f"result of the kernel {getattr(kernel, '__name__', repr(kernel))}"
     n_columns = X.shape[0] if Y is None else Y.shape[0]
     K = kernel(X, X if Y is None else Y)
@@ -424,17 +413,14 @@ def _make_symmetric(K: FloatArray, name: str, letter: str) -> FloatArray:
 
 def _check_finite(K: FloatArray, name: str) -> None:
     """Raise if K has a NaN or an infinity, and say where."""
-    for rows in row_blocks(K.shape[0]):
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(K[rows].sum()):
-                continue
-        bad = np.argwhere(~np.isfinite(K[rows]))
-        if bad.size:
-            i, j = bad[0, 0] + rows.start, bad[0, 1]
-            raise ValueError(
-                f"The {name} is not finite: K[{i}, {j}] is {K[i, j]}. Standardise the "
-                "features, or check the formula and the parameters of the kernel."
-            )
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(K.sum()):
+            return
+    for i, j in np.argwhere(~np.isfinite(K))[:1]:
+        raise ValueError(
+            f"The {name} is not finite: K[{i}, {j}] is {K[i, j]}. Standardise the "
+            "features, or check the formula and the parameters of the kernel."
+        )
 
 
 def _check_features(X: Any, name: str) -> Any:
@@ -447,14 +433,6 @@ def _check_features(X: Any, name: str) -> Any:
     return check_array(
         X, accept_sparse="csr", dtype=np.float64, order="C", input_name=name
     )
-
-
-def _check_same_features(X: Any, Y: Any) -> None:
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(
-            f"X has {X.shape[1]} features but Y has {Y.shape[1]}. "
-            "Pass the same columns for both."
-        )
 
 
 def _check_gamma(gamma: Any, n_features: int) -> float:
@@ -471,42 +449,28 @@ def _check_gamma(gamma: Any, n_features: int) -> float:
     return float(gamma)
 
 
-def _check_degree(degree: Any) -> int:
+def _check_parameters(
+    gamma: Any, degree: Any, coef0: Any, n_features: int
+) -> _Parameters:
+    gamma = _check_gamma(gamma, n_features)
     if not isinstance(degree, Integral) or isinstance(degree, bool) or degree < 0:
         raise ValueError(f"degree must be a whole number >= 0; got {degree!r}.")
-    return int(degree)
-
-
-def _check_coef0(coef0: Any) -> float:
     if not _is_number(coef0) or not np.isfinite(coef0):
         raise ValueError(f"coef0 must be a finite number; got {coef0!r}.")
-    return float(coef0)
+    return _Parameters(gamma, int(degree), float(coef0))
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _find_kernel(kernel: Any) -> Callable[[Any, Any, _Parameters], Filler]:
-    """Return the maker of the named kernel's filler."""
-    if not isinstance(kernel, str) or kernel not in KERNELS:
-        names = ", ".join(repr(name) for name in KERNELS)
-        raise ValueError(
-            f"kernel must be one of {names}, 'precomputed', or a callable; "
-            f"got {kernel!r}."
-        )
-    return KERNELS[kernel]
-
-
-def _variance(X: Any) -> float:
-    """Return the variance over all entries, as scikit-learn's SVC computes it."""
-    if sparse.issparse(X):
-        return float(X.multiply(X).mean() - X.mean() ** 2)
-    return float(X.var())
-
-
-def _n_rows(Y: Any) -> int:
-    return Y.shape[0] if hasattr(Y, "shape") else len(Y)
+def _find_kernel(kernel: Any) -> KernelSpec:
+    if _is_named(kernel):
+        return KERNELS[kernel]
+    names = ", ".join(repr(name) for name in KERNELS)
+    raise ValueError(
+        f"kernel must be one of {names}, 'precomputed', or a callable; got {kernel!r}."
+    )
 
 
 def evaluate_expansion(
@@ -516,38 +480,13 @@ def evaluate_expansion(
     intercepts: FloatArray,
     *,
     kernel: str | Callable[..., Any],
-    gamma: float | None = None,
-    degree: int = 3,
-    coef0: float = 0.0,
+    **parameters: Any,
 ) -> FloatArray:
     """Compute f_k(x) = sum_s c_sk K(x, x_s) + b_k for each row x of X.
 
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, p), or (n, m) if precomputed
-        New points; if kernel="precomputed", their kernel values with the centres.
-    centres : array-like or sparse matrix of shape (m, p)
-        The points x_s, not asked if kernel="precomputed".
-    coefficients : ndarray of shape (m, n_machines)
-        c. Without centres, m = 0, the values are the intercepts.
-    intercepts : ndarray of shape (n_machines,)
-        b.
-    kernel, gamma, degree, coef0
-        As :func:`gram_matrix` takes them.
-
-    Returns
-    -------
-    ndarray of shape (n, n_machines)
-        The values. Besides them and X, at most 32 MB of kernel values are in memory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> evaluate_expansion(
-    ...     [[0.0], [2.0]], [[1.0]], np.array([[3.0]]), np.array([1.0]), kernel="linear"
-    ... )
-    array([[1.],
-           [7.]])
+    The coefficients c have shape (m, k) for m centres x_s, the result (n, k). With
+    kernel="precomputed", X holds the kernel values with the centres. At most 32 MB of
+    kernel values are in memory at a time. ``parameters`` are those of ``gram_matrix``.
     """
     X = X if hasattr(X, "shape") else np.asarray(X, dtype=np.float64)
     values = np.tile(intercepts, (X.shape[0], 1))
@@ -559,8 +498,6 @@ def evaluate_expansion(
         rows = slice(start, start + step)
         K = X[rows]
         if kernel != "precomputed":
-            K = gram_matrix(
-                K, centres, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0
-            )
+            K = gram_matrix(K, centres, kernel=kernel, **parameters)
         values[rows] += K @ coefficients
     return values

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Classical bounds on and estimates of the leave-one-out error.
-
-Classical bounds and estimates of the leave-one-out error, each said to be which.
+"""Classical bounds on and estimates of the leave-one-out error of one binary SVM.
 
 A sample is *wrong* if its left-out margin is below 0 for every optimal intercept, and
 *ambiguous* if that depends on the intercept. With an unregularised intercept most
-bounds of the literature do not hold as printed (docs/method/bounds); ``kind`` tells
-what a number is worth for the machine at hand:
+bounds of the literature do not hold as printed (docs/method/bounds); ``kind`` says what
+holds for the given problem:
 
-    bound       no fewer samples are wrong or ambiguous
-    weak bound  no fewer samples are wrong; ambiguous ones may be missed
-    estimate    no promise
+    bound       at least the share of samples that are wrong or ambiguous
+    weak bound  at least the share that are wrong; ambiguous ones may be missed
+    estimate    no guarantee
 
-The span: how far a support vector is from what the free ones can stand in for.
-
-The smallest ball around the samples in feature space, and the L2-SVM.
+Each function cites its paper. To add a bound, list its function in ``SVM_BOUNDS``.
 """
 
 from __future__ import annotations
@@ -23,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import fsum
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import linalg
@@ -35,11 +30,8 @@ from leaveout.engine._solve import solve_svc
 from leaveout.engine._tableau import invert
 from leaveout.methods._stopping import ROUNDING, check_left_out
 
-if TYPE_CHECKING:
-    pass
-
 BOUND, WEAK, ESTIMATE, EXACT = "bound", "weak bound", "estimate", "exact"
-# Where rounding may move f further, nobody knows who is a support vector.
+# If rounding may move f by more, support vectors cannot be identified.
 DOUBT = 1e-5
 IN_DOUBT = "terms cancel: rounding may hide errors"
 # Below this reciprocal condition number distances come from least squares.
@@ -48,22 +40,22 @@ SINGULAR = 1e-12
 
 @dataclass(frozen=True)
 class Bound:
-    """One number that stands for the leave-one-out error.
+    """A bound on or an estimate of the leave-one-out error.
 
     Parameters
     ----------
     name : str
-        Whose it is.
+        Its name.
     kind : {"bound", "weak bound", "estimate", "exact"}
-        What it is worth for this machine.
+        What it guarantees for this classifier.
     value : float
         Share of samples; sums, such as radius-margin, may exceed 1.
     lower : float
-        Share of samples that are certainly wrong; 0 if it has no lower end.
+        Share of samples that are certainly wrong; 0 if it has no lower bound.
     cost : str
         Operations beyond the fit, for n samples with s support vectors, m of them free.
     note : str
-        Why it is no more than that, or what else it is of.
+        Why it does not guarantee more, or what else it estimates.
     seconds : float
         Time taken.
     """
@@ -80,11 +72,11 @@ class Bound:
 
 
 def bound_sv_count(problem: Problem, solution: Solution) -> Bound:
-    """Share of support vectors: the others do not change the machine.
+    """Share of support vectors: leaving out another sample does not change w.
 
     Without a free support vector the intercept may still move, and a sample with alpha
-    = 0 may become ambiguous, though never certainly wrong. If boxes balance all but
-    their last bits, who stops the intercept has an alpha too small to be seen.
+    = 0 may become ambiguous, though never certainly wrong. If the C_i balance up to
+    rounding, the samples at the ends of the intercept's interval count as well.
     """
     settled = not problem.fit_intercept or has_room(
         problem.C, solution.alpha, solution.free
@@ -164,7 +156,7 @@ def bound_radius_margin(problem: Problem, solution: Solution) -> Bound:
 def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
     """4 R^2 ||w||^2 / n of the L2-SVM with the same C, a hard margin (Vapnik 1998).
 
-    Without an intercept max K_ii ||w||^2 / n. It bounds the error of that machine.
+    Without an intercept max K_ii ||w||^2 / n. It bounds the error of the L2-SVM.
     """
     hard, optimum = solve_l2_svm(problem)
     if problem.fit_intercept:
@@ -209,7 +201,7 @@ def bound_certificate(problem: Problem, solution: Solution) -> Bound:
     )
 
 
-# In the order of the table: from the cheapest to what is closest.
+# In the order of the table: from the cheapest to the tightest.
 SVM_BOUNDS: tuple[Callable[[Problem, Solution], Bound], ...] = (
     bound_sv_count,
     bound_jaakkola_haussler,
@@ -225,14 +217,14 @@ SVM_BOUNDS: tuple[Callable[[Problem, Solution], Bound], ...] = (
 def _timed(
     function: Callable[[Problem, Solution], Bound], problem: Problem, solution: Solution
 ) -> Bound:
-    """Compute one row, and how long it took."""
+    """Compute a bound and measure the time it takes."""
     started = perf_counter()
     row = function(problem, solution)
     return Bound(**{**vars(row), "seconds": perf_counter() - started})
 
 
 def _margins(problem: Problem, solution: Solution) -> np.ndarray:
-    """H = y f at the intercept that is the worst for each sample."""
+    """Return y f at the optimal intercept that is worst for each sample."""
     g = solution.decision_values - solution.intercept
     worst = np.where(problem.y > 0, *solution.intercept_interval)
     return problem.y * (g + worst)
@@ -250,40 +242,18 @@ def _share(mask: BoolArray) -> float:
 
 
 def span_squared(problem: Problem, solution: Solution) -> FloatArray:
-    r"""Squared distance of each support vector to the hull of the free ones.
+    """Squared distance of each support vector to the hull of the other free ones.
 
     Vapnik & Chapelle (2000), eq. (5) of Tsuda et al. (2001), with **free** support
-    vectors M only: :math:`S_p^2` is the squared distance of :math:`\varphi_p` to the
-    affine hull of :math:`M \setminus p` (to the linear span without an intercept).
-    With :math:`\tilde K = [[K_{MM}, 1], [1', 0]]`, or :math:`K_{MM}`::
+    vectors M only: the affine hull, or the linear span without an intercept. With
+    K~ = [[K_MM, 1], [1', 0]], or K_MM::
 
         p free:     1 / (inverse of K~)_pp
         p bounded:  K_pp - v' (inverse of K~) v,   v = (K_Mp; 1)
 
-    If M, less p, and the bounded samples stay the same while alpha_p goes to 0, the
-    left-out margin is exactly :math:`h_p - \alpha_p S_p^2`.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution
-        Its optimum.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        0 where alpha = 0; inf where no other free support vector holds the intercept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
-    >>> from leaveout.engine._solve import solve_svc
-    >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
-    >>> problem = Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0), False)
-    >>> span_squared(problem, solve_svc(problem))
-    array([0., 1., 0., 0.])
+    If the sets stay the same while alpha_p goes to 0, the left-out margin is exactly
+    h_p - alpha_p S_p^2. 0 where alpha = 0; inf if no other free support vector
+    determines the intercept.
     """
     free = np.flatnonzero(solution.free)
     rest = np.flatnonzero((solution.beta != 0.0) & ~solution.free)
@@ -320,7 +290,7 @@ def _columns(problem: Problem, free: IntArray, points: IntArray) -> FloatArray:
 def _inverse(matrix: FloatArray) -> FloatArray | None:
     """Inverse, or None if the matrix is singular to rounding."""
     if matrix.size == 0 or (matrix.shape == (1, 1) and matrix[0, 0] == 0.0):
-        return np.zeros_like(matrix)  # nobody is free: the caller knows
+        return np.zeros_like(matrix)  # no free support vector
     inverse = invert(matrix)
     if inverse is None:
         return None
@@ -340,20 +310,12 @@ def _distance_squared(problem: Problem, hull: IntArray, p: int) -> float:
 def enclosing_radius_squared(
     K: FloatArray, *, tol: float = 1e-6, max_iter: int = 10_000
 ) -> float:
-    """Squared radius of a ball that holds all samples, nearly the smallest.
+    """Squared radius of a ball that contains all samples, nearly the smallest.
 
     Maximises ``sum_i beta_i K_ii - beta' K beta`` over the simplex by steps towards the
-    farthest point and away from the nearest that has weight. For any beta the largest
-    distance from its centre is the radius of a ball around all samples, so the
-    answer is never too small; it is too large by a share of at most ``tol`` unless
-    ``max_iter`` steps are used up.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([-1.0, 0.0, 3.0])
-    >>> round(enclosing_radius_squared(np.outer(x, x)), 4)
-    4.0
+    farthest point and away from the nearest that has weight. The largest distance from
+    any centre is the radius of such a ball, so the result is never too small; it is too
+    large by a share of at most ``tol``, unless ``max_iter`` steps were not enough.
     """
     n, diagonal = K.shape[0], K.diagonal()
     beta = np.zeros(n)
@@ -387,14 +349,14 @@ def enclosing_radius_squared(
 
 
 def solve_l2_svm(problem: Problem) -> tuple[Problem, Solution]:
-    """Solve the machine with squared hinge: a hard margin with K + diag(1 / C).
+    """Solve the SVM with squared hinge loss, a hard margin with K + diag(1 / C).
 
-    ``min 1/2 ||w||^2 + 1/2 sum_i C_i xi_i^2``; the slacks are alpha_i / C_i. The left-
-    out values are those of the hard margin, since a sample meets only others.
+    ``min 1/2 ||w||^2 + 1/2 sum_i C_i xi_i^2``; the slacks are alpha_i / C_i. Left-out
+    values are those of the hard margin: 1 / C_i is added to K_ii only.
     """
     K = problem.K + np.diag(1.0 / problem.C)
     # w = 0 costs sum(C) / 2, so C_i xi_i^2 <= sum(C) and alpha_i <= sqrt(C_i sum(C)):
-    # twice that is never reached.
-    box = 2.0 * np.sqrt(problem.C * problem.C.sum())
-    hard = Problem(K, problem.y, box, problem.fit_intercept)
+    # a bound of twice that cannot be active.
+    bound = 2.0 * np.sqrt(problem.C * problem.C.sum())
+    hard = Problem(K, problem.y, bound, problem.fit_intercept)
     return hard, solve_svc(hard)

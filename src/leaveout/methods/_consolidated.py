@@ -39,7 +39,7 @@ from leaveout.engine._solve import solve_without
 from leaveout.engine._walk import settle_from_solution
 from leaveout.kernel._symmetric import first_copies
 from leaveout.methods._left_out_interval import left_out_radii
-from leaveout.methods._smoothing import FoldProblems, Iterate, certify, solve_family
+from leaveout.methods._smoothing import FoldProblems, Iterate, certify, solve_folds
 from leaveout.run._parallel import map_chunks
 
 RULES = ("same_C", "path")
@@ -47,7 +47,7 @@ RULES = ("same_C", "path")
 BLOCK = 128
 # A margin must be on its side of 1 by more than rounding.
 SLACK = 1e-9
-# Left-out machines worked on at a time.
+# Folds screened at a time.
 SCREEN_BLOCK = 256
 
 
@@ -223,11 +223,11 @@ def _solve_folds(
     """Solve the machine without each of some samples; prove it, or refit."""
     kept, k = screened.kept, rows.size
     family, start = _reduce(problem, solution, rows, screened)
-    smoothed = solve_family(family, problem.C[kept], start, n_threads=n_threads)
+    eta, n_steps = solve_folds(family, problem.C[kept], start, n_threads=n_threads)
     beta = np.tile(np.where(screened.bounded, problem.y * problem.C, 0.0), (k, 1))
-    beta[:, kept] = smoothed.eta
+    beta[:, kept] = eta
     beta[np.arange(k), rows] = 0.0
-    folds = _Folds(problem, solution, rows, beta, smoothed.n_steps)
+    folds = _Folds(problem, solution, rows, beta, n_steps)
     map_chunks(folds.prove, k, n_threads, BLOCK)
     failed = np.flatnonzero(folds.refitted)
     map_chunks(lambda part: folds.refit(failed[part]), failed.size, n_threads, size=1)
@@ -263,26 +263,20 @@ def _reduce(
 
 @dataclass(frozen=True)
 class Screened:
-    """Samples with known coefficients.
-
-    Parameters
-    ----------
-    bounded, outside : ndarray of bool, shape (n,)
-        alpha_i = C_i, and alpha_i = 0, in every left-out machine but that of i.
-    """
+    """Samples with alpha = C (bounded) or 0 (outside) in all folds but their own."""
 
     bounded: BoolArray
     outside: BoolArray
 
     @classmethod
     def nobody(cls, problem: Problem) -> Screened:
-        """Only samples that are absent anyway."""
+        """Screen only samples with C = 0."""
         absent = problem.C == 0.0
         return cls(np.zeros_like(absent), absent)
 
     @classmethod
     def by_bounds(cls, problem: Problem, low: FloatArray, high: FloatArray) -> Screened:
-        """Settle samples by bounds of their margins."""
+        """Screen samples by bounds of their margins that hold in all folds."""
         present = problem.C > 0.0
         return cls(present & (high < 1.0 - SLACK), ~present | (low > 1.0 + SLACK))
 
@@ -294,30 +288,18 @@ class Screened:
 
 @dataclass(frozen=True)
 class Solved:
-    """The machine and all left-out machines at one C.
+    """The full solution and those without each of ``rows`` at one C.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    margins : ndarray of shape (n,)
-        ``y * (K beta)`` of the full solution, without the bias.
-    norm : float
-        ||w|| of the full solution.
-    rows : ndarray of shape (k,)
-        Left-out samples; without any other the machine is that of the full solution.
-    left_out_margins : ndarray of shape (k, n)
-        ``y * (K beta)`` without each of the rows.
-    left_out_norms : ndarray of shape (k,)
-        ||w|| without each of the rows.
+    Leaving out any other sample does not change the full solution. Margins are
+    y * (K beta), without the intercept; norms are ||w||.
     """
 
     problem: Problem
-    margins: FloatArray
+    margins: FloatArray  # (n,)
     norm: float
-    rows: IntArray
-    left_out_margins: FloatArray
-    left_out_norms: FloatArray
+    rows: IntArray  # (k,)
+    left_out_margins: FloatArray  # (k, n)
+    left_out_norms: FloatArray  # (k,)
 
     @classmethod
     def of(
@@ -341,7 +323,7 @@ class Solved:
         )
 
     def ratio(self, problem: Problem) -> float | None:
-        """Factor from these boxes to those of a problem that is else the same."""
+        """Factor from this C to that of the problem; None if it is another problem."""
         if self.problem.K is not problem.K:
             return None
         ratio = float(problem.C.sum() / self.problem.C.sum())
@@ -351,7 +333,7 @@ class Solved:
 
 @dataclass
 class PathMemory:
-    """What the left-out machines at the last C leave for the next one."""
+    """What the folds at the last C leave for the next one."""
 
     last: Solved | None = None
 
@@ -359,16 +341,9 @@ class PathMemory:
 def screen_at_same_C(  # noqa: N802
     problem: Problem, solution: Solution, rows: IntArray
 ) -> Screened:
-    """Screen by how little the full solution moves when one sample leaves.
+    """Screen by how little the full solution moves when one of ``rows`` is left out.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution
-        Its optimum.
-    rows : ndarray of int
-        Samples to be left out, none of them alone in its class.
+    No sample may be the only one of its class.
     """
     n = problem.n_samples
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
@@ -386,7 +361,7 @@ def screen_at_same_C(  # noqa: N802
 def _move_without_intercept(
     problem: Problem, solution: Solution, rows: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds of all margins without each row: w - w' is in a ball through zero.
+    """Bound all margins without each row: w - w' is in a ball through zero.
 
     ``||w - w'||^2 <= <w - w', beta_r phi_r>``, of centre beta_r phi_r / 2.
     """
@@ -400,10 +375,10 @@ def _move_without_intercept(
 def _move_with_intercept(
     problem: Problem, solution: Solution, rows: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds of all margins without each row: a ball, and order statistics for b.
+    """Bound all margins without each row: a ball, and order statistics for b.
 
-    f' at x_i is f' at a point of reference plus <w', phi_i - reference>. Two points are
-    taken, the left-out sample and the mean of all, and the better bound of each i.
+    f' at x_i is f' at a reference point plus <w', phi_i - reference>. The better bound
+    of two references is taken: the left-out sample, and the mean of all.
     """
     y, C, K = problem.y, problem.C, problem.K
     g = solution.decision_values - solution.intercept
@@ -430,10 +405,10 @@ def _move_with_intercept(
 
 
 def screen_along_path(problem: Problem, before: Solved | None) -> Screened:
-    """Screen by the machines at the C before, as Wang & Yang (2022) do.
+    """Screen by the folds at the previous C, as Wang & Yang (2022) do.
 
-    Theorem 2.2 without an intercept, Theorem 3.5 with one. Nobody is screened at the
-    first C, or if the boxes have not all changed by the same factor.
+    Theorem 2.2 without an intercept, Theorem 3.5 with one. No sample is screened at the
+    first C, or if the C_i have not all changed by the same factor.
     """
     ratio = None if before is None else before.ratio(problem)
     if before is None or ratio is None:
@@ -456,7 +431,7 @@ def _two_stages(problem: Problem, before: Solved, ratio: float) -> Screened:
     y, C = problem.y, problem.C
     stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)
     length = np.sqrt(problem.K.diagonal())
-    # Lemma 3.1. The full machine stands for those that leave out alpha = 0.
+    # Lemma 3.1. The full solution is that of the folds that leave out alpha = 0.
     low = stay * before.margins - stretch * length * before.norm
     high = stay * before.margins + stretch * length * before.norm
     centre = stay * before.left_out_margins
@@ -466,31 +441,31 @@ def _two_stages(problem: Problem, before: Solved, ratio: float) -> Screened:
     down[own], up[own] = np.inf, -np.inf
     first_low = np.minimum(low, down.min(axis=0, initial=np.inf))
     first_high = np.maximum(high, up.max(axis=0, initial=-np.inf))
-    bias = _common_bias(y, C, first_low, first_high)
+    b = _common_intercept(y, C, first_low, first_high)
     # Lemma 3.4: rho^2 <= C (rho sqrt(B) + width) bounds how far leaving out moves w.
-    width, box, size = bias[1] - bias[0], float(C.max()), float(length.max())
+    width, bound, size = b[1] - b[0], float(C.max()), float(length.max())
     if np.isfinite(width):
-        half = 0.5 * box * size
-        radius = half + np.sqrt(half**2 + box * max(0.0, width))
+        half = 0.5 * bound * size
+        radius = half + np.sqrt(half**2 + bound * max(0.0, width))
         low, high = low - radius * length, high + radius * length
         low, high = np.maximum(low, first_low), np.minimum(high, first_high)
     else:
         low, high = first_low, first_high
-    bias = _common_bias(y, C, low, high)
+    b = _common_intercept(y, C, low, high)
     return Screened.by_bounds(
         problem,
-        low + np.where(y > 0, bias[0], -bias[1]),
-        high + np.where(y > 0, bias[1], -bias[0]),
+        low + np.where(y > 0, b[0], -b[1]),
+        high + np.where(y > 0, b[1], -b[0]),
     )
 
 
-def _common_bias(
+def _common_intercept(
     y: FloatArray, C: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[float, float]:
-    """Bound b of all left-out machines from bounds of y K beta (Lemmas 3.2, 3.3).
+    """Bound b of all folds from bounds of y K beta (Lemmas 3.2, 3.3).
 
-    The bisection of Algorithm 2 finds order statistics: a sort gives them. Leaving one
-    sample out can change the weight of its class by its C, hence the two levels.
+    The bisection of Algorithm 2 finds order statistics; here a sort does. Leaving one
+    sample out can change the total weight of its class by its C, hence two levels.
     """
     positive = y > 0
     level = float(C[positive].sum())

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The leave-one-out error for every C of an interval: n paths, swept into one curve.
+"""The leave-one-out error for every C of an interval: n paths, summed into one curve.
 
-With boxes C_i = C c_i the optimum without r is piecewise affine in C, and so is the
-value it gives to x_r. Where that value changes its sign, the error changes by 1/n
-(docs/method/curve).
+With C_i = C c_i the optimum without r is piecewise affine in C, and so is its value at
+x_r (Hastie et al. 2004; docs/method/curve). Where that value changes its sign, the
+error changes by 1/n. Each path is compared with walks at a few C.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,137 +19,26 @@ from leaveout.engine._problem import Problem, Solution
 from leaveout.engine._solve import solve_svc, solve_without
 from leaveout.engine._walk import loo_walk
 from leaveout.kernel._symmetric import first_copies
-from leaveout.methods._curve_fast import PathStatus, follow_path, path_work_shape
+from leaveout.methods._curve_fast import PathStatus, path_work_shape, trace_path
 from leaveout.run._parallel import map_chunks
 
 # Values this close to zero, relative to the largest, have no sign.
 TIE = 1e-10
 # Breakpoints closer than this, relatively, are one.
 SAME = 1e-12
-# A path that fails and gets no further starts again from a solve this share of C on,
-# then ten times as much, and so on up to the last. Between, f is that of the solve: the
-# path counts as exact as long as the gap is below GAP.
+# A path that fails without progress starts again from a solve at C (1 + NUDGE), then at
+# ten times that distance, and so on up to WIDEST_GAP. In between, f is that of the
+# solve: the path counts as certified as long as the gap is below GAP.
 NUDGE, GAP, WIDEST_GAP = 1e-12, 1e-9, 0.03
 MANY_RESTARTS = 50
 # Walks are compared with the paths at these shares of the range of log(C).
 CHECKS = (0.241, 0.493, 0.747, 0.9999)
-# Paths between two looks at Python's signals.
+# Paths between two checks of Python's signals.
 PATHS_PER_CALL = 8
 
 
-@dataclass(frozen=True, eq=False)
-class LooCurve:
-    """The exact leave-one-out error as a step function of C.
-
-    Parameters
-    ----------
-    breakpoints : ndarray of shape (k + 1,)
-        Ends of the intervals, ascending from C_min to C_max.
-    errors : ndarray of shape (k,)
-        Share of wrong samples on each open interval; where b is not unique its midpoint
-        decides, as in :class:`LooResult`.
-    n_ambiguous : ndarray of shape (k,)
-        Number of samples whose label depends on which optimal b is taken.
-    n_samples : int
-        Number of samples.
-    n_uncertified : int
-        Number of samples whose path did not pass its checks.
-    counts : mapping
-        events, paths, factorisations, restarts, checks, seconds …
-
-    Examples
-    --------
-    >>> import leaveout as lo
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X, y = scale(X)[:60], y[:60]
-    >>> curve = lo.loo_curve(lo.SVC(gamma=0.01), X, y, C_min=0.1, C_max=100)
-    >>> low, high = curve.best_interval
-    >>> print(f"{curve.best_error:.4f} for C from {low:.4f} to {high:.4f}")
-    0.0333 for C from 0.4886 to 0.5760
-    >>> curve.errors.size, int(curve.n_ambiguous.max())
-    (19, 0)
-    """
-
-    __module__ = "leaveout"
-
-    breakpoints: FloatArray
-    errors: FloatArray
-    n_ambiguous: IntArray
-    n_samples: int
-    n_uncertified: int = 0
-    counts: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def C_min(self) -> float:  # noqa: N802
-        """Where the curve starts."""
-        return float(self.breakpoints[0])
-
-    @property
-    def C_max(self) -> float:  # noqa: N802
-        """Where the curve ends."""
-        return float(self.breakpoints[-1])
-
-    @property
-    def best_error(self) -> float:
-        """Smallest error."""
-        return float(self.errors.min())
-
-    @property
-    def best_interval(self) -> tuple[float, float]:
-        """All neighbouring C with the smallest error; among several, the lowest."""
-        best = self.errors == self.errors.min()
-        start = int(np.argmax(best))
-        length = int(np.argmin(np.append(best[start:], False)))
-        return float(self.breakpoints[start]), float(self.breakpoints[start + length])
-
-    def error_at(self, C: Any) -> Any:
-        """Return the error at each C; at a breakpoint, that of the interval above.
-
-        Parameters
-        ----------
-        C : float or array-like
-            Values from C_min to C_max.
-        """
-        return self.errors[self._interval_of(C)]
-
-    def n_ambiguous_at(self, C: Any) -> Any:
-        """Return the number of ambiguous samples at each C, as ``error_at`` does."""
-        return self.n_ambiguous[self._interval_of(C)]
-
-    def _interval_of(self, C: Any) -> Any:
-        C = np.asarray(C, dtype=np.float64)
-        if not np.all((self.C_min <= C) & (self.C_max >= C)):
-            raise ValueError(
-                f"C must lie between {self.C_min:g} and {self.C_max:g}, where the "
-                "curve is known. Ask loo_curve for a wider range with C_min and C_max."
-            )
-        found = np.searchsorted(self.breakpoints, C, side="right") - 1
-        return np.minimum(found, self.errors.shape[0] - 1)
-
-    def __str__(self) -> str:
-        """Small table: where the error is least, how far to trust it, what it cost."""
-        low, high = self.best_interval
-        at_best = self.n_ambiguous_at(0.5 * (low + high))
-        rows: list[tuple[str, Any]] = [
-            ("samples", self.n_samples),
-            ("C", f"{self.C_min:g} to {self.C_max:g}"),
-            ("steps", self.errors.shape[0]),
-            ("least error", f"{self.best_error:.4f}"),
-            ("for C", f"{low:.6g} to {high:.6g}"),
-            ("ambiguous", f"{at_best} there, at most {self.n_ambiguous.max()}"),
-            ("not certified", self.n_uncertified),
-            ("events", int(self.counts.get("events", 0))),
-            ("restarts", int(self.counts.get("restarts", 0))),
-            ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
-        ]
-        head = "Leave-one-out error over C"
-        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
-
-
-class _Room:
-    """Work space of one thread."""
+class _Workspace:
+    """Arrays of one thread."""
 
     def __init__(self, n: int) -> None:
         self.work = np.empty(path_work_shape(n))
@@ -159,7 +47,7 @@ class _Room:
         self.pieces = np.empty((20 * n + 200, 6))
 
     def grow(self) -> None:
-        """Make room for twice as many pieces."""
+        """Make space for twice as many pieces."""
         self.pieces = np.empty((2 * self.pieces.shape[0], 6))
 
 
@@ -186,10 +74,10 @@ class _Path:
 
 @dataclass(frozen=True)
 class _Curve:
-    """What the paths of one machine share."""
+    """What the paths of one problem share."""
 
     problem: Problem
-    full: Solution  # at C_min
+    full: Solution  # of all samples, at C_min
     C_min: float
     C_max: float
     probe: FloatArray
@@ -197,11 +85,12 @@ class _Curve:
     scale: float
 
     def at(self, C: float, r: int | None = None) -> Problem:
-        """Return the machine at C; with r left out if it is given."""
-        box = C * self.problem.C
+        """Return the problem at C; with r left out if it is given."""
+        bounds = C * self.problem.C
         if r is not None:
-            box[r] = 0.0
-        return Problem(self.problem.K, self.problem.y, box, self.problem.fit_intercept)
+            bounds[r] = 0.0
+        problem = self.problem
+        return Problem(problem.K, problem.y, bounds, problem.fit_intercept)
 
     def first_solution(self, r: int) -> Solution:
         """Solve the problem without r at C_min."""
@@ -217,33 +106,29 @@ class _Curve:
         return None
 
 
-def trace_loo_curve(
+class Curve(NamedTuple):
+    """Number of wrong and of ambiguous samples between neighbouring breakpoints."""
+
+    breakpoints: FloatArray  # (k + 1,)
+    n_wrong: IntArray  # (k,)
+    n_ambiguous: IntArray  # (k,)
+    n_uncertified: int
+    counts: dict[str, float]
+
+
+def trace_curve(
     problem: Problem,
     C_min: float,
     C_max: float,
     *,
     truth: FloatArray | None = None,
     n_threads: int = 1,
-) -> LooCurve:
-    """Follow all n left-out optima of one binary machine from C_min to C_max.
+) -> Curve:
+    """Follow all n left-out optima from C_min to C_max.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine at C = 1: its boxes are the weights c_i. A sample with c_i = 0 is
-        never trained on; its value is that of the machine of all others.
-    C_min, C_max : float
-        Ends of the range, 0 < C_min < C_max.
-    truth : ndarray of shape (n,), optional
-        Sign each sample should get, y by default. A sample with 0 is always wrong: the
-        machine does not know its class.
-    n_threads : int, default=1
-        Threads over samples.
-
-    Returns
-    -------
-    LooCurve
-        Breakpoints, errors, ambiguous ranges.
+    ``problem`` is the one at C = 1, so its C are the weights c_i; a sample with c_i = 0
+    gets the value of the full solution. ``truth`` is the sign each sample should get, y
+    by default; a sample with 0 is always wrong.
     """
     started = perf_counter()
     n = problem.n_samples
@@ -256,18 +141,16 @@ def trace_loo_curve(
     paths: dict[int, _Path] = {}
 
     def run(part: slice) -> None:
-        room = _Room(n)
+        space = _Workspace(n)
         for r in rows[part].tolist():
-            path = _checked_path(curve, r, room, checks)
+            path = _checked_path(curve, r, space, checks)
             steps[r] = _steps(path.pieces, float(truth[r]))
             path.pieces = path.pieces[:0]
             paths[r] = path
 
     map_chunks(run, rows.size, n_threads, size=PATHS_PER_CALL)
     n_uncertified = sum(not paths[leader].certified for leader in leaders.tolist())
-    breakpoints, n_wrong, n_ambiguous = _sweep(
-        [steps[leader] for leader in leaders.tolist()], C_min, C_max
-    )
+    swept = _sweep([steps[leader] for leader in leaders.tolist()], C_min, C_max)
     counts = {
         "paths": float(rows.size),
         "shared": float(n - rows.size),
@@ -276,11 +159,11 @@ def trace_loo_curve(
         "restarts": float(sum(path.restarts for path in paths.values())),
         "seconds": perf_counter() - started,
     }
-    return LooCurve(breakpoints, n_wrong / n, n_ambiguous, n, n_uncertified, counts)
+    return Curve(*swept, n_uncertified, counts)
 
 
 def _share(problem: Problem, C_min: float, C_max: float) -> _Curve:
-    """Solve the whole problem at C_min and prepare the random direction."""
+    """Solve the full problem at C_min and draw the random direction of the checks."""
     n, K = problem.n_samples, problem.K
     probe = np.random.default_rng(n).choice([-1.0, 1.0], size=n)
     start = Problem(K, problem.y, C_min * problem.C, problem.fit_intercept)
@@ -291,9 +174,9 @@ def _share(problem: Problem, C_min: float, C_max: float) -> _Curve:
 def _walks_at_some(
     curve: _Curve, n_threads: int
 ) -> list[tuple[float, FloatArray, FloatArray]]:
-    """Leave everybody out by walks at a few C: (C, lower, upper), NaN where absent.
+    """Leave each sample out by walks at a few C: (C, lower, upper), NaN where absent.
 
-    Walks share no code with the paths beyond the solver.
+    Walks share no code with the paths except the solver.
     """
     present = np.flatnonzero(curve.problem.C > 0.0)
     checks = []
@@ -312,25 +195,25 @@ def _walks_at_some(
 def _checked_path(
     curve: _Curve,
     r: int,
-    room: _Room,
+    space: _Workspace,
     checks: list[tuple[float, FloatArray, FloatArray]],
 ) -> _Path:
     """Follow one path and compare it with the walks.
 
-    A solve decides where they differ. If it is the path that is wrong, it is followed
-    again from a solve at each of the C compared.
+    Where they differ, a solve decides. If the path is wrong, it is followed again, from
+    a solve at each of the C compared.
     """
     only = curve.only_class_without(r)
     if only is not None:
         return _Path(np.array([[curve.C_min, curve.C_max, only, only, only, only]]))
-    path = _follow(curve, r, room, [curve.C_max])
+    path = _follow(curve, r, space, [curve.C_max])
     doubted = [
         C
         for C, lower, upper in checks
         if _differ(path.interval_at(C), (lower[r], upper[r]))
     ]
     if any(_differs_from_solve(curve, r, path, C) for C in doubted):
-        again = _follow(curve, r, room, [*(C for C, _, _ in checks), curve.C_max])
+        again = _follow(curve, r, space, [*(C for C, _, _ in checks), curve.C_max])
         again.restarts += path.restarts
         again.certified &= not any(
             _differs_from_solve(curve, r, again, C) for C in doubted
@@ -358,11 +241,11 @@ def _interval(solution: Solution, r: int) -> tuple[float, float]:
     return float(without_b + low), float(without_b + high)
 
 
-def _follow(curve: _Curve, r: int, room: _Room, stops: list[float]) -> _Path:
+def _follow(curve: _Curve, r: int, space: _Workspace, stops: list[float]) -> _Path:
     """Follow the optimum without r; begin with a solve at C_min and after each stop.
 
-    A path that fails begins again with a solve where it was last known to be good, or a
-    little further on if it gets no further.
+    A path that fails begins again with a solve where it was last known to be right, or
+    slightly above if there is no progress.
     """
     problem = curve.problem
     C, solution = curve.C_min, curve.first_solution(r)
@@ -371,27 +254,27 @@ def _follow(curve: _Curve, r: int, room: _Room, stops: list[float]) -> _Path:
     nudge = 0.0
     for stop in stops:
         while stop > C:
-            status, events, factors, *good, n_pieces = follow_path(
+            status, events, factors, *good, n_pieces = trace_path(
                 problem.K, problem.y, problem.C, problem.fit_intercept,
                 curve.probe, curve.K_probe, curve.scale, r, C, stop,
                 solution.intercept, solution.state,
-                room.work, room.sides, room.members, room.pieces,
+                space.work, space.sides, space.members, space.pieces,
             )  # fmt: skip
             path.events += events
             path.factors += factors
             if status == PathStatus.FULL:
-                room.grow()
+                space.grow()
                 continue
             if status == PathStatus.ARRIVED:
-                parts.append(room.pieces[:n_pieces].copy())
+                parts.append(space.pieces[:n_pieces].copy())
                 C, nudge = stop, 0.0
                 if stop < stops[-1]:
                     solution = solve_svc(curve.at(C, r))
                 continue
             path.restarts += 1
             before = C
-            C, n_pieces = _last_good(curve, r, good, room.pieces)
-            parts.append(room.pieces[:n_pieces].copy())
+            C, n_pieces = _last_good(curve, r, good, space.pieces)
+            parts.append(space.pieces[:n_pieces].copy())
             further = before < C and path.restarts < MANY_RESTARTS
             nudge = 0.0 if further else min(max(10.0 * nudge, NUDGE), WIDEST_GAP)
             before, C = C, min(C * (1.0 + nudge), stop)
@@ -407,9 +290,9 @@ def _follow(curve: _Curve, r: int, room: _Room, stops: list[float]) -> _Path:
 def _last_good(
     curve: _Curve, r: int, good: list[Any], pieces: FloatArray
 ) -> tuple[float, int]:
-    """Return how far a failed path is to be trusted: C, number of pieces.
+    """Return up to where a failed path is right: C, number of pieces.
 
-    As far as it looked right, if a solve there agrees; else as far as it was checked.
+    Up to where it looked right, if a solve there agrees; else up to its last check.
     """
     seen, n_seen, checked, n_checked = good
     if seen > checked and n_seen > 0:
@@ -420,10 +303,10 @@ def _last_good(
 
 
 def _steps(pieces: FloatArray, truth: float) -> tuple[FloatArray, IntArray]:
-    """Where the state of one sample changes: (C where it begins, state) in order.
+    """Return where the states of one sample begin, and the states, in order.
 
     The state is 1 if wrong plus 2 if ambiguous. On a piece, both ends of the interval
-    and its middle are affine: three zeros at most cut it into parts of one state.
+    and its middle are affine: at most three zeros cut it into parts of one state.
     """
     C = pieces[:, :2]
     ends = np.stack([pieces[:, 2:4], pieces[:, 4:6]])
@@ -448,7 +331,7 @@ def _steps(pieces: FloatArray, truth: float) -> tuple[FloatArray, IntArray]:
 def _sweep(
     steps: list[tuple[FloatArray, IntArray]], C_min: float, C_max: float
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Add the samples up: breakpoints, and how many are wrong and ambiguous between."""
+    """Sum over samples: breakpoints, numbers of wrong and ambiguous between them."""
     begins = np.concatenate([begin[1:] for begin, _ in steps])
     changes = np.concatenate(
         [np.diff(np.column_stack([s & 1, s >> 1]), axis=0) for _, s in steps]
@@ -459,7 +342,7 @@ def _sweep(
     begins, changes = begins[order], changes[order]
     begins = np.concatenate([[C_min], begins, [C_max]])
     totals = start + np.concatenate([[[0, 0]], np.cumsum(changes, axis=0)])
-    # Of breakpoints that are one, the last has the sum of all.
+    # Of breakpoints that coincide, the last has the sum of all.
     apart = np.diff(begins) > SAME * begins[1:]
     begins, totals = begins[:-1][apart], totals[apart]
     new = np.append(True, np.any(np.diff(totals, axis=0), axis=1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One left-out optimum followed over C: boxes C_i = C c_i, C upwards.
+"""One left-out optimum followed over C: bounds C_i = C c_i, C ascending.
 
 Each sample i has one basic quantity x_i, as in the walks:
 
@@ -46,7 +46,7 @@ cpdef enum PathStatus:
 
 
 def path_work_shape(Py_ssize_t n):
-    """Shape of the work array of follow_path."""
+    """Shape of the work array of trace_path."""
     return N_WORK_ROWS + 2 * n + 1, n + 1
 
 
@@ -75,12 +75,12 @@ cdef struct Path:
     double* v               # (n,) dx / dC
     double* col             # (n,) one column of the tableau
     double* Ke              # (n,) K_E e
-    double* u               # (m + 1,) bias and M of that column
+    double* u               # (m + 1,) intercept and M of that column
     double* w               # (m + 1,)
     double* s               # (m + 1,)
     double* t               # (m + 1,)
     double* rows            # (m, n) K_M
-    double* A               # (m + 1, m + 1), bias first; its row is 0 without intercept
+    double* A               # (m + 1, m + 1), intercept first; its row is 0 without intercept
     signed char* side
     signed char* banned     # cannot enter: it is in the affine hull of M
     Py_ssize_t* member      # (m,)
@@ -189,9 +189,9 @@ cdef int factor(Path* p) noexcept nogil:
 
 
 cdef void solve_margin(
-    Path* p, double level, double rhs, double* bias, double* beta, double* f,
+    Path* p, double level, double rhs, double* b, double* beta, double* f,
 ) noexcept nogil:
-    """f_M = rhs y_M with beta_E = level e: write the bias, beta_M (m,) and f (n,).
+    """f_M = rhs y_M with beta_E = level e: write b, beta_M (m,) and f (n,).
 
     (level, rhs) = (C, 1) gives the point itself, (1, 0) its derivative. The later rounds
     refine, as long as that helps: their residuals are computed afresh.
@@ -204,9 +204,9 @@ cdef void solve_margin(
         beta[a] = 0.0
     if p.intercept and p.m == 0:
         for i in range(p.n):
-            f[i] += bias[0]
+            f[i] += b[0]
         return
-    bias[0] = 0.0
+    b[0] = 0.0
     for _round in range(8):
         p.t[0] = -level * p.q
         worst = 0.0
@@ -219,18 +219,18 @@ cdef void solve_margin(
             break
         before = worst
         times_A(p, p.t, p.u)
-        bias[0] += p.u[0]
+        b[0] += p.u[0]
         for a in range(p.m):
             beta[a] += p.u[a + 1]
         add_margin(p, p.u, f)
 
 
 cdef bint correct(Path* p) noexcept nogil:
-    """x and x' anew from the sets, C, K_E e and A; False if A is too far off for that."""
+    """x and x' again from the sets, C, K_E e and A; False if A is too far off for that."""
     cdef Py_ssize_t a
-    cdef double tol, rate_bias = 0.0
-    solve_margin(p, 1.0, 0.0, &rate_bias, p.s, p.v)
-    p.b_rate = rate_bias
+    cdef double tol, b_rate = 0.0
+    solve_margin(p, 1.0, 0.0, &b_rate, p.s, p.v)
+    p.b_rate = b_rate
     for a in range(p.m):
         p.v[p.member[a]] = p.s[a]
         p.rate_size += fabs(p.s[a])
@@ -246,7 +246,7 @@ cdef bint correct(Path* p) noexcept nogil:
 
 
 cdef int refresh(Path* p) noexcept nogil:
-    """Everything anew from the sets and C, and the optimality conditions checked.
+    """Recompute everything from the sets and C, and check the optimality conditions.
 
     What passes is optimal at C whatever happened before. Both ends of a segment have the
     same sets and conditions are affine in C, so all between is optimal too.
@@ -373,7 +373,7 @@ cdef inline void look_ahead(
 cdef Py_ssize_t next_event(
     Path* p, double remaining, bint lowest, double* step, bint* at_high,
 ) noexcept nogil:
-    """Ratio test with moving bounds, in two passes (Harris 1973); -1 if nobody."""
+    """Ratio test with moving bounds, in two passes (Harris 1973); -1 if there is none."""
     cdef Py_ssize_t i, best = -1
     cdef double rate = 0.0, room = 0.0, slack = 0.0, longest = remaining, size, most = 0.0
     cdef bint high = False
@@ -553,8 +553,8 @@ cdef void find_ends(Path* p, Py_ssize_t* low, Py_ssize_t* high) noexcept nogil:
 cdef int cross_empty_margin(Path* p, double end) noexcept nogil:
     """M is empty: follow both ends of the interval of b until they meet.
 
-    The lower end is a maximum of affine functions, the upper one a minimum: whoever
-    overtakes has a larger (smaller) rate, so there are at most n changes. Where the ends
+    The lower end is a maximum of affine functions, the upper one a minimum: a sample
+    that overtakes has a larger (smaller) rate, so there are at most n changes. Where the ends
     meet, both holders enter M. Their pivot is d_ij^2 > 0, else they could not approach.
     """
     cdef Py_ssize_t i, low = -1, high = -1, next_low, next_high
@@ -646,7 +646,7 @@ cdef int follow(
                 counts[2] = counts[3] = p.n_pieces
             standing = standing + 1 if p.C <= before else 0
         elif p.n_bounded == 0:
-            # Nobody is bounded: the machine does not change any more.
+            # No bounded sample: the solution does not change any more.
             if not record(p, end - p.C, p.x[p.r], p.x[p.r], 0.0, 0.0):
                 code = FULL
             p.C = end
@@ -714,10 +714,10 @@ cdef int follow(
     return code
 
 
-def follow_path(
+def trace_path(
     const double[:, ::1] K,          # in, (n, n)
     const double[::1] y,             # in, (n,)
-    const double[::1] c,             # in, (n,) boxes are C c; 0: absent
+    const double[::1] c,             # in, (n,) bounds are C c; 0: absent
     bint intercept,
     const double[::1] probe,         # in, (n,) random signs
     const double[::1] K_probe,       # in, (n,) K @ probe

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rigorous intervals for a left-out value, without solving the left-out problem.
 
-Notation: w, b the machine at hand, w', b' the one trained without r; h_r = y_r f(x_r).
+w, b are the full solution or a point near it, w', b' the solution without r, g = K beta
+and h_r = y_r f(x_r). If ``||w' - w|| <= radius`` then, with ``v_i = y_i - (g_i - g_r)``
+and ``e_i = radius ||phi_i - phi_r||`` over i != r, every optimal f'(x_r) lies between
+order statistics of v - e and of v + e (docs/method/walk). b does not appear, so it need
+not be regularised. Without an intercept the interval is g_r -+ radius sqrt(K_rr).
 
-Ball to interval. If ``||w' - w|| <= radius`` then, with ``v_i = y_i - (g_i - g_r)`` and
-``e_i = radius ||phi_i - phi_r||`` over i != r, every optimal f'(x_r) lies between order
-statistics of v - e and of v + e (docs/method/walk): b never appears, so its being
-unregularised does no harm. Without an intercept it is simply g_r -+ radius sqrt(K_rr).
+The radius: ``||w' - w||^2 <= alpha_r (h_r - h_r')``. The lower end of the interval
+bounds h_r' from below, which gives a smaller radius, and so on; every round is valid.
 """
 
 from __future__ import annotations
@@ -24,24 +26,7 @@ from leaveout.engine._problem import Problem, Solution
 def loo_interval_in_ball(
     problem: Problem, r: int, g: FloatArray, radius: float
 ) -> tuple[float, float]:
-    """Bound f at x_r of the machine without r, known to be near a given one.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine with r.
-    r : int
-        Sample left out.
-    g : ndarray of shape (n,)
-        K @ beta of the machine at hand, without intercept.
-    radius : float
-        Bound on the distance of the two weight vectors.
-
-    Returns
-    -------
-    tuple of float
-        Interval that contains every optimal f'(x_r).
-    """
+    """Bound f'(x_r) if ``||w' - w|| <= radius``; g = K beta belongs to w."""
     K = problem.K
     if not problem.fit_intercept:
         reach = radius * float(np.sqrt(max(K[r, r], 0.0)))
@@ -59,35 +44,18 @@ def loo_interval_in_ball(
 def loo_interval_from_solution(
     problem: Problem, solution: Solution, r: int, *, rounds: int = 5
 ) -> tuple[float, float]:
-    """Bound the left-out value of r from the full solution alone.
+    """Return an interval that contains every optimal f'(x_r), from the full solution.
 
-    The optimum moves by at most ``||w' - w||^2 <= alpha_r (h_r - h_r')`` while alpha_r
-    goes to zero. The lower end of the ball's interval is a lower bound of h_r', which
-    gives a smaller ball; every round is valid. Without an intercept the bound of
-    Jaakkola & Haussler (1999) is used: h_r - alpha_r K_rr <= h_r' <= h_r.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine with r.
-    solution : Solution
-        Its optimum.
-    r : int
-        Sample to leave out.
-    rounds : int, default=5
-        Number of times the ball is made smaller; more decides hardly any more samples.
-
-    Returns
-    -------
-    tuple of float
-        Interval that contains every optimal f'(x_r).
+    Without an intercept it is the bound of Jaakkola & Haussler (1999):
+    h_r - alpha_r K_rr <= h_r' <= h_r. More than five rounds settle hardly any more
+    samples.
     """
     y_r, t = float(problem.y[r]), float(solution.alpha[r])
     g = solution.decision_values - solution.intercept
     h = y_r * float(g[r])
     if not problem.fit_intercept:
         return _signed(y_r, h - t * float(problem.K[r, r]), h)
-    # h_r at the intercept that makes it smallest: also an upper bound of every h_r'.
+    # At the b that makes h_r smallest: an upper bound of every h_r'.
     h += min(y_r * b for b in solution.intercept_interval)
     if t == 0.0:
         return loo_interval_in_ball(problem, r, g, 0.0)
@@ -98,7 +66,7 @@ def loo_interval_from_solution(
 
     reach = t * float(_distances(problem.K, r).max())
     short = max(0.0, h - worst(0.0))
-    if np.isinf(short):  # r is the only one of its class
+    if np.isinf(short):  # the only sample of its class
         return _signed(y_r, -np.inf, h)
     radius = 0.5 * (reach + float(np.sqrt(reach**2 + 4.0 * t * short)))
     for _ in range(rounds):
@@ -106,68 +74,13 @@ def loo_interval_from_solution(
     return _signed(y_r, worst(radius), h)
 
 
-def loo_interval_from_point(
-    problem: Problem, beta: FloatArray, r: int
-) -> tuple[float, float]:
-    """Bound the left-out value of r from any feasible point of the left-out dual.
-
-    ``||w' - w||^2 <= F(w, b) - G(beta)``, the duality gap of the problem without r: the
-    interval shrinks as a solver runs, and settles the label once it excludes zero.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine with r.
-    beta : ndarray of shape (n,)
-        Signed coefficients, feasible and zero at r.
-    r : int
-        Sample left out.
-
-    Returns
-    -------
-    tuple of float
-        Interval that contains every optimal f'(x_r).
-    """
-    g = problem.K @ beta
-    others = np.arange(problem.n_samples) != r
-    y, C = problem.y[others], problem.C[others]
-    b = 0.0
-    if problem.fit_intercept:
-        ends = weighted_median_interval(y - g[others], C, float(C[y > 0].sum()))
-        b = next(end for end in ends if np.isfinite(end))
-    norm = float(beta @ g)
-    primal = 0.5 * norm + float(C @ np.maximum(0.0, 1.0 - y * (g[others] + b)))
-    dual = float(np.abs(beta).sum()) - 0.5 * norm
-    # The gap is a difference of rounded sums: never take it for smaller than that.
-    gap = max(primal - dual, 1e-15 * (abs(primal) + abs(dual)))
-    return loo_interval_in_ball(problem, r, g, float(np.sqrt(gap)))
-
-
 def left_out_radii(
     problem: Problem, solution: Solution, rows: IntArray, *, rounds: int = 3
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Bound how far the machine moves when each of some samples leaves.
+    """Bound ``||w' - w||`` and h_r' for each of some samples; with an intercept only.
 
-    The balls of :func:`loo_interval_from_solution`, many samples at a time; with an
-    intercept only.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution
-        Its optimum.
-    rows : ndarray of shape (k,)
-        Samples to leave out, none of them alone in its class.
-    rounds : int, default=3
-        Number of times the balls are made smaller.
-
-    Returns
-    -------
-    radius : ndarray of shape (k,)
-        Bound of ``||w' - w||``.
-    low, high : ndarray of shape (k,)
-        Interval that contains every optimal h_r' = y_r f'(x_r).
+    No sample may be the only one of its class. Return radius, lower and upper bounds of
+    h_r'; the same as :func:`loo_interval_from_solution`, many samples at a time.
     """
     y, C, K = problem.y, problem.C, problem.K
     sign, t = y[rows], solution.alpha[rows]
@@ -177,7 +90,7 @@ def left_out_radii(
     diagonal = K.diagonal()
     squared = diagonal + diagonal[rows, None] - 2.0 * K[rows]
     distances = np.sqrt(np.maximum(squared, 0.0))
-    # In the sign of r, so that the lower end is the one that is asked for.
+    # In the sign of r, so that the lower end is the one needed.
     at = sign[:, None] * (y - (g - g[rows, None]))
     weights = np.tile(C, (rows.size, 1))
     weights[np.arange(rows.size), rows] = 0.0

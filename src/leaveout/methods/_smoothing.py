@@ -1,57 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All folds of one SVM solved together by smoothing (Wang & Yang 2022).
+"""All folds of one SVM, solved together by smoothing (Wang & Yang 2022, section 2.3).
 
-The hinge made smooth: a parabola of half-width tau in the place of the corner.
+Fold k is the problem with its own upper bounds C_k, 0 for the samples left out::
 
-Wang & Yang (2022), section 2.3, with u = y f(x)::
+    min 1/2 eta'K eta + sum_i C_ki max(0, 1 - y_i f_i) + b total_k,
+    f = K eta + offset_k + b
 
-    L_tau(u) = 0                        u >= 1 + tau
-               (u - 1 - tau)^2 / 4 tau  in between
-               1 - u                    u <= 1 - tau
+Offsets and totals come from samples whose coefficients are known and that are not in K.
+With an intercept sum(eta) = total_k. ``solve_folds`` repeats for decreasing tau:
 
-``L <= L_tau <= L + tau / 4`` and ``|L_tau''| <= 1 / (2 tau)``. At the smoothed optimum
-``alpha_i = -C_i L_tau'(u_i)``, so tau says which samples may be on the margin.
+1. ``minimise`` replaces the hinge L by L_tau, a parabola for |u - 1| < tau, u = y f,
+   with L <= L_tau <= L + tau / 4 and L_tau'' <= 1 / (2 tau), and takes accelerated
+   majorise-minimise steps for all folds at once, in BLAS-3 (eqs. (9)-(11), corrected in
+   docs/method/consolidated). At the optimum alpha = -C L_tau'(u).
+2. ``finish`` guesses from |u - 1| < tau which samples are on the margin, and corrects
+   the guess until the linear system of these sets satisfies the optimality conditions.
 
-Many machines over one kernel matrix that differ in their boxes: the folds.
-
-Machine k is ``min 1/2 eta'K eta + sum_i C_ki max(0, 1 - y_i f_i) + b total_k`` with
-``f = K eta + offset_k + b``. Offsets and totals come from samples whose coefficients
-are known beforehand and that are left out of K; without such samples they are zero.
-With an intercept ``sum(eta) = total_k``.
-
-Accelerated majorise-minimise steps on the smoothed machines of a family, BLAS-3.
-
-Wang & Yang (2022), eqs. (9)-(11), repaired (docs/method/consolidated). The curvature of
-the smoothed hinge is at most 1 / (2 tau), so with ``D = diag(C) / (2 tau)`` the step
-
-    (b, eta) <- (b, eta) - P^-1 gradient,   P = Z'D Z + blockdiag(0, K),  Z = (1, K),
-
-never increases the objective of any machine whose boxes are at most C: P is shared.
-With r = eta - y C share(u), the residual of ``alpha = -C L_tau'``, it is in closed form
-
-    q = M (r - s D1),   M = (I + D K)^-1,   s such that 1'q = sum(eta) - total,
-
-and ``K q = D^-1 (r - q) - s 1``: one product with M a step, none with K, and K may be
-singular.
-
-The exactness step: from who is on the margin to the exact coefficients, BLAS-3.
-
-With the sets E (on the margin) and B (alpha = C) of a machine known, its coefficients
-solve a linear system ("projection step" of Wang & Zou 2022; here our own, see
-docs/method/consolidated)::
-
-    [[K_EE, 1], [1', 0]] (eta_E; b) = (y_E - offset_E - K_EB eta_B; total - sum(eta_B))
-
-and the sets are right if and only if 0 <= alpha_E <= C and the margins of the others
-are on the right side. If not, those that are wrong change their set, and the system is
-solved again: a primal-dual active set. Nothing is taken on trust: a machine counts as
-solved when its optimality conditions hold.
-
-Solve a family of machines exactly, by smoothing: tau <- tau / 8 until it is proved.
-
-Wang & Yang (2022), end of section 2.3. Each round minimises the smoothed machines with
-one shared factorisation, then tries the exactness step. Machines that are solved leave;
-what is left after the last round is the caller's to solve otherwise.
+Folds that are solved leave. The caller certifies the rest or solves them otherwise.
 """
 
 from __future__ import annotations
@@ -64,19 +29,20 @@ from scipy.linalg import lapack
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import weighted_median_intervals
+from leaveout.engine._problem import middle
 from leaveout.run._parallel import map_chunks
 
-# A coefficient nearer to its bound than this share of the box is not free.
+# A coefficient nearer to its bound than this share of C_i is not free.
 ROOM = 1e-9
 # Largest optimality residual, relative to max(1, sum_j |eta_j K_ij|), and largest
-# duality gap, relative to max(1, primal), of a machine that counts as solved.
+# duality gap, relative to max(1, primal), of a fold that counts as solved.
 KKT_TOL = 1e-9
 GAP_TOL = 1e-10
-# Machines that are done leave the matrix when this share of it has gathered.
+# Folds that are done are removed from the arrays when they make up this share.
 LEAVE = 0.25
-# A residual of this many boxes is that of a machine that is given up.
+# A fold whose residual exceeds this multiple of its largest C_i is given up.
 DIVERGED = 1e3
-# Exchanges a call; most machines need two or three.
+# Exchanges per call; most folds need two or three.
 ROUNDS = 30
 PATIENCE = 3
 # Numbers in one stack of systems.
@@ -86,40 +52,19 @@ SLACK = 1e-12
 # Added to K_EE, relative to its diagonal, so that copies do not make it singular: as
 # small as rounding, or the hinge times a large C would see it in the duality gap.
 RIDGE = 2e-15
-# tau of the rounds. The paper begins with 1; from the full solution 1/8 is near enough
-# and its exactness steps are a third of the work (n = 200, easy and hard C).
+# The paper begins with tau = 1; from the full solution 1/8 is near enough and takes a
+# third of the exactness steps (n = 200, easy and hard C).
 TAUS = tuple(8.0**-k for k in range(1, 6))
-# How far from the smoothed optimum a round may end, in boxes: the exactness step needs
-# the sets, not the point.
+# Distance from the smoothed optimum at which a round may end, in units of C_i: the
+# exactness step needs the sets, not the point.
 TOL = 1e-2
 MAX_STEPS = 100
-# Machines worked on at a time: enough for BLAS-3, few enough for the cache.
+# Folds worked on at a time: enough for BLAS-3, few enough for the cache.
 BLOCK = 128
 
 
-def smoothed_hinge(u: FloatArray, tau: float) -> FloatArray:
-    """Return L_tau(u).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> smoothed_hinge(np.array([-1.0, 0.5, 1.0, 1.5, 2.0]), 0.5)
-    array([2.   , 0.5  , 0.125, 0.   , 0.   ])
-    """
-    inside = np.clip(1.0 + tau - u, 0.0, 2.0 * tau)
-    beyond = np.maximum(1.0 - tau - u, 0.0)
-    return inside**2 / (4.0 * tau) + beyond
-
-
-def box_share(u: FloatArray, tau: float, out: FloatArray | None = None) -> FloatArray:
-    """Return -L_tau'(u): the share of its box that alpha takes, between 0 and 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> box_share(np.array([-1.0, 0.5, 1.0, 1.5, 2.0]), 0.5)
-    array([1. , 1. , 0.5, 0. , 0. ])
-    """
+def hinge_slope(u: FloatArray, tau: float, out: FloatArray | None = None) -> FloatArray:
+    """Return -L_tau'(u), the share of C_i that alpha_i has; between 0 and 1."""
     share = np.subtract(1.0 + tau, u, out=out)
     share /= 2.0 * tau
     return np.clip(share, 0.0, 1.0, out=share)
@@ -127,119 +72,74 @@ def box_share(u: FloatArray, tau: float, out: FloatArray | None = None) -> Float
 
 @dataclass(frozen=True)
 class FoldProblems:
-    """Machines that share K and y.
+    """Problems that share K and y; C and offsets have a row per fold.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix, symmetric, positive semi-definite.
-    y : ndarray of shape (n,)
-        Signs.
-    boxes : ndarray of shape (n_machines, n)
-        Upper bounds of alpha; 0 where a machine does without the sample.
-    offsets : ndarray of shape (n_machines, n)
-        What samples with known coefficients add to the decision values.
-    totals : ndarray of shape (n_machines,)
-        Sum of the coefficients with an intercept.
-    fit_intercept : bool
-        Whether the machines have a bias.
+    K must be positive semi-definite. C[k, i] = 0 if fold k leaves sample i out.
     """
 
-    K: FloatArray
-    y: FloatArray
-    boxes: FloatArray
-    offsets: FloatArray
-    totals: FloatArray
+    K: FloatArray  # (n, n)
+    y: FloatArray  # (n,)
+    C: FloatArray  # (k, n)
+    offsets: FloatArray  # (k, n)
+    totals: FloatArray  # (k,)
     fit_intercept: bool
 
     def __len__(self) -> int:
-        """Return the number of machines."""
-        return self.boxes.shape[0]
+        """Return the number of folds."""
+        return self.C.shape[0]
 
-    def take(self, which: IntArray | slice) -> FoldProblems:
-        """Return some of the machines."""
+    def take(self, which: IntArray | BoolArray) -> FoldProblems:
+        """Return some of the folds."""
         return FoldProblems(
-            self.K,
-            self.y,
-            self.boxes[which],
-            self.offsets[which],
-            self.totals[which],
+            self.K, self.y, self.C[which], self.offsets[which], self.totals[which],
             self.fit_intercept,
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good the coefficients of some machines are, and what they say.
+    """Values K eta of each fold, all its optimal b, and whether eta is optimal."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_machines, n)
-        Decision values without the bias, ``K eta + offset``.
-    low, high : ndarray of shape (n_machines,)
-        All optimal b.
-    objective : ndarray of shape (n_machines,)
-        Primal values.
-    optimal : ndarray of bool, shape (n_machines,)
-        Whether optimality residual and duality gap are within KKT_TOL and GAP_TOL.
-    """
-
-    values: FloatArray
-    low: FloatArray
-    high: FloatArray
-    objective: FloatArray
-    optimal: BoolArray
+    values: FloatArray  # (k, n)
+    low: FloatArray  # (k,)
+    high: FloatArray  # (k,)
+    optimal: BoolArray  # (k,)
 
 
-def certify(family: FoldProblems, eta: FloatArray) -> Certificate:
-    """Prove, or fail to prove, that each row of eta solves its machine.
-
-    Parameters
-    ----------
-    family : Family
-        Machines without offsets: every sample is in K.
-    eta : ndarray of shape (n_machines, n)
-        Signed coefficients within their boxes.
-
-    Returns
-    -------
-    Certificate
-        Interval of b as in ``solve_svc``: a point where some
-        coefficient is free, else order statistics.
-    """
-    y, C = family.y, family.boxes
-    values = eta @ family.K
-    low, high = bias_intervals(family, eta, values)
-    b = _middle(low, high)
+def certify(folds: FoldProblems, eta: FloatArray) -> Certificate:
+    """Test whether each row of eta, within its bounds, is optimal; without offsets."""
+    y, C = folds.y, folds.C
+    values = eta @ folds.K
+    low, high = intercept_intervals(folds, eta, values)
+    b = middle(low, high)
     alpha, short = y * eta, 1.0 - y * (values + b[:, None])
     hinge = C * np.maximum(0.0, short)
     primal = 0.5 * np.einsum("ki,ki->k", eta, values) + hinge.sum(axis=1)
     # Complementarity terms C_i xi_i - alpha_i (1 - h_i) >= 0: no cancellation.
     gap = (hinge - alpha * short).sum(axis=1) - b * eta.sum(axis=1)
-    violation, allowed = _kkt_violation(family, alpha, short), np.maximum(1.0, primal)
+    violation, allowed = _kkt_violation(C, alpha, short), np.maximum(1.0, primal)
     optimal = (gap <= GAP_TOL * allowed) & (violation.max(axis=1) <= KKT_TOL)
     # Decision values that are sums of large terms are allowed their rounding, which the
     # hinge multiplies by C.
     rest = np.flatnonzero(~optimal)
-    scale = np.maximum(1.0, np.abs(eta[rest]) @ np.abs(family.K))
+    scale = np.maximum(1.0, np.abs(eta[rest]) @ np.abs(folds.K))
     rounding = 4.0 * np.finfo(float).eps * (C[rest] * scale).sum(axis=1)
     optimal[rest] = (gap[rest] <= GAP_TOL * allowed[rest] + rounding) & np.all(
         violation[rest] <= KKT_TOL * scale, axis=1
     )
-    if family.fit_intercept:
+    if folds.fit_intercept:
         total = np.abs(eta).sum(axis=1)
         optimal &= np.abs(eta.sum(axis=1)) <= KKT_TOL * total
-    return Certificate(values, low, high, primal, optimal)
+    return Certificate(values, low, high, optimal)
 
 
-def bias_intervals(
-    family: FoldProblems, eta: FloatArray, values: FloatArray
+def intercept_intervals(
+    folds: FoldProblems, eta: FloatArray, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return all optimal b of each machine with decision values ``values + b``."""
-    k = len(family)
-    if not family.fit_intercept:
-        return np.zeros(k), np.zeros(k)
-    y, C = family.y, family.boxes
+    """Return all optimal b of each fold with decision values ``values + b``."""
+    if not folds.fit_intercept:
+        return np.zeros(len(folds)), np.zeros(len(folds))
+    y, C = folds.y, folds.C
     alpha, breakpoints = y * eta, y - values
     free = np.minimum(alpha, C - alpha) > ROOM * C
     n_free = free.sum(axis=1)
@@ -247,18 +147,15 @@ def bias_intervals(
     low, high = point.copy(), point
     rest = np.flatnonzero(n_free == 0)
     if rest.size:
-        levels = (C[rest] * (y > 0)).sum(axis=1) - family.totals[rest]
+        levels = (C[rest] * (y > 0)).sum(axis=1) - folds.totals[rest]
         low[rest], high[rest] = weighted_median_intervals(
             breakpoints[rest], C[rest], levels
         )
     return low, high
 
 
-def _kkt_violation(
-    family: FoldProblems, alpha: FloatArray, short: FloatArray
-) -> FloatArray:
+def _kkt_violation(C: FloatArray, alpha: FloatArray, short: FloatArray) -> FloatArray:
     """How far each sample is from alpha = 0, free, = C with h >= 1, = 1, <= 1."""
-    C = family.boxes
     violation = np.where(alpha <= ROOM * C, np.maximum(short, 0.0), np.abs(short))
     at_bound = C - alpha <= ROOM * C
     violation = np.where(at_bound, np.maximum(-short, 0.0), violation)
@@ -266,37 +163,33 @@ def _kkt_violation(
     return violation
 
 
-def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Midpoints; the finite end of a half-line."""
-    start = np.where(np.isinf(low), high, low)
-    end = np.where(np.isinf(high), start, high)
-    return 0.5 * (start + end)
-
-
 @dataclass(frozen=True)
 class Majoriser:
-    """The shared inverse for one tau.
+    """Inverse that the steps of all folds share for one tau.
 
-    Parameters
-    ----------
-    tau : float
-        Half-width of the smoothed corner.
-    curvature : ndarray of shape (n,)
-        D, the largest curvature of each sample's loss.
-    transposed : ndarray of shape (n, n)
-        M', so that rows of a matrix are multiplied by M.
-    bias_column : ndarray of shape (n,)
-        M D 1 over its sum; zeros without an intercept.
+    With ``D = diag(C) / (2 tau)``, C the largest over the folds, the step ::
+
+        (b, eta) <- (b, eta) - P^-1 gradient,   P = Z'D Z + blockdiag(0, K),  Z = (1, K)
+
+    never increases the objective of a fold. In closed form, with the residual of
+    ``alpha = -C L_tau'``, r = eta - y C slope(u),
+
+        q = M (r - s D1),   M = (I + D K)^-1,   s such that 1'q = sum(eta) - total,
+
+    and ``K q = D^-1 (r - q) - s 1``: one product with M per step, none with K, which
+    may be singular.
     """
 
     tau: float
-    curvature: FloatArray
-    transposed: FloatArray
-    bias_column: FloatArray
-    bias_scale: float
+    curvature: FloatArray  # diagonal of D
+    transposed: FloatArray  # M'
+    intercept_column: FloatArray  # M D 1; zeros without an intercept
+    intercept_scale: float  # its sum
 
     @classmethod
-    def of(cls, K: FloatArray, C: FloatArray, tau: float, bias: bool) -> Majoriser:
+    def of(
+        cls, K: FloatArray, C: FloatArray, tau: float, fit_intercept: bool
+    ) -> Majoriser:
         """Factor ``I + sqrt(D) K sqrt(D)``, positive definite whatever K is."""
         curvature = C / (2.0 * tau)
         root = np.sqrt(curvature)
@@ -308,80 +201,59 @@ class Majoriser:
         full += np.triu(inverse).T
         # M = sqrt(D) (I + sqrt(D) K sqrt(D))^-1 / sqrt(D)
         full *= root / root[:, None]
-        column = curvature @ full if bias else np.zeros_like(C)
+        column = curvature @ full if fit_intercept else np.zeros_like(C)
         return cls(tau, curvature, full, column, float(column.sum()) or 1.0)
 
 
 @dataclass
 class Iterate:
-    """Where each machine is: coefficients, K eta, bias. One row a machine.
-
-    Parameters
-    ----------
-    eta, values : ndarray of shape (n_machines, n)
-        Coefficients, and K eta.
-    b : ndarray of shape (n_machines,)
-        Biases.
-    """
+    """Coefficients eta, K eta and b of each fold, one row per fold."""
 
     eta: FloatArray
     values: FloatArray
     b: FloatArray
 
-    def take(self, which: slice | BoolArray | np.ndarray) -> Iterate:
-        """Return some of the machines."""
+    def take(self, which: IntArray | BoolArray) -> Iterate:
+        """Return some of the folds."""
         return Iterate(self.eta[which], self.values[which], self.b[which])
 
-    def put(self, which: slice | BoolArray | np.ndarray, other: Iterate) -> None:
-        """Write some of the machines."""
+    def put(self, which: IntArray | BoolArray, other: Iterate) -> None:
+        """Write some of the folds."""
         self.eta[which], self.values[which] = other.eta, other.values
         self.b[which] = other.b
 
 
 def minimise(
-    family: FoldProblems,
+    folds: FoldProblems,
     majoriser: Majoriser,
     start: Iterate,
     tol: float,
     max_steps: int,
 ) -> int:
-    """Minimise the smoothed machines in place; return the steps of all machines.
+    """Minimise the smoothed problems in place; return the number of steps of all folds.
 
-    Nesterov's momentum, restarted for a machine when it points uphill (O'Donoghue &
-    Candes 2015).
-
-    Parameters
-    ----------
-    family : Family
-        Some machines.
-    majoriser : Majoriser
-        Shared inverse for one tau.
-    start : Iterate
-        Where to start; overwritten by where it ends.
-    tol : float
-        A machine is done when ``|eta - y C share(u)|`` is at most tol times its box.
-    max_steps : int
-        Steps of a machine at most.
+    Nesterov's momentum, restarted for a fold when it points uphill (O'Donoghue & Candes
+    2015). A fold is done when ``|eta - y C slope(u)|`` is at most tol times max(C).
     """
-    rows = np.arange(len(family))
+    rows = np.arange(len(folds))
     now, ahead = start, start.take(rows)
     age, total = np.zeros(rows.size), 0
-    limit = tol * family.boxes.max(axis=1, initial=0.0)
+    limit = tol * folds.C.max(axis=1, initial=0.0)
     for _ in range(max_steps):
-        residual = _residual(family, majoriser.tau, ahead)
+        residual = _residual(folds, majoriser.tau, ahead)
         size = np.abs(residual).max(axis=1, initial=0.0)
         # Where I + D K is singular to rounding, steps may lead away.
-        lost = ~(size <= DIVERGED * np.maximum(limit, family.boxes.max(axis=1)))
+        lost = ~(size <= DIVERGED * np.maximum(limit, folds.C.max(axis=1)))
         done = (size <= limit) | lost
         total += rows.size
-        new, uphill = _step(family, majoriser, now, ahead, residual)
+        new, uphill = _step(folds, majoriser, now, ahead, residual)
         age = np.where(uphill, 0.0, age + 1.0)
         _extrapolate(ahead, now, new, np.where(uphill, 0.0, age / (age + 3.0)))
         now = new
         if done.mean() >= LEAVE or lost.any():
             start.put(rows[done], now.take(done))
             rows, age, limit = rows[~done], age[~done], limit[~done]
-            family = family.take(~done)
+            folds = folds.take(~done)
             now, ahead = now.take(~done), ahead.take(~done)
             if rows.size == 0:
                 break
@@ -389,19 +261,19 @@ def minimise(
     return total
 
 
-def _residual(family: FoldProblems, tau: float, at: Iterate) -> FloatArray:
-    """Eta - y C share(u): zero at the smoothed optimum."""
-    u = at.values + family.offsets
+def _residual(folds: FoldProblems, tau: float, at: Iterate) -> FloatArray:
+    """Eta - y C slope(u): zero at the smoothed optimum."""
+    u = at.values + folds.offsets
     u += at.b[:, None]
-    u *= family.y
-    share = box_share(u, tau, out=u)
-    share *= family.boxes
-    share *= family.y
+    u *= folds.y
+    share = hinge_slope(u, tau, out=u)
+    share *= folds.C
+    share *= folds.y
     return np.subtract(at.eta, share, out=share)
 
 
 def _step(
-    family: FoldProblems,
+    folds: FoldProblems,
     majoriser: Majoriser,
     now: Iterate,
     ahead: Iterate,
@@ -409,20 +281,20 @@ def _step(
 ) -> tuple[Iterate, BoolArray]:
     """One step from ``ahead``; also, whether its momentum pointed uphill."""
     q = residual @ majoriser.transposed
-    s = np.zeros(len(family))
-    if family.fit_intercept:
-        unbalanced = ahead.eta.sum(axis=1) - family.totals
-        s = (q.sum(axis=1) - unbalanced) / majoriser.bias_scale
-        q -= s[:, None] * majoriser.bias_column
+    s = np.zeros(len(folds))
+    if folds.fit_intercept:
+        unbalanced = ahead.eta.sum(axis=1) - folds.totals
+        s = (q.sum(axis=1) - unbalanced) / majoriser.intercept_scale
+        q -= s[:, None] * majoriser.intercept_column
     moved = residual - q  # D (s 1 + K q)
     moved /= majoriser.curvature
     moved -= s[:, None]
     np.subtract(ahead.values, moved, out=moved)
     new = Iterate(np.subtract(ahead.eta, q, out=q), moved, ahead.b - s)
     # Gradient in (b, eta) is (sum of slopes + total, K residual).
-    slope = residual.sum(axis=1) - ahead.eta.sum(axis=1) + family.totals
+    slope = residual.sum(axis=1) - ahead.eta.sum(axis=1) + folds.totals
     climb = np.einsum("ki,ki->k", residual, new.values - now.values)
-    if family.fit_intercept:
+    if folds.fit_intercept:
         climb += slope * (new.b - now.b)
     return new, climb > 0.0
 
@@ -440,34 +312,25 @@ def _extrapolate(
 
 
 def finish(
-    family: FoldProblems, near: Iterate, tau: float
+    folds: FoldProblems, near: Iterate, tau: float
 ) -> tuple[FloatArray, BoolArray]:
-    """Solve machines exactly from iterates near their optima.
+    """Solve folds exactly from iterates near their optima.
 
-    Parameters
-    ----------
-    family : Family
-        Some machines.
-    near : Iterate
-        Minimisers of the smoothed machines, roughly.
-    tau : float
-        Samples with |u - 1| < tau are taken to be on the margin at first.
-
-    Returns
-    -------
-    eta : ndarray of shape (n_machines, n)
-        Coefficients within their boxes; of unsolved machines, where it ended.
-    solved : ndarray of bool, shape (n_machines,)
-        Whether the optimality conditions of the machine hold.
+    With the sets E (on the margin) and B (alpha = C) known, the coefficients solve a
+    linear system, see ``interpolate``. The sets are right if and only if 0 <= alpha_E
+    <= C and the margins of the others are on the right side of 1. Samples for which
+    this fails change their set, and the system is solved again: a primal-dual active
+    set in place of the projection step of Wang & Zou (2022). Return eta within its
+    bounds, and whether the conditions hold.
     """
-    sets = _Sets.near(family, near, tau)
-    eta, solved = near.eta.copy(), np.zeros(len(family), dtype=bool)
-    rows = np.arange(len(family))
+    sets = _Sets.near(folds, near, tau)
+    eta, solved = near.eta.copy(), np.zeros(len(folds), dtype=bool)
+    rows = np.arange(len(folds))
     for _ in range(ROUNDS):
-        part = family.take(rows)
+        part = folds.take(rows)
         found, values, b = interpolate(part, sets.margin[rows], sets.bounded[rows])
         wrong = sets.exchange(rows, part, found, values, b)
-        eta[rows] = part.y * np.clip(part.y * found, 0.0, part.boxes)
+        eta[rows] = part.y * np.clip(part.y * found, 0.0, part.C)
         solved[rows[~wrong]] = True
         rows = rows[wrong]
         if rows.size == 0:
@@ -477,11 +340,11 @@ def finish(
 
 @dataclass
 class _Sets:
-    """Who is on the margin and who is bounded in each machine, and how it goes.
+    """Samples on the margin and at their bound in each fold.
 
-    Block principal pivoting: all samples whose set is wrong change it, as long as that
-    makes them fewer; after PATIENCE rounds without a new minimum only the last of
-    them, which without an intercept cannot cycle (Judice & Pires 1994).
+    Block principal pivoting: all samples whose set is wrong change it, as long as their
+    number decreases; after PATIENCE rounds without a new minimum only the last of them
+    changes, which without an intercept cannot cycle (Judice & Pires 1994).
     """
 
     margin: BoolArray
@@ -490,27 +353,27 @@ class _Sets:
     patience: IntArray
 
     @classmethod
-    def near(cls, family: FoldProblems, near: Iterate, tau: float) -> _Sets:
-        """Guess by the margins of the smoothed machines."""
-        u = family.y * (near.values + family.offsets + near.b[:, None])
-        present, k = family.boxes > 0.0, len(family)
+    def near(cls, folds: FoldProblems, near: Iterate, tau: float) -> _Sets:
+        """Guess from the margins of the smoothed problems."""
+        u = folds.y * (near.values + folds.offsets + near.b[:, None])
+        present, k = folds.C > 0.0, len(folds)
         return cls(
             present & (np.abs(u - 1.0) < tau),
             present & (u <= 1.0 - tau),
-            np.full(k, family.y.size + 1),
+            np.full(k, folds.y.size + 1),
             np.full(k, PATIENCE),
         )
 
     def exchange(
         self,
         rows: IntArray,
-        family: FoldProblems,
+        folds: FoldProblems,
         eta: FloatArray,
         values: FloatArray,
         b: FloatArray,
     ) -> BoolArray:
-        """Move samples whose set is wrong; return the machines that have such."""
-        y, C = family.y, family.boxes
+        """Move samples whose set is wrong; return which folds have any."""
+        y, C = folds.y, folds.C
         alpha, u = y * eta, y * (values + b[:, None])
         on, at_bound = self.margin[rows], self.bounded[rows]
         idle = ~on & ~at_bound & (C > 0.0)
@@ -520,8 +383,8 @@ class _Sets:
         too_high = on & (alpha > C + room)
         moves = too_high | (on & (alpha < -room))
         moves |= (idle & (u < 1.0 - slack)) | (at_bound & (u > 1.0 + slack))
-        if family.fit_intercept:
-            moves |= _holds_bias(family, eta, u, on)
+        if folds.fit_intercept:
+            moves |= _determines_b(folds, eta, u, on)
         count = moves.sum(axis=1)
         better = count < self.fewest[rows]
         self.fewest[rows] = np.minimum(count, self.fewest[rows])
@@ -535,91 +398,82 @@ class _Sets:
         return count > 0
 
 
-def _holds_bias(
-    family: FoldProblems, eta: FloatArray, u: FloatArray, on: BoolArray
+def _determines_b(
+    folds: FoldProblems, eta: FloatArray, u: FloatArray, on: BoolArray
 ) -> BoolArray:
-    """Where nobody is on the margin and sum(eta) is wrong: whoever holds b."""
-    C = family.boxes
-    off = np.abs(eta.sum(axis=1) - family.totals) > SLACK * C.sum(axis=1)
+    """Return the sample nearest to an empty margin where sum(eta) is wrong."""
+    C = folds.C
+    off = np.abs(eta.sum(axis=1) - folds.totals) > SLACK * C.sum(axis=1)
     stuck = np.flatnonzero(off & ~on.any(axis=1) & (C > 0.0).any(axis=1))
-    holds = np.zeros_like(on)
+    nearest = np.zeros_like(on)
     distance = np.where(C[stuck] > 0.0, np.abs(u[stuck] - 1.0), np.inf)
-    holds[stuck, distance.argmin(axis=1)] = True
-    return holds
+    nearest[stuck, distance.argmin(axis=1)] = True
+    return nearest
 
 
 def interpolate(
-    family: FoldProblems, margin: BoolArray, bounded: BoolArray
+    folds: FoldProblems, margin: BoolArray, bounded: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Solve the linear systems of given sets.
+    """Solve the linear systems of given sets E (margin) and B (bounded).
 
-    Parameters
-    ----------
-    family : Family
-        Some machines.
-    margin, bounded : ndarray of bool, shape (n_machines, n)
-        Sets E and B.
+    ::
 
-    Returns
-    -------
-    eta : ndarray of shape (n_machines, n)
-        Coefficients, in or out of their boxes.
-    values : ndarray of shape (n_machines, n)
-        ``K eta + offset``.
-    b : ndarray of shape (n_machines,)
-        Biases; where E is empty, one that is best for these values.
+        [[K_EE, 1], [1', 0]] (eta_E; b) = (y_E - offset_E - K_EB eta_B;
+                                           total - sum(eta_B))
+
+    Return eta, which may exceed its bounds, K eta + offset, and b; where E is empty, b
+    is optimal for these values.
     """
-    eta = np.where(bounded, family.y * family.boxes, 0.0)
-    values = eta @ family.K + family.offsets
-    missing = family.totals - eta.sum(axis=1)
-    b = np.zeros(len(family))
+    eta = np.where(bounded, folds.y * folds.C, 0.0)
+    values = eta @ folds.K + folds.offsets
+    missing = folds.totals - eta.sum(axis=1)
+    b = np.zeros(len(folds))
     size = int(margin.sum(axis=1).max(initial=0))
     if size:
-        # Members first, then whoever pads the system to the common size.
+        # Members first, then samples that pad the system to the common size.
         members = np.argsort(~margin, axis=1, kind="stable")[:, :size]
         step = max(1, STACK // (size + 1) ** 2)
-        for first in range(0, len(family), step):
+        for first in range(0, len(folds), step):
             part = slice(first, first + step)
             found, b[part] = _solve_stack(
-                family, margin[part], members[part], values[part], missing[part]
+                folds, margin[part], members[part], values[part], missing[part]
             )
             np.put_along_axis(eta[part], members[part], found, axis=1)
-        eta[bounded] = (family.y * family.boxes)[bounded]
-        values = eta @ family.K + family.offsets
-    if family.fit_intercept:
+        eta[bounded] = (folds.y * folds.C)[bounded]
+        values = eta @ folds.K + folds.offsets
+    if folds.fit_intercept:
         empty = np.flatnonzero(~margin.any(axis=1))
-        low, high = bias_intervals(family.take(empty), eta[empty], values[empty])
-        ends = np.where(np.isinf(low), high, low)
-        b[empty] = 0.5 * (ends + np.where(np.isinf(high), ends, high))
+        ends = intercept_intervals(folds.take(empty), eta[empty], values[empty])
+        b[empty] = middle(*ends)
     return eta, values, b
 
 
 def _solve_stack(
-    family: FoldProblems,
+    folds: FoldProblems,
     margin: BoolArray,
     members: IntArray,
     values: FloatArray,
     missing: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Coefficients on E, zero for padding, and b, of some machines."""
+    """Return the coefficients on E, zero for padding, and b."""
     real = np.take_along_axis(margin, members, axis=1)
     k, size = members.shape
     matrix = np.zeros((k, size + 1, size + 1))
-    inner = family.K[members[:, :, None], members[:, None, :]]
+    inner = folds.K[members[:, :, None], members[:, None, :]]
     inner *= real[:, :, None] & real[:, None, :]
     matrix[:, :size, :size] = inner
     diagonal = np.arange(size)
     matrix[:, diagonal, diagonal] += ~real
     target = np.zeros((k, size + 1))
     target[:, :size] = np.where(
-        real, family.y[members] - np.take_along_axis(values, members, axis=1), 0.0
+        real, folds.y[members] - np.take_along_axis(values, members, axis=1), 0.0
     )
-    if family.fit_intercept:
+    if folds.fit_intercept:
         matrix[:, :size, size] = matrix[:, size, :size] = real
         target[:, size] = missing
-    matrix[:, size, size] = ~real.any(axis=1) | (not family.fit_intercept)
+    matrix[:, size, size] = ~real.any(axis=1) | (not folds.fit_intercept)
     target[:, size] *= matrix[:, size, size] == 0.0
-    sizes = family.K.diagonal()
+    sizes = folds.K.diagonal()
     ridge = RIDGE * (sizes + (float(sizes.mean()) or 1.0))[members]
     matrix[:, diagonal, diagonal] += ridge
     try:
@@ -630,69 +484,34 @@ def _solve_stack(
     return found[:, :size] * real, found[:, size]
 
 
-@dataclass(frozen=True)
-class Smoothed:
-    """What smoothing made of a family.
+def solve_folds(
+    folds: FoldProblems, C: FloatArray, start: Iterate, *, n_threads: int = 1
+) -> tuple[FloatArray, int]:
+    """Solve all folds at once, by rounds of decreasing tau.
 
-    Parameters
-    ----------
-    eta : ndarray of shape (n_machines, n)
-        Coefficients within their boxes.
-    solved : ndarray of bool, shape (n_machines,)
-        Whether the optimality conditions hold.
-    n_steps : int
-        Majorise-minimise steps of all machines.
-    rounds : ndarray of int, shape (n_machines,)
-        Values of tau each machine went through.
+    ``C`` > 0 is the largest bound of each sample over the folds; ``start`` is
+    overwritten. Return the coefficients, not all of them necessarily optimal, and the
+    number of majorise-minimise steps.
     """
-
-    eta: FloatArray
-    solved: BoolArray
-    n_steps: int
-    rounds: IntArray
-
-
-def solve_family(
-    family: FoldProblems, C: FloatArray, start: Iterate, *, n_threads: int = 1
-) -> Smoothed:
-    """Solve machines that share a kernel matrix, all at once.
-
-    Parameters
-    ----------
-    family : Family
-        The machines.
-    C : ndarray of shape (n,)
-        Largest box of each sample over the machines; > 0.
-    start : Iterate
-        Where to start; overwritten.
-    n_threads : int, default=1
-        Threads over blocks of machines.
-
-    Returns
-    -------
-    Smoothed
-        Check ``solved``.
-    """
-    k = len(family)
+    k = len(folds)
     eta, solved = start.eta.copy(), np.zeros(k, dtype=bool)
-    rounds, steps = np.zeros(k, dtype=np.intp), np.zeros(k, dtype=np.intp)
-    if family.boxes.size == 0:
-        return Smoothed(eta, ~solved, 0, rounds)
+    steps = np.zeros(k, dtype=np.intp)
+    if folds.C.size == 0:
+        return eta, 0
     open_ = np.arange(k)
-    reach = _reach(family, start)
+    reach = _reach(folds, start)
     for tau in TAUS:
-        majoriser = Majoriser.of(family.K, C, tau * reach, family.fit_intercept)
-        run = partial(_run_block, family, majoriser, start, open_, eta, solved, steps)
+        majoriser = Majoriser.of(folds.K, C, tau * reach, folds.fit_intercept)
+        run = partial(_run_block, folds, majoriser, start, open_, eta, solved, steps)
         map_chunks(run, open_.size, n_threads, BLOCK)
-        rounds[open_] += 1
         open_ = np.flatnonzero(~solved)
         if open_.size == 0:
             break
-    return Smoothed(eta, solved, int(steps.sum()), rounds)
+    return eta, int(steps.sum())
 
 
 def _run_block(
-    family: FoldProblems,
+    folds: FoldProblems,
     majoriser: Majoriser,
     start: Iterate,
     open_: IntArray,
@@ -701,21 +520,21 @@ def _run_block(
     steps: IntArray,
     block: slice,
 ) -> None:
-    """One round of some of the open machines; writes start, eta, solved, steps."""
+    """Run one round of some open folds; write start, eta, solved, steps."""
     rows = open_[block]
-    part, at = family.take(rows), start.take(rows)
+    part, at = folds.take(rows), start.take(rows)
     steps[rows[0]] += minimise(part, majoriser, at, TOL, MAX_STEPS)
     start.put(rows, at)
     eta[rows], solved[rows] = finish(part, at, majoriser.tau)
 
 
-def _reach(family: FoldProblems, start: Iterate) -> float:
-    """Spread of the decision values, at most 1: the scale that tau is measured in.
+def _reach(folds: FoldProblems, start: Iterate) -> float:
+    """Spread of the decision values, at most 1: the unit of tau.
 
-    With a small C and an intercept all of the heavier class is next to the margin, at
-    distances of the order of C: tau must tell them apart.
+    With a small C and an intercept all of the heavier class is near the margin, at
+    distances of the order of C, which tau must resolve.
     """
-    if not family.fit_intercept:
+    if not folds.fit_intercept:
         return 1.0
-    spread = float(np.ptp(start.values[0] + family.offsets[0]))
+    spread = float(np.ptp(start.values[0] + folds.offsets[0]))
     return min(1.0, spread) or 1.0

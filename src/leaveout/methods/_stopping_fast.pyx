@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SMO on the machine without one sample r, until its label is proved (Franc et al. 2008).
+"""SMO on the problem without one sample r, until its label is proved (Franc et al. 2008).
 
     G:  max  y'beta - 1/2 beta'K beta     box, beta_r = 0, sum(beta) = 0 with an intercept
     H:  max  y'aux  - 1/2 aux'K'aux       box, aux_r  = 0, no equality
 
-H is the dual of the same machine under the extra condition f(x_r) = 0, with the kernel
+H is the dual of the same problem under the extra condition f(x_r) = 0, with the kernel
 
     K'_ij = K_ij - K_ir - K_jr + K_rr     with an intercept,
     K'_ij = K_ij - K_ir K_jr / K_rr       without
 
-(the paper prints -K_rr: docs/method/stopping). Let P(b) be the primal value of the machine
+(the paper prints -K_rr: docs/method/stopping). Let P(b) be the primal value at the weights
 of beta with intercept b. If P(b) < H(aux) for some b, the sign of f(x_r) is that of every
 optimum: its label is proved (Corollary 1, eq. (14)).
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray
+from leaveout.assess._loo_curve import LooCurve
 from leaveout.loo._result import LooPath, LooResult
-from leaveout.methods._curve import LooCurve
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

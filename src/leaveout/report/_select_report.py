@@ -17,9 +17,9 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.assess._bounds import LooBounds
+from leaveout.assess._loo_curve import LooCurve
 from leaveout.assess._pair_auc import PairAUC
 from leaveout.loo._result import LooResult
-from leaveout.methods._curve import LooCurve
 from leaveout.tables._dataset import Dataset
 from leaveout.tune._honest import HonestLoo
 

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
 from scipy.stats import rankdata
-from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.kernel._gram import KERNELS, kernel_parameters
 
 # Distances among this many rows fix the median to a few per cent.
 N_MEDIAN_ROWS = 500
@@ -35,10 +34,10 @@ def needs_gamma(kernel: str | Callable[..., Any]) -> bool:
     >>> needs_gamma("rbf"), needs_gamma("linear")
     (True, False)
     """
-    return isinstance(kernel, str) and kernel not in ("linear", "cosine", "precomputed")
+    return "gamma" in kernel_parameters(kernel)
 
 
-def median_heuristic(X: Any, kernel: str | Callable[..., Any] = "rbf") -> float:
+def median_heuristic(X: Any, kernel: str = "rbf") -> float:
     """Return the gamma that makes a typical kernel value neither 0 nor 1.
 
     It is 1 / median squared distance for "rbf", so that a typical value is exp(-1);
@@ -64,35 +63,15 @@ def median_heuristic(X: Any, kernel: str | Callable[..., Any] = "rbf") -> float:
     >>> median_heuristic(np.array([[0.0], [0.0], [2.0]]))
     0.25
     """
+    size_of = KERNELS[kernel].size_of
+    if size_of is None:
+        return 1.0
     rows = X[:: max(1, -(-X.shape[0] // N_MEDIAN_ROWS))]
     with np.errstate(over="ignore"):  # gram_matrix says it better
-        sizes = _sizes(rows, kernel)
+        sizes = size_of(rows)
     sizes = sizes[sizes > 0]
     gamma = float(1.0 / np.median(sizes)) if sizes.size else 1.0
     return gamma if 0.0 < gamma < np.inf else 1.0
-
-
-def _sizes(rows: Any, kernel: str | Callable[..., Any]) -> FloatArray:
-    """Return what gamma is multiplied by in the kernel, for some samples or pairs."""
-    if kernel in ("poly", "sigmoid"):
-        return np.asarray(
-            rows.multiply(rows).sum(axis=1)
-            if sparse.issparse(rows)
-            else (rows * rows).sum(axis=1)
-        ).ravel()
-    return _distances(rows, absolute=kernel == "laplacian")
-
-
-def _distances(rows: Any, *, absolute: bool) -> FloatArray:
-    """Return the sum of absolute or squared differences of each pair of rows."""
-    if not sparse.issparse(rows):
-        return pdist(rows, "cityblock" if absolute else "sqeuclidean")
-    table = (
-        manhattan_distances(rows)
-        if absolute
-        else euclidean_distances(rows, squared=True)
-    )
-    return table[np.triu_indices(rows.shape[0], 1)]
 
 
 def default_gammas(X: Any, kernel: str | Callable[..., Any] = "rbf") -> FloatArray:
@@ -111,7 +90,7 @@ def default_gammas(X: Any, kernel: str | Callable[..., Any] = "rbf") -> FloatArr
     >>> default_gammas(np.array([[0.0], [1.0]]))
     array([ 0.0625,  0.25  ,  1.    ,  4.    , 16.    ])
     """
-    if not needs_gamma(kernel):
+    if not isinstance(kernel, str) or not needs_gamma(kernel):
         return np.ones(1)
     return median_heuristic(X, kernel) * np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])
 
