@@ -104,12 +104,8 @@ class LooCurveDisplay:
     ----------
     ax_, figure_ : matplotlib Axes and Figure
         Where it is drawn.
-    steps_ : matplotlib StepPatch or None
-        The curve.
-    points_ : matplotlib Line2D or None
-        The path.
-    band_ : matplotlib PolyCollection or None
-        One standard error either way.
+    steps_, points_, band_ : matplotlib StepPatch, Line2D, PolyCollection, or None
+        The curve, the path, and one standard error either way.
     best_ : list of matplotlib artists
         Span and line of the C with the smallest error, ring of a path's best.
     ambiguous_ : matplotlib StepPatch, Line2D or None
@@ -265,9 +261,9 @@ class LooCurveDisplay:
             return None
         label = f"ambiguous: up to {shown.n_ambiguous.max()} at a time"
         if isinstance(shown, LooCurve):
-            heights, place = np.where(found, STRIP_HEIGHT, np.nan), shown.breakpoints
+            heights, where = np.where(found, STRIP_HEIGHT, np.nan), shown.breakpoints
             transform = self.ax_.get_xaxis_transform()
-            strip = self.ax_.stairs(heights, place, fill=True, transform=transform)
+            strip = self.ax_.stairs(heights, where, fill=True, transform=transform)
             strip.set(facecolor="white", edgecolor=ORANGE, hatch="//////", zorder=2.5)
             strip.set(linewidth=0.8, label=label)
             return strip
@@ -314,10 +310,8 @@ class LooGridDisplay:
         The heat map, gamma upwards and C to the right.
     best_ : matplotlib Rectangle
         Frame of the best cell.
-    worse_ : matplotlib Line2D or None
-        Crosses in cells that are anti-learning, or worse than the largest class.
-    ambiguous_ : matplotlib Line2D or None
-        Dots in cells with ambiguous samples.
+    worse_, ambiguous_ : matplotlib Line2D or None
+        Crosses and dots, as above.
     text_ : list of matplotlib Text
         Errors in percent, in small grids.
 
