@@ -206,6 +206,14 @@ def test_search_by_leave_one_out_has_anti_learning_cells():
     assert_array_equal(display.errors[0], [1, 1])
 
 
+def test_the_frame_is_round_the_chosen_cell_of_equal_ones():
+    search = lo.LooSearchCV(SVC(gamma=0.2), {"C": [10, 1]}).fit(*DATA)
+    assert search.cv_results_["rank_test_score"].tolist() == [1, 1]
+    display = lo.LooGridDisplay.from_estimator(search, majority_error=0.5)
+    assert display.Cs[display.best_index[0]] == search.best_params_["C"] == 1
+    assert display.majority_error == 0.5
+
+
 def test_failed_candidates_stay_empty():
     table = {
         "param_C": [1, 10],

@@ -361,7 +361,7 @@ class LooGridDisplay:
         If other parameters vary too, a cell shows the best over them. ``ax`` and
         ``options`` go to :meth:`plot`.
         """
-        display = cls(**_arrange(cv_results), majority_error=majority_error)
+        display = cls(**arrange_cells(cv_results), majority_error=majority_error)
         return display.plot(ax, **options)
 
     @classmethod
@@ -383,7 +383,9 @@ class LooGridDisplay:
                 f"LooGridDisplay draws errors, but the search has scoring={scoring!r}. "
                 "Search by accuracy, or draw cv_results_['mean_test_score'] yourself."
             )
-        return cls.from_cv_results(search.cv_results_, ax=ax, **options)
+        cells = arrange_cells(search.cv_results_, getattr(search, "best_index_", None))
+        display = cls(**cells, majority_error=options.pop("majority_error", None))
+        return display.plot(ax, **options)
 
     def plot(
         self,
@@ -498,8 +500,13 @@ class LooGridDisplay:
         ax.legend(ncols=3, handlelength=1.2, columnspacing=1.2, **LEGEND_ABOVE)
 
 
-def _arrange(cv_results: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrange the candidates of a search by C and gamma; the best one of each cell."""
+def arrange_cells(
+    cv_results: Mapping[str, Any], best_index: int | None = None
+) -> dict[str, Any]:
+    """Arrange the candidates of a search by C and gamma; the best one of each cell.
+
+    ``best_index`` is the chosen candidate, by default the first with the best rank.
+    """
     Cs, rows = _axis_of(cv_results, "C")
     if Cs is None:
         raise ValueError(
@@ -519,7 +526,7 @@ def _arrange(cv_results: Mapping[str, Any]) -> dict[str, Any]:
         table[rows[order], columns[order]] = values[order]
         return table
 
-    best = order[-1]
+    best = order[-1] if best_index is None else best_index
     return {
         "errors": 1.0 - arrange("mean_test_score", np.nan),
         "Cs": Cs,

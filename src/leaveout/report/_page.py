@@ -27,6 +27,7 @@ from leaveout.report._displays import (
     LooCurveDisplay,
     LooGridDisplay,
     LooMarginDisplay,
+    arrange_cells,
     as_percent,
     lighten_frame,
     percent_formatter,
@@ -81,12 +82,9 @@ def suspect_rows(report: SelectReport) -> IntArray:
 def _draw_grid(report: SelectReport) -> PageFigure:
     n_gammas = len(report.grid.get("gamma", [1]))
     figure, ax = _new_figure(WIDTH, min(1.3 + 0.37 * n_gammas, 9.0))
-    display = LooGridDisplay.from_cv_results(
-        report.cells,
-        majority_error=report.majority_error,
-        ax=ax,
-        colorbar=len(report.grid["C"]) > MAX_COLUMNS_WITH_TEXT,
-    )
+    cells = arrange_cells(report.cells, report.best_index)
+    display = LooGridDisplay(**cells, majority_error=report.majority_error)
+    display.plot(ax, colorbar=len(report.grid["C"]) > MAX_COLUMNS_WITH_TEXT)
     smallest = as_percent(float(np.nanmin(display.errors)))
     alt = f"Heat map of the error over C and gamma. The smallest is {smallest}."
     return _encode(figure, alt)
