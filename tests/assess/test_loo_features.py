@@ -14,7 +14,7 @@ def random_expansion(n_classifiers=1, row_dual=False, seed=0, n=12):
     X[4] = X[7]
     distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     return FittedExpansion(
-        K=np.exp(-0.4 * distances**2),
+        K=np.exp(-0.4 * distances**2) + X @ X.T,  # its diagonal varies
         squares=distances**2,
         codes=np.arange(n) % max(2, n_classifiers),
         coef=random.normal(size=(n_classifiers, n)),
