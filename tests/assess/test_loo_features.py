@@ -3,33 +3,30 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from leaveout.assess._loo_features import (
-    FittedExpansion,
-    leave_one_out_features,
-    name_features,
-)
+from leaveout.adapt._fitted import FittedExpansion
+from leaveout.assess._loo_features import leave_one_out_features, name_features
 from leaveout.lp._highs import solve_sparse_linear
 
 
-def random_expansion(n_machines=1, row_dual=False, seed=0, n=12):
+def random_expansion(n_classifiers=1, row_dual=False, seed=0, n=12):
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 3))
     X[4] = X[7]
     distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     return FittedExpansion(
-        K=np.exp(-0.4 * distances**2),
+        K=np.exp(-0.4 * distances**2) + X @ X.T,  # its diagonal varies
         squares=distances**2,
-        codes=np.arange(n) % max(2, n_machines),
-        coef=random.normal(size=(n_machines, n)),
-        intercept=random.normal(size=n_machines),
-        box=np.full(n, 3.0),
-        row_dual=random.random((n_machines, n)) if row_dual else None,
-        row_box=np.full(n, 2.0),
+        codes=np.arange(n) % max(2, n_classifiers),
+        coef=random.normal(size=(n_classifiers, n)),
+        intercept=random.normal(size=n_classifiers),
+        bound=np.full(n, 3.0),
+        row_dual=random.random((n_classifiers, n)) if row_dual else None,
+        row_bound=np.full(n, 2.0),
     )
 
 
 def one_by_one(e, variant):
-    """Theory 2.5 word by word, a sample at a time."""
+    """The features by their definition, one sample at a time."""
     n = e.codes.size
     rows = []
     spread = max(
@@ -38,12 +35,12 @@ def one_by_one(e, variant):
         for j in range(n)
     )
     for p in range(n):
-        machine = e.codes[p] if len(e.coef) > 1 else 0
-        a, b = e.coef[machine], e.intercept[machine]
+        which = e.codes[p] if len(e.coef) > 1 else 0
+        a, b = e.coef[which], e.intercept[which]
         sign = 1.0 if len(e.coef) > 1 or e.codes[p] == 1 else -1.0
         norm = np.sqrt(a @ e.K @ a)
 
-        def own(k, machine=machine, a=a, b=b, sign=sign, norm=norm, p=p):
+        def own(k, which=which, a=a, b=b, sign=sign, norm=norm, p=p):
             f = e.K[k] @ a + b
             if len(e.coef) > 1 and variant != "printed":
                 f -= max(
@@ -54,12 +51,12 @@ def one_by_one(e, variant):
             out = {
                 "natural": [sign * a[k] * spread**2, sign * f],
                 "signed": [sign * a[k], sign * f / norm],
-                "scaled": [sign * a[k] / e.box[k], sign * f / norm],
+                "scaled": [sign * a[k] / e.bound[k], sign * f / norm],
                 "printed": [abs(a[k]), f / norm**2],
             }[variant]
             if e.row_dual is not None:
                 shared = variant in ("natural", "scaled")
-                out.insert(1, e.row_dual[machine, k] / (e.row_box[k] if shared else 1))
+                out.insert(1, e.row_dual[which, k] / (e.row_bound[k] if shared else 1))
             return out
 
         row = own(p)
@@ -73,9 +70,9 @@ def one_by_one(e, variant):
 
 @pytest.mark.parametrize("variant", ["natural", "signed", "scaled", "printed"])
 @pytest.mark.parametrize("row_dual", [False, True])
-@pytest.mark.parametrize("n_machines", [1, 3])
-def test_features_by_the_book(variant, row_dual, n_machines):
-    expansion = random_expansion(n_machines, row_dual)
+@pytest.mark.parametrize("n_classifiers", [1, 3])
+def test_features_by_the_book(variant, row_dual, n_classifiers):
+    expansion = random_expansion(n_classifiers, row_dual)
     features = leave_one_out_features(expansion, variant)
     np.testing.assert_allclose(features, one_by_one(expansion, variant), atol=1e-12)
     assert features.shape[1] == len(name_features(variant, row_dual=row_dual))
@@ -86,7 +83,9 @@ def test_features_by_the_book(variant, row_dual, n_machines):
 def test_other_names_of_the_classes_change_nothing(variant):
     """f -> -f with y -> -y: not so for the printed value, which is its fault."""
     e = random_expansion()
-    turned = FittedExpansion(e.K, e.squares, 1 - e.codes, -e.coef, -e.intercept, e.box)
+    turned = FittedExpansion(
+        e.K, e.squares, 1 - e.codes, -e.coef, -e.intercept, e.bound
+    )
     same = np.allclose(
         leave_one_out_features(e, variant), leave_one_out_features(turned, variant)
     )

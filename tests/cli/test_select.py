@@ -71,7 +71,7 @@ def test_text_on_stdout_alone(run, table):
     assert result.stdout.count("*") == 1
     assert "Chosen: SVC(kernel='rbf', C=" in result.stdout
     assert "Wrong by class: " in result.stdout
-    assert "hence optimistic" in result.stdout
+    assert "Optimistic: the smallest of" in result.stdout
     assert result.stderr == ""
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a fitted kernel classifier and its training set to its coefficients."""
+"""Coefficients, kernel and distances of a fitted kernel classifier, ours or not."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sklearn.svm
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -17,8 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_labels
-from leaveout.assess._loo_features import FittedExpansion, feature_squares
-from leaveout.estimators._svc import SVC
 from leaveout.kernel._gram import check_gram, gram_matrix, resolve_gamma
 
 NEEDED = (
@@ -28,28 +26,43 @@ NEEDED = (
 )
 
 
+@dataclass(frozen=True)
+class FittedExpansion:
+    """Classifiers f_c(x) = sum_j coef_cj K(x, x_j) + b_c on their training set.
+
+    Two classes have one row of ``coef``, positive for class 1; more classes one each.
+    ``squares`` are the squared distances of the inputs, ``bound`` and ``row_bound`` the
+    largest absolute coefficient and dual weight of each sample. ``row_dual`` is for
+    classifiers whose dual weights are not their coefficients (LPM).
+    """
+
+    K: FloatArray  # (n, n)
+    squares: FloatArray  # (n, n)
+    codes: IntArray  # (n,), class of each sample, from 0
+    coef: FloatArray  # (n_classifiers, n)
+    intercept: FloatArray  # (n_classifiers,)
+    bound: FloatArray | None = None  # (n,)
+    row_dual: FloatArray | None = None  # (n_classifiers, n)
+    row_bound: FloatArray | None = None  # (n,)
+
+    @property
+    def rows(self) -> IntArray:
+        """Row of ``coef`` for the class of each sample."""
+        return self.codes if self.coef.shape[0] > 1 else np.zeros_like(self.codes)
+
+    @property
+    def signs(self) -> FloatArray:
+        """-1 where that classifier is positive for the other class."""
+        if self.coef.shape[0] > 1:
+            return np.ones(self.codes.size)
+        return np.where(self.codes == 1, 1.0, -1.0)
+
+
 def read_expansion(estimator: Any, X: Any, y: Any) -> FittedExpansion:
-    """Return coefficients, kernel and distances of a classifier fitted on X and y.
+    """Return the expansion of a classifier fitted on X and y; fit a clone if it is not.
 
-    Parameters
-    ----------
-    estimator : classifier
-        If it is not fitted, a clone of it is.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        What it was fitted on; the Gram matrix if kernel="precomputed".
-    y : array-like of shape (n_samples,)
-        Labels it was fitted on.
-
-    Returns
-    -------
-    FittedExpansion
-
-    Raises
-    ------
-    TypeError
-        If the classifier has no coefficients of samples.
-    ValueError
-        If it was fitted on other samples, or is an SVC of more than two classes.
+    TypeError if it has no coefficients of samples; ValueError if it was fitted on other
+    samples, or is an SVC with more than two classes.
     """
     try:
         check_is_fitted(estimator)
@@ -64,21 +77,21 @@ def read_expansion(estimator: Any, X: Any, y: Any) -> FittedExpansion:
     coef, intercept = _coefficients(estimator, X)
     K, squares = _geometry(_kernel_of(estimator), X)
     row_dual = getattr(estimator, "row_dual_", None)
-    box = _boxes(estimator, codes)
+    bound = _bounds(estimator, codes)
     return FittedExpansion(
         K=K,
         squares=squares,
         codes=codes,
         coef=coef,
         intercept=intercept,
-        box=box if _has_box(estimator) else None,
+        bound=bound if _is_svc(_kernel_of(estimator)) else None,
         row_dual=None if row_dual is None else np.atleast_2d(row_dual),
-        row_box=box,
+        row_bound=bound,
     )
 
 
 def _encode(estimator: Any, labels: Any) -> IntArray:
-    """Return the place of each label among the classes of the classifier."""
+    """Return the position of each label among the classes of the classifier."""
     classes = np.asarray(estimator.classes_)
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
     if unknown:
@@ -90,25 +103,30 @@ def _encode(estimator: Any, labels: Any) -> IntArray:
 
 
 def _coefficients(estimator: Any, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Return signed coefficients of all samples and intercepts, a machine a row."""
+    """Return signed coefficients of all samples, a row per classifier; intercepts."""
     if isinstance(estimator, OneVsRestClassifier):
-        machines = [_coefficients(machine, X) for machine in estimator.estimators_]
-        coefs, intercepts = zip(*machines, strict=True)
+        pairs = [_coefficients(each, X) for each in estimator.estimators_]
+        coefs, intercepts = zip(*pairs, strict=True)
         return np.concatenate(coefs), np.concatenate(intercepts)
-    if isinstance(estimator, SVC | sklearn.svm.SVC):
+    if _is_svc(estimator):
         return _svc_coefficients(estimator, X)
     if not hasattr(estimator, "expansion_coef_"):
-        raise TypeError(f"{type(estimator).__name__} will not do. {NEEDED}")
+        raise TypeError(f"{type(estimator).__name__} is not supported. {NEEDED}")
     coef = np.atleast_2d(estimator.expansion_coef_)
     _check_size(estimator, coef.shape[1], X.shape[0])
     return coef, np.atleast_1d(estimator.intercept_)
 
 
+def _is_svc(estimator: Any) -> bool:
+    """Whether it is an SVC, scikit-learn's or ours: adapt does not import ours."""
+    return any(base.__name__ == "SVC" for base in type(estimator).__mro__)
+
+
 def _svc_coefficients(svc: Any, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the coefficients of an SVC of two classes."""
+    """Return coefficients and intercept of an SVC of two classes."""
     if len(svc.classes_) > 2:
         raise ValueError(
-            f"The SVC has {len(svc.classes_)} classes and a machine for each pair. "
+            f"The SVC has {len(svc.classes_)} classes and a classifier for each pair. "
             "Use OneVsRestClassifier(SVC()), which has one for each class."
         )
     _check_size(svc, svc.shape_fit_[0], X.shape[0])
@@ -136,10 +154,9 @@ def _check_size(estimator: Any, n_fitted: int, n: int) -> None:
 
 
 def _geometry(classifier: Any, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the Gram matrix, and the squared distances between inputs.
+    """Return the Gram matrix, and the squared distances of the inputs.
 
-    With a precomputed kernel the inputs are unknown: their distances are those in
-    feature space.
+    With a precomputed kernel the distances are those in feature space.
     """
     if classifier.kernel == "precomputed":
         K = check_gram(X)
@@ -159,19 +176,14 @@ def _geometry(classifier: Any, X: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _kernel_of(estimator: Any) -> Any:
-    """Return the classifier that knows the kernel."""
+    """Return the classifier that has the kernel parameters."""
     if isinstance(estimator, OneVsRestClassifier):
         return estimator.estimators_[0]
     return estimator
 
 
-def _has_box(estimator: Any) -> bool:
-    """Whether the coefficients are alpha of an SVM, which are at most C."""
-    return isinstance(_kernel_of(estimator), SVC | sklearn.svm.SVC)
-
-
-def _boxes(estimator: Any, codes: IntArray) -> FloatArray | None:
-    """Return C of each sample, if there is one, without sample weights."""
+def _bounds(estimator: Any, codes: IntArray) -> FloatArray | None:
+    """Return C_i of each sample, if there is one, without sample weights."""
     classifier = _kernel_of(estimator)
     if not hasattr(classifier, "C"):
         return None
@@ -179,3 +191,9 @@ def _boxes(estimator: Any, codes: IntArray) -> FloatArray | None:
     if weights is None or len(weights) != len(estimator.classes_):
         weights = np.ones(len(estimator.classes_))
     return float(classifier.C) * np.asarray(weights)[codes]
+
+
+def feature_squares(K: FloatArray) -> FloatArray:
+    """Return the squared distances of all samples in feature space."""
+    diagonal = K.diagonal()
+    return np.maximum(np.add.outer(diagonal, diagonal) - 2.0 * K, 0.0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Features from which the left-out label of a sample can be guessed.
+"""Features that predict the left-out label of a sample (Tsuda et al. 2001, section 3).
 
-Tsuda, Rätsch, Mika & Müller (2001, section 3): what a kernel classifier says of a
-sample and of its three nearest neighbours, without leaving anything out. Variants::
+They describe a sample and its three nearest neighbours in the fitted classifier, with
+nothing left out. Variants, seen from the sample p to be left out::
 
                   coefficient of x_k            value at x_k
     "natural"     y_p a_k D_f^2                 y_p f(x_k)
@@ -10,82 +10,25 @@ sample and of its three nearest neighbours, without leaving anything out. Varian
     "scaled"      y_p a_k / C_k                 y_p f(x_k) / ||w||
     "printed"     |a_k|                         f(x_k) / ||w||^2
 
-p is the sample to be left out, D_f the largest distance in feature space. The printed
-value knows no label, so that it cannot tell right from wrong; seen from the label of p
-it can. In "natural", coefficients and values are in one unit, that of the margin: the
-left-out error y_p f(x_p) < a_p S_p^2 of the span rule, with S_p a distance in feature
-space, then reads alike for every C and kernel.
+D_f is the largest distance in feature space. The value printed in the paper lacks the
+label, so it cannot separate right from wrong. In "natural", coefficients and values are
+both in units of the margin: the span rule y_p f(x_p) < a_p S_p^2, with S_p a distance
+in feature space, is then the same for every C and kernel.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
+from leaveout.adapt._fitted import FittedExpansion, feature_squares
 
 N_NEIGHBOURS = 3
 VARIANTS = ("natural", "signed", "scaled", "printed")
 
 
-@dataclass(frozen=True)
-class FittedExpansion:
-    """A kernel classifier f_c(x) = sum_j coef_cj K(x, x_j) + b_c on its training set.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix.
-    squares : ndarray of shape (n, n)
-        Squared distances in input space.
-    codes : ndarray of shape (n,)
-        Class of each sample, from 0.
-    coef : ndarray of shape (n_machines, n)
-        Signed coefficients: one machine for two classes, positive for class 1, or one
-        for each class.
-    intercept : ndarray of shape (n_machines,)
-        b.
-    box : ndarray of shape (n,), optional
-        Largest absolute coefficient of each sample, if there is one.
-    row_dual : ndarray of shape (n_machines, n), optional
-        Dual weights of the samples, where these are no coefficients (LPM).
-    row_box : ndarray of shape (n,), optional
-        Largest dual weight of each sample.
-    """
-
-    K: FloatArray
-    squares: FloatArray
-    codes: IntArray
-    coef: FloatArray
-    intercept: FloatArray
-    box: FloatArray | None = None
-    row_dual: FloatArray | None = None
-    row_box: FloatArray | None = None
-
-    @property
-    def machines(self) -> IntArray:
-        """The machine of each sample's class."""
-        return self.codes if self.coef.shape[0] > 1 else np.zeros_like(self.codes)
-
-    @property
-    def signs(self) -> FloatArray:
-        """-1 where the machine of a sample is positive for the other class."""
-        if self.coef.shape[0] > 1:
-            return np.ones(self.codes.size)
-        return np.where(self.codes == 1, 1.0, -1.0)
-
-
 def name_features(variant: str, *, row_dual: bool) -> list[str]:
-    """Return the names of the 14 features, or of the 18 with dual weights.
-
-    Examples
-    --------
-    >>> len(name_features("natural", row_dual=False))
-    14
-    >>> name_features("natural", row_dual=False)[:4]
-    ['coef', 'margin', 'input_distance_1', 'feature_distance_1']
-    """
+    """Return the names of the 14 features, or of the 18 with dual weights."""
     margin = "value" if variant == "printed" else "margin"
     own = ["coef", *["row_dual"] * row_dual, margin]
     names = list(own)
@@ -98,30 +41,17 @@ def name_features(variant: str, *, row_dual: bool) -> list[str]:
 def leave_one_out_features(
     fitted: FittedExpansion, variant: str = "natural"
 ) -> FloatArray:
-    """Compute the features of every sample, (n, 14), or (n, 18) with dual weights.
-
-    Parameters
-    ----------
-    fitted : FittedExpansion
-        The classifier, and the samples it was fitted on.
-    variant : {"natural", "signed", "scaled", "printed"}, default="natural"
-        Units and signs of coefficients and values, see above.
-
-    Returns
-    -------
-    ndarray of shape (n, n_features)
-        Columns as :func:`name_features` says.
-    """
+    """Return the features of every sample, columns as :func:`name_features`."""
     near = nearest(fitted.squares, N_NEIGHBOURS)
-    everyone = np.column_stack([np.arange(near.shape[0]), near])
+    involved = np.column_stack([np.arange(near.shape[0]), near])
     spread = _largest_square(fitted.K)
-    parts = [_coefficients(fitted, everyone, variant, spread)]
+    parts = [_coefficients(fitted, involved, variant, spread)]
     if fitted.row_dual is not None:
         duals = fitted.row_dual
-        if variant in ("natural", "scaled") and fitted.row_box is not None:
-            duals = _divide(duals, fitted.row_box)
-        parts.append(duals[fitted.machines[:, None], everyone])
-    parts.append(_margins(fitted, everyone, variant))
+        if variant in ("natural", "scaled") and fitted.row_bound is not None:
+            duals = _divide(duals, fitted.row_bound)
+        parts.append(duals[fitted.rows[:, None], involved])
+    parts.append(_margins(fitted, involved, variant))
     per_sample = np.stack(parts, axis=2)
     inputs = np.take_along_axis(fitted.squares, near, axis=1)
     mapped = _mapped_squares(fitted.K, near)
@@ -138,18 +68,7 @@ def leave_one_out_features(
 
 
 def nearest(squares: FloatArray, k: int) -> IntArray:
-    """Return the k nearest others of each sample; of equally near ones the first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([0.0, 1.0, 3.0, 4.0])
-    >>> nearest(np.abs(x - x[:, None]), 2)
-    array([[1, 2],
-           [0, 2],
-           [3, 1],
-           [2, 1]])
-    """
+    """Return the k nearest others of each sample; of equally near ones the first."""
     left = squares.copy()
     np.fill_diagonal(left, np.inf)
     rows = np.arange(left.shape[0])
@@ -158,22 +77,6 @@ def nearest(squares: FloatArray, k: int) -> IntArray:
         column[:] = left.argmin(axis=1)
         left[rows, column] = np.inf
     return found
-
-
-def feature_squares(K: FloatArray) -> FloatArray:
-    """Return the squared distances of all samples in feature space.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([0.0, 1.0, 3.0])
-    >>> feature_squares(np.outer(x, x))
-    array([[0., 1., 9.],
-           [1., 0., 4.],
-           [9., 4., 0.]])
-    """
-    diagonal = K.diagonal()
-    return np.maximum(np.add.outer(diagonal, diagonal) - 2.0 * K, 0.0)
 
 
 def _largest_square(K: FloatArray) -> float:
@@ -185,7 +88,7 @@ def _largest_square(K: FloatArray) -> float:
 
 
 def _mapped_squares(K: FloatArray, near: IntArray) -> FloatArray:
-    """Return the squared distances to some others in feature space."""
+    """Return the squared distances to the nearest samples in feature space."""
     diagonal = K.diagonal()
     both = diagonal[:, None] + diagonal[near]
     return np.maximum(both - 2.0 * np.take_along_axis(K, near, axis=1), 0.0)
@@ -194,19 +97,16 @@ def _mapped_squares(K: FloatArray, near: IntArray) -> FloatArray:
 def _coefficients(
     fitted: FittedExpansion, others: IntArray, variant: str, spread: float
 ) -> FloatArray:
-    """Return the coefficients of some others in the machine of each sample's class."""
+    """Return coefficients of other samples in the classifier of each one's class."""
     coef = fitted.coef
     if variant == "scaled":
-        coef = _divide(coef, _largest(coef) if fitted.box is None else fitted.box)
-    chosen = coef[fitted.machines[:, None], others]
+        largest = np.abs(coef).max(axis=1, keepdims=True)
+        coef = _divide(coef, largest if fitted.bound is None else fitted.bound)
+    chosen = coef[fitted.rows[:, None], others]
     if variant == "printed":
         return np.abs(chosen)
     unit = spread if variant == "natural" else 1.0
     return chosen * fitted.signs[:, None] * unit
-
-
-def _largest(coef: FloatArray) -> FloatArray:
-    return np.abs(coef).max(axis=1, keepdims=True)
 
 
 def _divide(values: FloatArray, size: FloatArray) -> FloatArray:
@@ -216,13 +116,13 @@ def _divide(values: FloatArray, size: FloatArray) -> FloatArray:
 
 
 def _margins(fitted: FittedExpansion, others: IntArray, variant: str) -> FloatArray:
-    """Return the values at some others, for the class of each sample."""
+    """Return the values at other samples, for the class of each sample."""
     values = fitted.K @ fitted.coef.T
     squares = np.einsum("nm,mn->m", values, fitted.coef)  # ||w||^2 = a'Ka
     values += fitted.intercept
-    norms = np.sqrt(np.maximum(squares, 0.0))[fitted.machines][:, None]
+    norms = np.sqrt(np.maximum(squares, 0.0))[fitted.rows][:, None]
     if variant == "printed":
-        return _divide(values[others, fitted.machines[:, None]], norms**2)
+        return _divide(values[others, fitted.rows[:, None]], norms**2)
     seen = _own_minus_best_other(fitted, values, others)
     return seen if variant == "natural" else _divide(seen, norms)
 

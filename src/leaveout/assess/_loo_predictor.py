@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``LooPredictor``: left-out errors guessed from a fit, learned from exact ones."""
+"""LooPredictor: left-out errors estimated from one fit, learned from exact ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.adapt._checks import check_count, check_number
-from leaveout.adapt._fitted import read_expansion
+from leaveout.adapt._fitted import FittedExpansion, read_expansion
 from leaveout.assess._leave_one_out import leave_one_out
 from leaveout.assess._loo_features import (
     VARIANTS,
-    FittedExpansion,
     leave_one_out_features,
     name_features,
 )
@@ -27,7 +26,8 @@ from leaveout.lp._highs import solve_sparse_linear
 
 FEWEST_SAMPLES = 5
 DEFAULTS = ("svm", "lpm")
-# What a JSON file of a predictor holds besides its parameters.
+# What the JSON of a predictor has besides its parameters.
+SUMMARY = ("feature_names_", "n_samples_", "error_rate_", "duality_gap_")
 LEARNED = ("mean_", "scale_", "low_", "high_", "coef_", "intercept_")
 
 
@@ -45,13 +45,13 @@ class LooPredictor(BaseEstimator):
     variant : {"natural", "signed", "scaled", "printed"}, default="natural"
         Units of the features. "natural": margins y f and coefficients times the largest
         squared distance in feature space. "signed": margins y f / ||w|| and the
-        coefficients. "scaled": the same with coefficients as shares of their box C, or
-        of the largest if they have none. "printed": f / ||w||^2 and absolute values, as
-        in the paper.
+        coefficients. "scaled": the same with coefficients as shares of their bound C,
+        or of the largest if they have none. "printed": f / ||w||^2 and absolute values,
+        as in the paper.
     C : float, default=1.0
         Price of a wrong prediction in training, per 1,000 samples of it.
     max_samples : int, default=4000
-        Samples to learn from; of more, as many are drawn.
+        Largest number of samples to learn from; of more, a random subset is drawn.
     n_jobs : int, default=None
         Threads of the exact leave-one-out in training.
     random_state : int, RandomState instance or None, default=None
@@ -120,7 +120,7 @@ class LooPredictor(BaseEstimator):
         ----------
         tasks : list of (estimator, X, y)
             Classifiers and what each is fitted on; those that are not fitted yet are
-            cloned. All with ``row_dual_``, or none. Ambiguous samples are left away.
+            cloned. All with ``row_dual_``, or none. Ambiguous samples are omitted.
 
         Returns
         -------
@@ -174,18 +174,13 @@ class LooPredictor(BaseEstimator):
         return 1.0 - self.predict_error_rate(estimator, X, y)
 
     def to_json(self, **provenance: Any) -> str:
-        """Return all that was learned as JSON, with remarks on where it comes from."""
+        """Return what was learned as JSON, with remarks on its origin."""
         check_is_fitted(self)
-        learned = {name: np.asarray(getattr(self, name)).tolist() for name in LEARNED}
-        parameters = {name: getattr(self, name) for name in ("variant", "C")}
-        counts = {"n_samples_": self.n_samples_, "error_rate_": self.error_rate_}
         content = {
             "provenance": provenance,
-            "parameters": parameters,
-            "feature_names_": self.feature_names_,
-            **counts,
-            "duality_gap_": self.duality_gap_,
-            **learned,
+            "parameters": {name: getattr(self, name) for name in ("variant", "C")},
+            **{name: getattr(self, name) for name in SUMMARY},
+            **{name: np.asarray(getattr(self, name)).tolist() for name in LEARNED},
         }
         return json.dumps(content, indent=1)
 
@@ -194,7 +189,7 @@ class LooPredictor(BaseEstimator):
         """Return the predictor that :meth:`to_json` wrote."""
         content = json.loads(text)
         predictor = cls(**content["parameters"])
-        for name in ("feature_names_", "n_samples_", "error_rate_", "duality_gap_"):
+        for name in SUMMARY:
             setattr(predictor, name, content[name])
         for name in LEARNED:
             value = np.array(content[name], dtype=np.float64)
@@ -256,7 +251,7 @@ class LooPredictor(BaseEstimator):
             what = "no" if right.all() else "only"
             raise ValueError(
                 f"Among the {right.size} left-out samples there are {what} errors: "
-                "nothing to tell apart. Add harder tasks or other parameters."
+                "nothing to learn. Add harder tasks or other parameters."
             )
         random = check_random_state(self.random_state)
         if right.size > self.max_samples:
@@ -281,7 +276,7 @@ class LooPredictor(BaseEstimator):
     def _monomials(self, features: FloatArray) -> FloatArray:
         """Return standardised features and their products, 119 of 14, 189 of 18.
 
-        Products grow fast outside of what was seen in training: features are cut.
+        Features are clipped: products grow fast outside the range of the training.
         """
         inside = np.clip(features, self.low_, self.high_)
         standard = (inside - self.mean_) / self.scale_
@@ -302,12 +297,12 @@ def _check_tasks(tasks: Any) -> list[tuple[Any, Any, Any]]:
 
 
 def _expansion(estimator: Any, X: Any, y: Any) -> FittedExpansion:
-    """Return the coefficients of a classifier; ValueError with too few samples."""
+    """Return the expansion of a classifier; ValueError with too few samples."""
     fitted = read_expansion(estimator, X, y)
     n = fitted.codes.size
     if n < FEWEST_SAMPLES:
         raise ValueError(
-            f"X has {n} samples; LooPredictor looks at three neighbours and needs "
+            f"X has {n} samples; LooPredictor uses three neighbours and needs "
             f"{FEWEST_SAMPLES} or more."
         )
     return fitted

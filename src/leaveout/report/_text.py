@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results as lines of plain text, for terminals and files alike."""
+"""Results as plain text for terminals and files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,11 @@ import numpy as np
 from leaveout.report._select_report import SelectReport
 from leaveout.tables._dataset import Dataset
 
-# A table wider than this is no table in a terminal.
-N_COLUMNS_SHOWN = 8
+N_COLUMNS_SHOWN = 8  # more do not fit into a terminal
 
 
 def format_dataset(dataset: Dataset) -> str:
-    """Say in two lines what the data are, then what there is to note.
-
-    Examples
-    --------
-    >>> from leaveout.tables._dataset import load_example
-    >>> print(format_dataset(load_example()))
-    breast cancer (Wisconsin): 569 samples, 30 features
-    Classes (diagnosis): benign (357), malignant (212)
-    """
+    """Write name, size, classes and groups of the data, then the notes."""
     n_samples, n_features = dataset.X.shape
     counts = Counter(dataset.y.tolist()).most_common()
     classes = ", ".join(f"{label} ({count})" for label, count in counts)
@@ -43,13 +34,7 @@ def format_dataset(dataset: Dataset) -> str:
 
 
 def format_model(kernel: str, params: Mapping[str, Any], class_weight: Any) -> str:
-    """Write a machine as the Python that makes it.
-
-    Examples
-    --------
-    >>> format_model("rbf", {"C": 10.0, "gamma": 0.02}, None)
-    "SVC(kernel='rbf', C=10, gamma=0.02)"
-    """
+    """Write a classifier as Python code: SVC(kernel='rbf', C=10, gamma=0.02)."""
     parts = [f"kernel={kernel!r}"]
     parts += [f"{name}={_number(value)}" for name, value in params.items()]
     if class_weight is not None:
@@ -58,10 +43,7 @@ def format_model(kernel: str, params: Mapping[str, Any], class_weight: Any) -> s
 
 
 def format_grid(report: SelectReport) -> str:
-    """Lay the errors out in percent, C downwards, the rest across; * marks the best.
-
-    Cells where the balance of the classes decides, not the features, are marked !.
-    """
+    """Tabulate the errors in percent; * marks the best, ! anti-learning cells."""
     others = [name for name in report.grid if name != "C"]
     keys = [tuple(cell[name] for name in others) for cell in report.cells["params"]]
     heads = list(dict.fromkeys(keys))
@@ -83,9 +65,7 @@ def format_grid(report: SelectReport) -> str:
             cells = [_cell(report, place[C, head]).rjust(width) for head in heads[part]]
             lines.append(f"{C:8.4g}   {'   '.join(cells)}".rstrip())
     if report.anti_learning.any():
-        lines.append(
-            "! C so small that the balance of the classes decides, not the features"
-        )
+        lines.append("! C too small: class proportions alone decide")
     return "\n".join(lines)
 
 
@@ -96,7 +76,7 @@ def _cell(report: SelectReport, k: int) -> str:
 
 
 def format_choice(report: SelectReport) -> str:
-    """Say which cell was chosen, how good it is, and against what."""
+    """Write which cell was chosen, its error, and what to compare it with."""
     result = report.result
     n = len(report.dataset.y)
     largest = next(iter(report.class_counts))
@@ -121,25 +101,21 @@ def format_choice(report: SelectReport) -> str:
 
 
 def _optimism(report: SelectReport) -> list[str]:
-    """Say how far the error of the choice may be believed."""
-    honest = report.honest
-    n_cells = len(report.errors)
+    """Write the honest error, or that the error of the choice is optimistic."""
+    honest, n_cells = report.honest, len(report.errors)
     if honest is not None:
         return [
             f"Honest error {100 * honest.error:.2f} % "
-            f"+- {100 * honest.standard_error:.2f} %: parameters chosen anew without "
+            f"+- {100 * honest.standard_error:.2f} %: parameters chosen again without "
             "each left-out sample"
         ]
     if n_cells == 1:
         return []
-    return [
-        f"Chosen among {n_cells} cells by this very error, hence optimistic "
-        "(see --honest)"
-    ]
+    return [f"Optimistic: the smallest of {n_cells} errors (see --honest)"]
 
 
 def _edges(report: SelectReport) -> list[str]:
-    """Say which parameters may be better beyond the grid, and what to type."""
+    """Write which parameters may be better beyond the grid, and the option to use."""
     return [
         f"{name} is the {end} of the grid, others may be better: "
         f"--grid {name}={low:.3g}:{high:.3g}:{count}"
@@ -148,7 +124,7 @@ def _edges(report: SelectReport) -> list[str]:
 
 
 def _curve(report: SelectReport) -> list[str]:
-    """Say where over all C the error is least."""
+    """Write where over all C the error is smallest."""
     curve = report.curve
     if curve is None:
         return []
@@ -174,13 +150,7 @@ def format_select(report: SelectReport) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a length of time with as many digits as a person needs.
-
-    Examples
-    --------
-    >>> format_seconds(0.231), format_seconds(14.2), format_seconds(900)
-    ('0.2 s', '14 s', '15 min')
-    """
+    """Write a time in its largest fitting unit: 0.2 s, 14 s, 15 min."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 120:

@@ -14,6 +14,7 @@ def test_report_survives_json():
     assert found["grid"] == {"C": [0.01, 1000.0], "gamma": [0.015625, 0.25]}
     assert [cell["error"] for cell in found["cells"]] == [0.25, 0.125, 0.125, 0.0]
     assert [cell["anti_learning"] for cell in found["cells"]] == [True, *3 * [False]]
+    assert found["cells"][1]["gamma"] == 0.25
     assert found["best"]["C"] == 1000
     assert found["best"]["n_wrong"] == 1
     assert found["best"]["n_ambiguous"] == 2
@@ -28,6 +29,6 @@ def test_extras():
     honest = HonestLoo(y, y, np.arange(8), (), 0.1, 1.0)
     curve = LooCurve(np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25]), np.zeros(2), 8)
     found = describe_select(make_report(honest=honest, curve=curve))
+    json.dumps(found)
     assert found["honest"] == {"error": 0.0, "standard_error": 0.0}
     assert found["curve"]["best_interval"] == [2.0, 4.0]
-    json.dumps(found)
