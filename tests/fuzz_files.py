@@ -26,7 +26,6 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import pandas as pd
-import sklearn.svm
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -111,10 +110,9 @@ def model_seeds(folder):
     for model, features, labels in (
         (lo.SVC(), X, y),
         (lo.SVC(), thin, y > 0),
-        (sklearn.svm.SVC(), X, y),
-        (sklearn.svm.SVC(), thin, y),
         (make_pipeline(StandardScaler(), lo.SVCCV(Cs=[1.0])), X, y),
-        (make_pipeline(OneHotEncoder(), sklearn.svm.SVC()), words, y),
+        (make_pipeline(OneHotEncoder(), lo.SVC()), words, y),
+        (lo.FeatureSVC(n_components=5, random_state=0), X, y),
         (lo.LPMClassifier(gamma=0.1), X, y),
         (lo.LLWClassifier(gamma=0.1), X, y),
         (lo.LOOMClassifier(gamma=0.1), X, y > 0),

@@ -66,9 +66,9 @@ def test_killed_before_each_statement(tmp_path):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_search_killed_fifty_times_resumes_bit_identical(n_jobs):
+def test_search_killed_at_random_resumes_bit_identical(n_jobs):
     script = Path(__file__).parents[1] / "faults.py"
-    command = [sys.executable, str(script), "--kills", "50"]
+    command = [sys.executable, str(script), "--kills", "20"]
     command += ["--seed", str(n_jobs), "--n-jobs", str(n_jobs)]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -78,7 +78,7 @@ def test_search_killed_fifty_times_resumes_bit_identical(n_jobs):
     records = [json.loads(line) for line in done.stdout.splitlines()]
     kills = [record for record in records if record["event"] == "killed"]
     finished = [record for record in records if record["event"] == "finished"]
-    assert len(kills) == 50
+    assert len(kills) == 20
     for record in kills:
         assert record["file"] in ("ok", "absent")
         assert record["kept"] >= record["kept_before"]
