@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -216,7 +216,7 @@ def load_model(path: str | Path) -> Any:
     --------
     See :func:`save_model`.
     """
-    with _open(path) as (archive, raw, what):
+    with _open(path) as (archive, raw, _, what):
         _check_schema(json.loads(archive.read(SCHEMA)), what)
         model = _import_skops().loads(raw, trusted=TRUSTED)
         if _type_name(_steps(model)[-1]) not in CLASSIFIERS:
@@ -254,8 +254,8 @@ def read_model_card(path: str | Path) -> ModelCard:
     ...     lo.read_model_card(Path(folder, "model.skops")).loo_error
     0.25
     """
-    with _open(path) as (archive, _, what):
-        return _read_card(archive, what)
+    with _open(path) as (_, _, card, _):
+        return card
 
 
 def make_card(
@@ -335,8 +335,8 @@ def _import_skops() -> Any:
 
 
 @contextmanager
-def _open(path: str | Path) -> Iterator[tuple[ZipFile, bytes, str]]:
-    """Open an archive; turn what a broken one raises into an error that names it."""
+def _open(path: str | Path) -> Iterator[tuple[ZipFile, bytes, ModelCard, str]]:
+    """Open a model file; turn what a broken one raises into an error that names it."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"No file '{path}'. Give the path of a model file.")
@@ -347,8 +347,7 @@ def _open(path: str | Path) -> Iterator[tuple[ZipFile, bytes, str]]:
             unpacked = sum(member.file_size for member in archive.infolist())
             if unpacked > MAX_BYTES + MAX_RATIO * len(raw):
                 raise ModelFileError(f"{what}: it unpacks to {unpacked:,} bytes.")
-            _read_card(archive, what)
-            yield archive, raw, what
+            yield archive, raw, _read_card(archive, what), what
     except ModelFileError:
         raise
     except Exception as why:  # zipfile, json, numpy and skops raise nearly everything
@@ -383,7 +382,7 @@ def _read_card(archive: ZipFile, what: str) -> ModelCard:
 
 def _check_schema(schema: Any, what: str) -> None:
     """Refuse a tree with a node that is not in the list; nothing is imported."""
-    branches = list(_branches(schema))
+    branches = list(_walk(schema, _children))
     nodes = [
         (node.get("__loader__"), f"{node.get('__module__')}.{node.get('__class__')}")
         for node in branches
@@ -407,16 +406,19 @@ def _is_allowed(loader: Any, name: str) -> bool:
     return name in TYPES.get(str(loader), ())
 
 
-def _branches(tree: Any) -> Iterator[Any]:
-    """Yield every dict, list and leaf of a tree, without recursion."""
-    stack = [tree]
+def _walk(root: Any, children: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """Yield an object and all objects below it once, without recursion."""
+    stack, seen = [root], set()
     while stack:
-        branch = stack.pop()
-        yield branch
-        stack.extend(_children(branch))
+        part = stack.pop()
+        if id(part) not in seen:
+            seen.add(id(part))
+            yield part
+            stack += children(part)
 
 
 def _children(branch: Any) -> list[Any]:
+    """Return the branches of a node of JSON."""
     if isinstance(branch, dict):
         return list(branch.values())
     return branch if isinstance(branch, list) else []
@@ -444,7 +446,7 @@ def _expanded_size(tree: Any, branches: list[Any]) -> int:
 
 def _check_arrays(model: Any, what: str) -> None:
     """Refuse sparse matrices and classifiers whose arrays do not fit together."""
-    for part in _parts(model):
+    for part in _walk(model, _parts):
         if sparse.issparse(part):
             part.check_format(full_check=True)
         elif hasattr(part, "support_vectors_"):
@@ -456,23 +458,17 @@ def _check_arrays(model: Any, what: str) -> None:
                 )
 
 
-def _parts(model: Any) -> Iterator[Any]:
-    """Yield all objects in a model once, at any depth, without recursion."""
-    stack, seen = [model], set()
-    while stack:
-        part = stack.pop()
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        yield part
-        if isinstance(part, dict):
-            stack += [*part.keys(), *part.values()]
-        elif isinstance(part, list | tuple | set | frozenset):
-            stack += part
-        elif isinstance(part, np.ndarray):
-            stack += part.ravel().tolist() if part.dtype == object else []
-        elif hasattr(part, "__dict__") and not isinstance(part, type):
-            stack.append(vars(part))
+def _parts(part: Any) -> Iterable[Any]:
+    """Return the objects that an object in a model consists of."""
+    if isinstance(part, dict):
+        return [*part.keys(), *part.values()]
+    if isinstance(part, list | tuple | set | frozenset):
+        return part
+    if isinstance(part, np.ndarray):
+        return part.ravel().tolist() if part.dtype == object else []
+    return (
+        [vars(part)] if hasattr(part, "__dict__") and not isinstance(part, type) else []
+    )
 
 
 def _fitting(svm: Any) -> Iterator[tuple[str, bool]]:

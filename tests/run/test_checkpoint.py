@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import functools
+import importlib
 import signal
 import sqlite3
 import subprocess
@@ -232,6 +233,7 @@ EQUAL = [
     (np.asfortranarray(X), X[::1].copy()),
     ({"C": 1, "gamma": 2}, {"gamma": 2, "C": 1}),
     ({"a", "b", 3}, {3, "b", "a"}),
+    ([X[0, 1]] * 2, [X[0, 1], X[0, 1]]),
     (sparse.csr_array(X), sparse.csc_array(X)),
     (FRAME, FRAME.copy()),
     (make_pipeline(StandardScaler(), SVC()), make_pipeline(StandardScaler(), SVC())),
@@ -319,6 +321,19 @@ def test_code_and_what_it_reads_count(text, other):
     assert changed != text
     assert fingerprint(kernel_of_module(text)) == fingerprint(kernel_of_module(text))
     assert fingerprint(kernel_of_module(text)) != fingerprint(kernel_of_module(changed))
+
+
+def test_module_of_the_user_counts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    prints = []
+    for width in (1.0, 1.0, 2.0):
+        (tmp_path / "kernels_of_mine.py").write_text(f"def k(A): return {width} * A")
+        sys.modules.pop("kernels_of_mine", None)
+        importlib.invalidate_caches()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        text = "import kernels_of_mine\ndef k(A, B): return kernels_of_mine.k(A)"
+        prints.append(fingerprint(kernel_of_module(text)))
+    assert prints[0] == prints[1] != prints[2]
 
 
 def test_functions_that_call_each_other():

@@ -270,6 +270,8 @@ def _describe(thing: Any, outer: tuple[Any, ...]) -> Any:
 
     ``outer`` has the functions and classes being described, which may be recursive.
     """
+    if isinstance(thing, np.generic):  # joblib would tell one object from two equal
+        return np.asarray(thing)
     if isinstance(thing, SCALARS):
         return thing
     if isinstance(thing, np.ndarray) and thing.dtype != object:
@@ -336,8 +338,10 @@ def _code_parts(thing: Any) -> Iterator[Any]:
         names = {name for code in codes for name in code.co_names}
         yield {name: known[name] for name in names if name in known}
         return
-    if isinstance(thing, type):
-        yield [base for base in thing.__mro__[1:] if not _is_installed(base)]
+    if isinstance(thing, types.ModuleType):
+        yield {n: value for n, value in vars(thing).items() if not n.startswith("__")}
+        return
+    yield [base for base in thing.__mro__[1:] if not _is_installed(base)]
     for name, value in vars(thing).items():
         value = getattr(value, "__func__", getattr(value, "fget", value))
         is_data = isinstance(value, SCALARS) and not name.startswith("__")
