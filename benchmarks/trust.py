@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Count faults survived and files refused; store the counts for the docs.
 
-- Damaged checkpoints: ``tests/injuries.py`` flips bits of, truncates and shuffles the
-  file of a finished search, and searches again.
-- Files from strangers: ``tests/strangers.py`` mutates tables and model files.
+- Corrupt checkpoints: ``tests/corrupt_checkpoints.py`` flips bits of, truncates and
+  shuffles the file of a finished search, and searches again.
+- Untrusted files: ``tests/fuzz_files.py`` mutates tables and model files.
 - Faults: the tests of signals, full disks, read-only folders, too little memory,
   killed workers and threads, with what became of each.
 - Kills: what ``benchmarks/faults.py`` has stored.
@@ -39,12 +39,11 @@ RESULTS = ROOT / "benchmarks" / "results"
 FAULTS = {
     "tests/cli/test_faults.py": "signals, disks, folders, memory, workers",
     "tests/run/test_checkpoint.py": "checkpoints",
-    "tests/run/test_atomic.py": "half-written files",
+    "tests/run/test_files.py": "half-written files",
     "tests/cli/test_hostile.py": "scripts and formulas in names",
     "tests/data/test_formulas.py": "formulas in cells",
-    "tests/estimators/test_model_file.py": "model files",
-    "tests/estimators/test_threads.py": "threads and memory",
-    "tests/run/test_threads.py": "threads",
+    "tests/test_model_file.py": "model files",
+    "tests/run/test_parallel.py": "threads",
 }
 
 
@@ -55,10 +54,10 @@ def run_lines(script: str, *options: object) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def count_injuries(n_trials: int, seed: int) -> dict[str, object]:
-    """Count damaged checkpoints by injury and outcome."""
-    records = run_lines("injuries.py", "--trials", n_trials, "--seed", seed)
-    pairs = Counter((str(r["injury"]), str(r["outcome"])) for r in records)
+def count_corruptions(n_trials: int, seed: int) -> dict[str, object]:
+    """Count corrupt checkpoints by kind and outcome."""
+    records = run_lines("corrupt_checkpoints.py", "--trials", n_trials, "--seed", seed)
+    pairs = Counter((str(r["kind"]), str(r["outcome"])) for r in records)
     return {
         "trials": len(records),
         "same numbers": sum(r["outcome"] == "same" for r in records),
@@ -70,7 +69,7 @@ def count_injuries(n_trials: int, seed: int) -> dict[str, object]:
 
 def count_files(seconds: float, seed: int) -> dict[str, object]:
     """Count files by kind and outcome; a failure ends the script with its file."""
-    records = run_lines("strangers.py", "--seconds", seconds, "--seed", seed)
+    records = run_lines("fuzz_files.py", "--seconds", seconds, "--seed", seed)
     kinds = {str(record.pop("kind")): record for record in records}
     return {"files": sum(sum(found.values()) for found in kinds.values()), **kinds}
 
@@ -121,7 +120,7 @@ def main() -> None:
             "skops": skops.__version__,
         },
         "kills": read_kills(),
-        "damaged checkpoints": count_injuries(args.trials, args.seed),
+        "damaged checkpoints": count_corruptions(args.trials, args.seed),
         "files from strangers": count_files(args.seconds, args.seed),
         "tests": {} if args.skip_tests else count_tests(),
     }

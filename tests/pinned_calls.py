@@ -724,7 +724,7 @@ def model_files():
     X, y = iris()
     models = {
         "svc": lo.SVC(C=1, gamma=0.1),
-        "pipeline": make_pipeline(StandardScaler(), svm.SVC(C=1)),
+        "pipeline": make_pipeline(StandardScaler(), lo.SVC(C=1)),
         "svccv": lo.SVCCV(Cs=[1, 10], gammas=[0.1]),
         "lpm": lo.LPMClassifier(C=10, gamma=0.1),
         "loom": lo.LOOMClassifier(gamma=0.5),

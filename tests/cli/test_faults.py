@@ -227,7 +227,7 @@ def test_a_disk_that_is_really_full(small_disk, table, run, tmp_path):
     (small_disk / "filler").write_bytes(bytes(80_000))
     result = run("select", table, *options, "--checkpoint", checkpoint)
     assert result.exit_code == 1
-    assert "a finished cell cannot be kept: database or disk is full" in result.stderr
+    assert "cannot be used: database or disk is full. Finished work" in result.stderr
     kept = count_cells(checkpoint)
     assert 0 < kept < 6
     (small_disk / "filler").unlink()
@@ -378,5 +378,5 @@ def test_worker_that_is_killed_is_told_and_its_peers_cells_are_kept(table, tmp_p
     kept = count_cells(checkpoint)
     assert kept >= 2
     assert first.startswith(f"Interrupted: {kept} of 60 cells are kept in")
-    assert last.startswith("Error: A worker process was ended from outside")
+    assert last.startswith("Error: A worker process was killed")
     assert not running.has_workers()

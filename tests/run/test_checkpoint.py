@@ -1,24 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import json
-import os
+import functools
+import importlib
+import signal
 import sqlite3
 import subprocess
 import sys
-from pathlib import Path
+import time
+from contextlib import closing
 
+import corrupt_checkpoints
 import faults
-import injuries
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
-from injuries import run_trials as run_injuries
+from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
 
 from leaveout import CheckpointError, CheckpointWarning
-from leaveout.run._checkpoint import Checkpoint, report_interruption
+from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
 
 if sys.platform != "win32":
     import forks
 
-META = {"data": "a" * 64, "grid": "b" * 64, "version": "0.1.0"}
+META = {"data": "a" * 40, "grid": "b" * 40, "version": "0.1.0"}
+needs_fork = pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 
 
 @pytest.fixture
@@ -26,7 +35,7 @@ def path(tmp_path):
     return tmp_path / "run.db"
 
 
-def test_a_cell_comes_back_bit_by_bit(path, rng):
+def test_cell_is_returned_bit_by_bit(path, rng):
     arrays = {
         "values": rng.normal(size=(3, 4)),
         "odd": np.array([np.nan, np.inf, -0.0, 5e-324]),
@@ -40,47 +49,46 @@ def test_a_cell_comes_back_bit_by_bit(path, rng):
         assert len(checkpoint) == 1
         assert checkpoint.get(8) is None
     assert facts == {"seconds": 0.1, "names": ["é"]}
+    assert set(found) == set(arrays)
     for name, array in arrays.items():
         assert found[name].dtype == array.dtype
         assert found[name].tobytes() == array.tobytes()
 
 
-@pytest.mark.parametrize("name", ["data", "grid"])
-def test_another_run_is_refused_by_name_of_what_differs(path, name):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"data": "c" * 40}, r"what differs: data\. .* delete"),
+        ({"version": "0.2.0"}, r"version \(0\.1\.0 there, 0\.2\.0 here\)"),
+        ({"task": "honest_loo"}, r"task \(None there"),
+    ],
+)
+def test_other_run_is_refused_with_what_differs(path, change, message):
     with Checkpoint(path, META) as checkpoint:
         checkpoint.put(0, {"x": np.zeros(1)}, {})
-    with pytest.raises(
-        CheckpointError, match=rf"has 1 finished .* what differs: {name}\. .* delete"
-    ):
-        Checkpoint(path, {**META, name: "c" * 64})
-    with Checkpoint(path, META) as checkpoint:  # refused, not harmed
+    with pytest.raises(CheckpointError, match=message):
+        Checkpoint(path, META | change)
+    with Checkpoint(path, META) as checkpoint:
         assert len(checkpoint) == 1
 
 
-def test_another_version_is_refused_with_both(path):
-    Checkpoint(path, META).close()
-    with pytest.raises(CheckpointError, match=r"version \(0\.1\.0 there, 0\.2\.0 here"):
-        Checkpoint(path, {**META, "version": "0.2.0"})
-
-
-def test_what_is_no_checkpoint_is_refused_and_kept(tmp_path, path):
+def test_other_files_are_refused_and_not_changed(tmp_path, path):
     text = tmp_path / "notes.txt"
     text.write_text("not a database, but of some length\n" * 50)
     with pytest.raises(CheckpointError, match="file is not a database"):
         Checkpoint(text, META)
     assert text.read_text().startswith("not a database")
-    with sqlite3.connect(path) as other:
+    with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE cells (x)")
-    other.close()
     with pytest.raises(CheckpointError, match="another program's SQLite database"):
         Checkpoint(path, META)
     with pytest.raises(CheckpointError, match="is a folder"):
         Checkpoint(tmp_path, META)
-    with pytest.raises(CheckpointError, match=r"does not exist\. Make it first"):
+    with pytest.raises(CheckpointError, match=r"does not exist\. Create it first"):
         Checkpoint(tmp_path / "no" / "run.db", META)
 
 
-def test_an_empty_file_is_a_fresh_start(path):
+def test_empty_file_is_a_fresh_start(path):
     path.touch()
     with Checkpoint(path, META) as checkpoint:
         assert len(checkpoint) == 0
@@ -93,36 +101,16 @@ def test_objects_that_need_pickle_are_refused(path):
         assert len(checkpoint) == 0
 
 
-def test_what_is_got_is_what_was_put_and_nothing_else(path):
-    with Checkpoint(path, META) as checkpoint:
-        checkpoint.put(0, {"x": np.zeros(2)}, {})
-        assert set(checkpoint.get(0)[0]) == {"x"}
-
-
-def test_a_full_disk_is_told(path):
+def test_full_disk_is_reported(path):
     with Checkpoint(path, META) as checkpoint:
         checkpoint.put(0, {"x": np.zeros(2)}, {})
         checkpoint._database.execute("PRAGMA max_page_count = 4")
-        with pytest.raises(CheckpointError, match=r"disk is full\. 1 cells are in"):
+        with pytest.raises(CheckpointError, match=r"disk is full\. Finished work is k"):
             checkpoint.put(1, {"x": np.zeros(100_000)}, {})
         assert len(checkpoint) == 1
 
 
-def delete_and_stop(checkpoint):
-    with checkpoint._transaction():
-        checkpoint._database.execute("DELETE FROM cells")
-        raise KeyboardInterrupt
-
-
-def test_an_interrupted_transaction_leaves_nothing(path):
-    with Checkpoint(path, META) as checkpoint:
-        checkpoint.put(0, {"x": np.zeros(2)}, {})
-        with pytest.raises(KeyboardInterrupt):
-            delete_and_stop(checkpoint)
-        assert len(checkpoint) == 1
-
-
-def test_interruption_is_told_in_one_line(path, capsys):
+def test_interruption_is_reported_in_one_line(path, capsys):
     with Checkpoint(path, META) as checkpoint:
         checkpoint.put(0, {"x": np.zeros(2)}, {})
         with pytest.raises(KeyboardInterrupt), report_interruption(checkpoint, 20):
@@ -135,143 +123,97 @@ def test_interruption_is_told_in_one_line(path, capsys):
     assert capsys.readouterr().err == ""
 
 
-KILLED_AT = """
-import os, signal, sqlite3, sys
-import numpy as np
-from leaveout.run._checkpoint import Checkpoint
-
-class Deadly(sqlite3.Connection):
-    left = int(sys.argv[2])
-    def execute(self, *arguments):
-        Deadly.left -= 1
-        if Deadly.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().execute(*arguments)
-
-connect = sqlite3.connect
-sqlite3.connect = lambda *a, **k: connect(*a, factory=Deadly, **k)
-kept = 0
-for n in range(1, 60):
-    Deadly.left, child = n, os.fork()
-    if child == 0:
-        with Checkpoint(sys.argv[1], {"version": "1"}) as checkpoint:
-            first = len(checkpoint)
-            for number in range(first, first + 2):
-                checkpoint.put(number, {"x": np.full(3000, number)}, {})
-        os._exit(0)
-    killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    Deadly.left = 10**9
-    with Checkpoint(sys.argv[1], {"version": "1"}) as checkpoint:
-        assert len(checkpoint) >= kept, "a kept cell is gone"
-        kept = len(checkpoint)
-        for number in range(kept):
-            arrays, _ = checkpoint.get(number)
-            assert (arrays["x"] == number).all()
-    print(n, killed, kept)
-    if not killed:
-        break
-"""
-
-
-def test_killed_before_each_statement(path):
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED_AT, str(path), "0"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert [line[1] for line in lines[:-1]] == ["True"] * (len(lines) - 1)
-    assert lines[-1][1] == "False"
-    assert len(lines) > 10
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_search_killed_at_random_resumes_bit_identical(n_jobs):
-    check_faults(n_kills=4 if n_jobs == 1 else 2, seed=n_jobs, n_jobs=n_jobs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_search_killed_fifty_times(n_jobs):
-    check_faults(n_kills=50, seed=10 + n_jobs, n_jobs=n_jobs)
-
-
-def check_faults(n_kills, seed, n_jobs):
-    script = Path(__file__).parents[1] / "faults.py"
-    command = [sys.executable, str(script), "--kills", str(n_kills)]
-    command += ["--seed", str(seed), "--n-jobs", str(n_jobs)]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    records = [json.loads(line) for line in done.stdout.splitlines()]
-    kills = [record for record in records if record["event"] == "killed"]
-    finished = [record for record in records if record["event"] == "finished"]
-    assert len(kills) == n_kills
-    for record in kills:
-        assert record["file"] in ("ok", "absent")
-        assert record["kept"] >= record["kept_before"]
-    assert finished
-    for record in finished:
-        assert record["kept"] == 10
-        assert record["identical"]
-
-
-def test_a_damaged_checkpoint_is_refused_or_gives_the_same(tmp_path):
-    outcomes = [record["outcome"] for record in run_injuries(40, 0, tmp_path)]
-    assert set(outcomes) == {"same", "refused"}
-
-
-@pytest.mark.parametrize("column", ["number", "arrays", "facts", "digest"])
-def test_a_cell_that_was_changed_is_computed_anew(path, column):
+@pytest.mark.parametrize(
+    "change",
+    [
+        "number = 4",
+        "arrays = substr(arrays, 1, 100)",
+        "facts = replace(facts, '0.5', '0.7')",
+        "digest = x'00'",
+    ],
+)
+def test_changed_cell_is_recomputed(path, change):
     with Checkpoint(path, META) as checkpoint:
         checkpoint.put(3, {"x": np.zeros(4)}, {"seconds": 0.5})
-    changes = {
-        "number": "number = 4",
-        "arrays": "arrays = substr(arrays, 1, 100)",
-        "facts": "facts = replace(facts, '0.5', '0.7')",
-        "digest": "digest = x'00'",
-    }
-    with sqlite3.connect(path) as database:
-        database.execute(f"UPDATE cells SET {changes[column]}")
-    database.close()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"UPDATE cells SET {change}")
     with Checkpoint(path, META) as checkpoint:
-        number = 4 if column == "number" else 3
-        with pytest.warns(CheckpointWarning, match=f"cell {number} is damaged"):
+        number = 4 if "number" in change else 3
+        with pytest.warns(CheckpointWarning, match=f"cell {number} is corrupt"):
             assert checkpoint.get(number) is None
         checkpoint.put(number, {"x": np.ones(1)}, {})
         assert checkpoint.get(number)[0]["x"].tolist() == [1.0]
 
 
-def test_a_changed_description_is_damage_not_another_run(path):
+def test_other_format_is_refused(path):
     Checkpoint(path, META).close()
-    with sqlite3.connect(path) as database:
-        database.execute("UPDATE meta SET value = 'c' WHERE name = 'data'")
-    database.close()
-    with pytest.raises(CheckpointError, match="is damaged: its description"):
-        Checkpoint(path, META)
-
-
-def test_a_file_of_another_format_is_refused(path):
-    Checkpoint(path, META).close()
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA user_version = 1")
-    database.close()
-    with pytest.raises(CheckpointError, match=r"has format 1, this version .* 2"):
+    with pytest.raises(CheckpointError, match=r"has format 1, this version .* 3"):
         Checkpoint(path, META)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_corrupt_schema_that_is_not_text(path):
+    Checkpoint(path, META).close()
+    raw = path.read_bytes()
+    assert raw.count(b"CREATE TABLE cells") == 1
+    path.write_bytes(raw.replace(b"CREATE TABLE cells", b"CREATE \xc1ABLE cells"))
+    with pytest.raises(CheckpointError, match="It is corrupt: restore it from a copy"):
+        Checkpoint(path, META)
+
+
+def test_locked_checkpoint_is_reported(path, monkeypatch):
+    Checkpoint(path, META).close()
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.0})
+    )
+    with closing(connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(CheckpointError, match=r"locked\. Another process keeps it"):
+            Checkpoint(path, META)
+
+
+def test_corrupt_file_is_refused_or_gives_the_same(tmp_path):
+    records = corrupt_checkpoints.run_trials(12, 0, tmp_path)
+    assert {record["outcome"] for record in records} == {"same", "refused"}
+
+
+@needs_fork
 @pytest.mark.filterwarnings("ignore:This process")
-def test_two_searches_on_one_checkpoint(tmp_path):
-    wanted = faults.digest(injuries.search())
-    path = tmp_path / "run.db"
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_search_resumes_bit_identical(tmp_path, path, number):
+    wanted = faults.digest(corrupt_checkpoints.search())
+    put, stalled = Checkpoint.put, tmp_path / "stalled"
 
     def search():
-        sys.stdout.write(faults.digest(injuries.search(path)))
+        def put_and_stall(self, *cell):
+            put(self, *cell)
+            if len(self) == 3:
+                stalled.write_text("yes")
+                time.sleep(600)
+
+        Checkpoint.put = put_and_stall
+        corrupt_checkpoints.search(path)
+
+    running = forks.Fork(search, tmp_path)
+    running.wait_for(stalled, "yes")
+    running.signal(number)
+    assert running.wait() != 0
+    assert faults.inspect(path) == (3, "ok")
+    interrupted = "Interrupted: 3 of 5 cells are kept" in running.read_err()
+    assert interrupted == (number == signal.SIGINT)
+    assert faults.digest(corrupt_checkpoints.search(path)) == wanted
+    assert faults.inspect(path) == (5, "ok")
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:This process")
+def test_three_searches_share_one_checkpoint(tmp_path, path):
+    wanted = faults.digest(corrupt_checkpoints.search())
+
+    def search():
+        sys.stdout.write(faults.digest(corrupt_checkpoints.search(path)))
 
     running = [forks.Fork(search, tmp_path) for _ in range(3)]
     assert [fork.wait() for fork in running] == [0, 0, 0], running[0].read_err()
@@ -279,27 +221,129 @@ def test_two_searches_on_one_checkpoint(tmp_path):
     assert faults.inspect(path) == (5, "ok")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-@pytest.mark.filterwarnings("ignore:This process")
-def test_a_locked_checkpoint_says_so(path, monkeypatch):
-    Checkpoint(path, META).close()
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")
-    connect = sqlite3.connect
-    monkeypatch.setattr(
-        sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.0})
+X = np.arange(12.0).reshape(4, 3)
+FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", None]})
+
+
+def make_kernel(width):
+    return lambda A, B: np.exp(-width * np.abs(A - B.T))
+
+
+EQUAL = [
+    (np.asfortranarray(X), X[::1].copy()),
+    ({"C": 1, "gamma": 2}, {"gamma": 2, "C": 1}),
+    ({"a", "b", 3}, {3, "b", "a"}),
+    ([X[0, 1]] * 2, [X[0, 1], X[0, 1]]),
+    (sparse.csr_array(X), sparse.csc_array(X)),
+    (FRAME, FRAME.copy()),
+    (make_pipeline(StandardScaler(), SVC()), make_pipeline(StandardScaler(), SVC())),
+    (make_kernel(1.0), make_kernel(1.0)),
+]
+DIFFERENT = [
+    (1, "1"),
+    (None, "None"),
+    ([1, 2], [2, 1]),
+    ([["a"], ["b"]], [["a", "b"]]),
+    (X, X + 1e-15 * (X == 11)),
+    (X, X.T.reshape(4, 3)),
+    (["ab", "c"], ["a", "bc"]),
+    (np.array(["a", None], dtype=object), np.array(["a", "None"], dtype=object)),
+    (FRAME, FRAME.rename(columns={"a": "c"})),
+    (FRAME, FRAME.assign(b=["x", "y"])),
+    (pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"a": [1, 3]})),
+    (SVC(C=1), SVC(C=2)),
+    (make_pipeline(StandardScaler(), SVC()), make_pipeline(SVC())),
+    (SVC(kernel=lambda A, B: A @ B.T), SVC(kernel=lambda A, B: 2 * A @ B.T)),
+    (functools.partial(max, 1), functools.partial(max, 2)),
+    (functools.lru_cache(np.sin), functools.lru_cache(np.cos)),
+    ({}.get, {1: 2}.get),
+    (FunctionTransformer(np.log1p), FunctionTransformer(np.expm1)),
+    (np.mean, np.median),
+    (make_kernel(1.0), make_kernel(2.0)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL, ids=range(len(EQUAL)))
+def test_equal_fingerprints(one, other):
+    assert fingerprint(one) == fingerprint(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT, ids=range(len(DIFFERENT)))
+def test_different_fingerprints(one, other):
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_same_fingerprint_in_another_process():
+    code = (
+        "from leaveout.run._checkpoint import fingerprint\n"
+        "class K:\n  def __call__(self, A, B): return A @ B.T if 'a' in {'b', 'c'} "
+        "else B\n"
+        "print(fingerprint([K(), lambda A: A, {'a', 'b', 'c'}, {'d': len}]))"
     )
-    with pytest.raises(CheckpointError, match=r"locked\. Another process keeps it"):
-        Checkpoint(path, META)
-    other.close()
+    prints = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert len(prints) == 1
 
 
-def test_a_damaged_schema_that_is_no_text(tmp_path):
-    path = tmp_path / "run.db"
-    with Checkpoint(path, META) as kept:
-        kept.put(0, {"x": np.arange(3)}, {})
-    raw = path.read_bytes()
-    assert raw.count(b"CREATE TABLE cells") == 1
-    path.write_bytes(raw.replace(b"CREATE TABLE cells", b"CREATE \xc1ABLE cells"))
-    with pytest.raises(CheckpointError, match="It is damaged: restore it from a copy"):
-        Checkpoint(path, META)
+def test_invisible_content_is_refused():
+    with pytest.raises(TypeError, match="its content is not visible"):
+        fingerprint(np.random.RandomState(0))
+    with pytest.raises(TypeError, match="its content is not visible"):
+        fingerprint(np.random.RandomState(0).normal)
+
+
+def kernel_of_module(text, **names):
+    """The ``k`` of a module with this text."""
+    module = {"__name__": "mine", **names}
+    exec(text, module)
+    return module["k"]
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("def k(A, B, *, c=1.0): return A @ B.T + c", "c=2.0"),
+        ("c = 1.0\ndef k(A, B): return A @ B.T + c", "c = 2.0"),
+        ("def g(): return 1.0\ndef k(A, B): return A @ B.T + g()", "return 2.0"),
+        ("c = 1.0\ndef k(A, B): return [c for _ in A]", "c = 2.0"),
+        ("t = {'f': lambda: 1.0}\ndef k(A, B): return t['f']()", "lambda: 2.0"),
+        ("class k:\n  def __call__(self, A): return super().g(A) + 1.0", "+ 2.0"),
+        ("class k:\n  c = 1.0\n  def __call__(self, A): return self.c", "c = 2.0"),
+        ("class b:\n  @property\n  def c(s): return 1.0\nclass k(b): pass", "return 2"),
+    ],
+)
+def test_code_and_what_it_reads_count(text, other):
+    changed = text.replace(other.replace("2", "1"), other)
+    assert changed != text
+    assert fingerprint(kernel_of_module(text)) == fingerprint(kernel_of_module(text))
+    assert fingerprint(kernel_of_module(text)) != fingerprint(kernel_of_module(changed))
+
+
+def test_module_of_the_user_counts(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    prints = []
+    for width in (1.0, 1.0, 2.0):
+        (tmp_path / "kernels_of_mine.py").write_text(f"def k(A): return {width} * A")
+        sys.modules.pop("kernels_of_mine", None)
+        importlib.invalidate_caches()
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        text = "import kernels_of_mine\ndef k(A, B): return kernels_of_mine.k(A)"
+        prints.append(fingerprint(kernel_of_module(text)))
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_functions_that_call_each_other():
+    text = "def g(n): return k(n - 1)\ndef k(n): return n and g(n) + k(n - 1)"
+    assert fingerprint(kernel_of_module(text)) == fingerprint(kernel_of_module(text))
+
+
+def test_installed_functions_count_by_name():
+    text = "def k(A, B): return rbf_kernel(A, B) + np.mean(A)"
+    names = {"rbf_kernel": rbf_kernel, "np": np}
+    one = fingerprint(kernel_of_module(text, **names))
+    assert one == fingerprint(kernel_of_module(text, **names))
+    assert one != fingerprint(kernel_of_module(text, **names | {"rbf_kernel": len}))

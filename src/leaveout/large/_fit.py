@@ -39,7 +39,13 @@ from leaveout.large._solve import LinearProgress, sample_sizes
 from leaveout.large._sources import Cluster, DistributedRows
 from leaveout.large._window import LinearProblems
 from leaveout.loo._multiclass import class_pairs
-from leaveout.run._checkpoint import Snapshot, fingerprint
+from leaveout.run._checkpoint import (
+    Checkpoint,
+    check_place,
+    find_differences,
+    fingerprint,
+    refuse_other_run,
+)
 from leaveout.run._parallel import count_threads, sum_in_order
 
 if TYPE_CHECKING:
@@ -233,26 +239,28 @@ class FitCheckpoint:
     def __init__(
         self, path: str | os.PathLike[str] | None, parameters: Mapping[str, Any]
     ) -> None:
-        self.file = None if path is None else Snapshot(path)
-        self.meta: dict[str, str] = {}
+        self.path = path
+        self.facts: dict[str, Any] = {}
         self.probe = np.empty(0)
-        if self.file is not None:
-            self._compare({"parameters": fingerprint(parameters)})
+        self.stored: Any = None
+        if path is not None:
+            check_place(path)
+            self.meta = {"parameters": fingerprint(parameters)}
+            if Path(path).exists():
+                with Checkpoint(path, self.meta) as file:
+                    self.stored = file.get(0)
 
     @property
     def n_passes(self) -> int:
         """Passes that the file is worth."""
-        if self.file is None or self.file.arrays is None:
-            return 0
-        return int(self.file.arrays["n_passes"])
+        return 0 if self.stored is None else int(self.stored[1]["n_passes"])
 
     def choose_seed(self, drawn: int, *, free: bool) -> int:
         """Return the seed of the fit: that of the file if none was asked for."""
-        if self.file is None:
-            return drawn
-        seed = self.file.found.get("seed", str(drawn)) if free else str(drawn)
-        self._compare({"seed": seed})
-        return int(seed)
+        if free and self.stored is not None:
+            drawn = self.stored[1]["seed"]
+        self._compare("seed", drawn)
+        return drawn
 
     def resume(
         self, n_rows: int, classes: Sequence[Any], samples: Sequence[ClassSample],
@@ -263,26 +271,30 @@ class FitCheckpoint:
         The samples are chosen by the numbers of the rows, so that they are the same
         here and on a cluster; features may differ by rounding.
         """
-        if self.file is None:
+        if self.path is None:
             return None
         content = [[s.n_rows, s.hashes, s.X, s.weight] for s in samples]
-        self._compare({"data": fingerprint([n_rows, list(classes), content])})
+        self._compare("data", fingerprint([n_rows, list(classes), content]))
         self.probe = probe
-        arrays = self.file.arrays
-        if arrays is None:
+        if self.stored is None:
             return None
+        arrays = self.stored[0]
         known = arrays["probe"]
-        if known.shape != self.probe.shape or not np.allclose(known, self.probe):
-            self.file.refuse("features, which must have a random_state")
+        if known.shape != probe.shape or not np.allclose(known, probe):
+            refuse_other_run(self.path, ["features, which must have a random_state"])
         return LinearProgress(**{name: arrays[name] for name in FIELDS})
 
     def put(self, progress: LinearProgress, n_passes: int) -> None:
         """Keep where the fit is now."""
-        if self.file is None:
+        if self.path is None:
             return
         arrays = {name: getattr(progress, name) for name in FIELDS}
-        arrays |= {"probe": self.probe, "n_passes": np.array(n_passes)}
-        self.file.save(self.meta, arrays)
+        self.stored = (
+            {**arrays, "probe": self.probe},
+            {**self.facts, "n_passes": n_passes},
+        )
+        with Checkpoint(self.path, self.meta) as file:
+            file.put(0, *self.stored)
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -299,19 +311,20 @@ class FitCheckpoint:
             raise ClusterLostError(text) from error.__cause__
 
     def _how_to_go_on(self) -> str:
-        if self.file is None:
-            return "With checkpoint=path a fit can go on after such a loss."
+        if self.path is None:
+            return "With checkpoint=path a fit can be resumed after such a loss."
         if not self.n_passes:
-            return f"Nothing is kept in {self.file.path} yet; run again."
+            return f"Nothing is kept in {self.path} yet; run again."
         return (
-            f"{self.n_passes} passes are kept in {self.file.path}; run again, on a "
-            "cluster or without, to go on."
+            f"{self.n_passes} passes are kept in {self.path}; run again, on a cluster "
+            "or without, to continue."
         )
 
-    def _compare(self, meta: dict[str, str]) -> None:
-        assert self.file is not None
-        self.meta |= meta
-        self.file.compare(meta)
+    def _compare(self, name: str, value: Any) -> None:
+        self.facts[name] = value
+        if self.path is not None and self.stored is not None:
+            found = {name: self.stored[1][name]}
+            refuse_other_run(self.path, find_differences(found, {name: value}))
 
 
 class _Fit:

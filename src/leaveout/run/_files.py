@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that are whole or absent, whenever the machine stops."""
+"""Files that are complete or absent, whenever the machine stops."""
 
 from __future__ import annotations
 
@@ -10,28 +10,7 @@ from secrets import token_hex
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it: write, fsync, rename.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; an older one is replaced.
-    content : bytes
-        All of it.
-
-    Raises
-    ------
-    OSError
-        It could not be written; an older file is as it was.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_atomically(Path(folder, "a.txt"), b"whole")
-    ...     Path(folder, "a.txt").read_bytes()
-    b'whole'
-    """
+    """Write a second file, fsync and rename; after an error an older file is intact."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"No folder '{path.parent}' to write '{path.name}' to.")
@@ -48,16 +27,11 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         with suppress(OSError):
             part.unlink()
         if isinstance(why, OSError) and why.errno is not None:
-            # The user knows the file, not its second name.
+            # The user knows the file, not its temporary name.
             raise OSError(why.errno, why.strerror, str(path)) from why
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename last through a power failure, where the system can."""
-    with suppress(OSError):  # Windows does not open folders
-        descriptor = os.open(folder, os.O_RDONLY)
+    with suppress(OSError):  # the rename survives a power failure; not on Windows
+        descriptor = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Loops over processes and threads, limits on BLAS threads, progress.
 
-Threads over samples, for kernels that release the interpreter lock.
-
-The one parallel loop of the package.
-
-One pass over many blocks of rows: map over threads, results in order.
-
-One line on stderr that says how far a long loop is.
+Results have the same bits for any number of threads: parts have fixed sizes, sums are
+taken in order, and BLAS has one thread while ours work. A loop inside a worker of
+joblib starts no threads.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache
-from itertools import islice
+from itertools import islice, starmap
 from numbers import Integral
 from time import monotonic
 from typing import Any, Protocol, Self, TypeVar
@@ -33,55 +29,50 @@ from threadpoolctl import ThreadpoolController
 
 from leaveout.exceptions import ClusterLostError, WorkerKilledError
 
-# A pool only starts the threads it needs.
+# A pool starts only the threads it needs.
 MOST_THREADS = 1024
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class _BlasLimit:
-    """The number of threads of BLAS, which is one for the whole process.
+    """The number of BLAS threads, which is one setting for the whole process.
 
-    Blocks in several threads overlap in any order. The smallest wish among them holds;
-    when the last one ends, the number is again what it was before the first.
+    Blocks in several threads overlap in any order. The smallest limit holds; when the
+    last block ends, the number is again what it was before the first.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._wishes: list[int] = []
-        self._controller: ThreadpoolController | None = None
+        self._limits: list[int] = []
+        self._controller: Any = None
         self._before: Any = None
 
     def begin(self, n_threads: int) -> None:
         with self._lock:
-            self._wishes.append(n_threads)
+            if self._controller is None:  # scanning the libraries takes milliseconds
+                self._controller = ThreadpoolController()
+            self._limits.append(n_threads)
             limit = self._apply()
             self._before = self._before or limit
 
     def end(self, n_threads: int) -> None:
         with self._lock:
-            self._wishes.remove(n_threads)
-            if self._wishes:
+            self._limits.remove(n_threads)
+            if self._limits:
                 self._apply()
             else:
                 self._take_control()
                 self._before.restore_original_limits()
-                self._take_control()  # and leave it to the next, whichever thread
+                self._take_control()  # the next block may be in another thread
                 self._before = None
 
     def _apply(self) -> Any:
-        if self._controller is None:  # scanning the libraries takes milliseconds
-            self._controller = ThreadpoolController()
         self._take_control()
-        return self._controller.limit(limits=min(self._wishes), user_api="blas")
+        return self._controller.limit(limits=min(self._limits), user_api="blas")
 
     def _take_control(self) -> None:
-        """Be the thread whose limits count.
-
-        From version 3.8 on threadpoolctl hears the first thread only, until that has
-        given up control; which of ours sets the number does not matter.
-        """
-        assert self._controller is not None
+        """Let this thread set limits: threadpoolctl 3.8 ignores all but the first."""
         for library in self._controller.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)
@@ -92,7 +83,7 @@ _blas_limit = _BlasLimit()
 
 @contextmanager
 def limit_blas(n_threads: int) -> Iterator[None]:
-    """Limit BLAS to a number of threads inside the block, for all threads of Python."""
+    """Limit BLAS to a number of threads inside the block, for all Python threads."""
     limit = _blas_limit  # a fork inside the block gets another
     limit.begin(n_threads)
     try:
@@ -102,13 +93,14 @@ def limit_blas(n_threads: int) -> Iterator[None]:
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Turn scikit-learn's n_jobs into a number of threads, which are those here.
+    """Turn scikit-learn's n_jobs into a number of threads on this machine.
 
-    Inside a worker of joblib, "one per core" is one: the other workers have the others.
-    Backends of joblib for clusters would count the cores of all machines.
+    Inside a worker of joblib, -1 means one thread: other workers use the other cores.
+    joblib's cluster backends would count the cores of all machines.
     """
     n_jobs = check_jobs(n_jobs)
-    if n_jobs is None or (n_jobs < 0 and _in_worker()):
+    in_worker = bool(get_active_backend()[0].nesting_level)
+    if n_jobs is None or (n_jobs < 0 and in_worker):
         return 1
     if runs_here():
         return int(effective_n_jobs(n_jobs))
@@ -116,39 +108,13 @@ def count_threads(n_jobs: int | None) -> int:
         return int(effective_n_jobs(n_jobs))
 
 
-def _in_worker() -> bool:
-    backend, _ = get_active_backend()
-    return bool(backend.nesting_level)
-
-
 def map_chunks(
     function: Callable[[slice], None], n: int, n_threads: int, size: int = 256
 ) -> None:
     """Call ``function(slice)`` on consecutive parts of range(n), over threads.
 
-    Between two parts Python looks at its signals, so that Ctrl-C works.
-
-    Parameters
-    ----------
-    function : callable
-        Works on one part; releases the interpreter lock if threads are to help.
-    n : int
-        Length of the range.
-    n_threads : int
-        Threads; with one, the parts are run here.
-    size : int, default=256
-        Length of a part. It does not depend on the number of threads, so that sums
-        over a part do not either.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> out = np.zeros(5)
-    >>> def fill(part):
-    ...     out[part] = 1.0
-    >>> map_chunks(fill, 5, n_threads=2)
-    >>> out
-    array([1., 1., 1., 1., 1.])
+    The parts do not depend on the number of threads, so neither do sums over a part.
+    Between two parts Python handles signals, so that Ctrl-C works.
     """
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     map_parts(function, parts, n_threads)
@@ -165,7 +131,7 @@ def map_parts(
             for part in left:  # one list for all threads: each takes the next one
                 function(part)
         finally:
-            for _ in left:  # after an error or Ctrl-C nothing is left to take
+            for _ in left:  # after an error or Ctrl-C no other part is started
                 pass
 
     n_helpers = min(n_threads, len(parts)) - 1
@@ -173,23 +139,16 @@ def map_parts(
     try:
         work()
     finally:
-        wait([helper for helper in helpers if not helper.cancel()])
-    for helper in helpers:
-        if not helper.cancelled():
-            helper.result()
+        started = [helper for helper in helpers if not helper.cancel()]
+        wait(started)
+    for helper in started:
+        helper.result()
 
 
 def shrinking_parts(n: int, n_threads: int, *, most: int, least: int) -> list[slice]:
     """Split range(n) into parts for threads, large ones first: all end together.
 
-    For work in which a part of its own has a cost, and parts share no sums.
-
-    Examples
-    --------
-    >>> [part.stop - part.start for part in shrinking_parts(100, 2, most=64, least=8)]
-    [25, 18, 14, 10, 8, 8, 8, 8, 1]
-    >>> shrinking_parts(100, 1, most=64, least=8)
-    [slice(0, 64, None), slice(64, 100, None)]
+    For work in which every part has a fixed cost, and parts share no sums.
     """
     parts, start = [], 0
     while start < n:
@@ -202,15 +161,12 @@ def shrinking_parts(n: int, n_threads: int, *, most: int, least: int) -> list[sl
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Threads that stay: starting one takes as long as leaving out a hundred samples.
-
-    They are made when they are needed, up to the largest n_threads asked for.
-    """
+    """Threads that stay: starting one costs as much as leaving out 100 samples."""
     return ThreadPoolExecutor(max_workers=MOST_THREADS, thread_name_prefix="leaveout")
 
 
 def _start_afresh() -> None:
-    """Forget the pool and the lock of a parent: a fork has none of its threads."""
+    """Forget the parent's pool and lock: a fork has none of its threads."""
     global _blas_limit
     _pool.cache_clear()
     _blas_limit = _BlasLimit()
@@ -227,41 +183,15 @@ def map_parallel(
     n_jobs: int = 1,
     ordered: bool = True,
 ) -> Generator[Any, None, None]:
-    """Yield ``function(*task)`` for each task, as soon as it is there.
+    """Yield ``function(*task)`` for each task, as soon as it is available.
 
-    Parameters
-    ----------
-    function : callable
-        Defined at the top of a module, so that other processes find it.
-    tasks : iterable of tuple
-        Arguments of each call.
-    n_jobs : int, default=1
-        Number of tasks at a time; -1 means one per core. With 1 they run here, one
-        after the other; else the backend is joblib's choice, or that of the caller's
-        :func:`joblib.parallel_config`.
-    ordered : bool, default=True
-        Whether each waits for those before it, or comes when it is finished.
-
-    Raises
-    ------
-    WorkerKilledError
-        If a process among the workers is killed.
-
-    Notes
-    -----
-    Close the generator to stop before the end: what is under way is then cancelled.
-
-    A backend that gives results only when all of them are there, as Ray's, gets the
-    tasks in rounds.
-
-    Examples
-    --------
-    >>> list(map_parallel(pow, [(2, 3), (3, 2)]))
-    [8, 9]
+    With ``n_jobs=1`` tasks run here, one after the other; otherwise on joblib's default
+    backend or the caller's :func:`joblib.parallel_config`. Close the generator to stop
+    early: running tasks are then cancelled. Raises WorkerKilledError if a worker
+    process is killed and ClusterLostError if a cluster is lost.
     """
     if n_jobs == 1:
-        for task in tasks:
-            yield function(*task)
+        yield from starmap(function, tasks)
         return
     if not get_active_backend()[0].supports_return_generator:
         yield from _map_in_rounds(function, tasks, n_jobs)
@@ -274,16 +204,16 @@ def map_parallel(
             yield result
     except BrokenProcessPool as why:
         raise WorkerKilledError(
-            "A worker process was ended from outside, most likely by the system for "
-            f"want of memory. Try again with fewer than n_jobs={n_jobs}."
+            "A worker process was killed, most likely by the system because memory ran "
+            f"out. Try again with fewer workers than n_jobs={n_jobs}."
         ) from why
-    except CancelledError as error:  # nobody cancels but dask, without a scheduler
+    except CancelledError as error:  # raised by dask when the scheduler is gone
         raise ClusterLostError(
-            f"The cluster was lost before all was done: {error} Start it again and run "
-            "again; with checkpoint=, where there is one, finished work is not redone."
+            f"The cluster was lost before the work was done: {error} Start it and run "
+            "again; functions with checkpoint= keep finished work."
         ) from error
     finally:
-        # joblib warns of what was computed and not used, which is no news.
+        # joblib warns about results that were computed and not used.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results.close()
@@ -292,7 +222,7 @@ def map_parallel(
 def _map_in_rounds(
     function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_jobs: int
 ) -> Generator[Any, None, None]:
-    """Yield the results round by round, each large enough to keep workers busy."""
+    """Serve backends that return all results at once, such as Ray's, in rounds."""
     left = iter(tasks)
     while batch := list(islice(left, 2 * effective_n_jobs(n_jobs))):
         yield from Parallel(n_jobs=n_jobs)(delayed(function)(*task) for task in batch)
@@ -303,50 +233,31 @@ def count_workers(n_jobs: int | None) -> int:
 
     None is 1, or what the caller's :func:`joblib.parallel_config` says: with Dask all
     cores of the cluster.
-
-    Examples
-    --------
-    >>> from joblib import parallel_config
-    >>> count_workers(None)
-    1
-    >>> with parallel_config("loky", n_jobs=3):
-    ...     count_workers(None), count_workers(2)
-    (3, 2)
     """
     return int(effective_n_jobs(check_jobs(n_jobs)))
 
 
 def check_jobs(n_jobs: Any) -> int | None:
-    """Return n_jobs; refuse what is neither None nor a whole number."""
-    if n_jobs is None:
-        return None
-    if isinstance(n_jobs, Integral) and n_jobs != 0:
-        return int(n_jobs)
-    raise ValueError(
-        "n_jobs must be a whole number, -1 for all cores, or None, but not 0; got "
-        f"{n_jobs!r}."
-    )
+    """Return n_jobs; refuse anything but None or a nonzero integer."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(
+            "n_jobs must be a whole number, -1 for all cores, or None, but not 0; got "
+            f"{n_jobs!r}."
+        )
+    return n_jobs  # type: ignore[return-value]
 
 
 def runs_here() -> bool:
-    """Whether parallel loops run on this machine: not with Dask, Ray and their like.
-
-    Examples
-    --------
-    >>> from joblib import parallel_config
-    >>> with parallel_config("loky", n_jobs=2):
-    ...     runs_here()
-    True
-    """
+    """Whether parallel loops run on this machine, not on Dask, Ray and the like."""
     backend, _ = get_active_backend()
     return type(backend).__module__ == "joblib._parallel_backends"
 
 
 class Summable(Protocol):
-    """What a pass makes of a block: sums, lists of rows, maxima."""
+    """What a pass computes from a block: sums, lists of rows, maxima."""
 
     def add(self, other: Self) -> None:
-        """Take over what another block gave."""
+        """Add another block's result."""
 
 
 S = TypeVar("S", bound=Summable)
@@ -355,13 +266,7 @@ S = TypeVar("S", bound=Summable)
 def map_in_order(
     function: Callable[[T], R], items: Iterable[T], n_threads: int
 ) -> Iterator[R]:
-    """Yield function(item) in the order of the items, a few ahead over threads.
-
-    Examples
-    --------
-    >>> list(map_in_order(lambda x: x * x, range(4), n_threads=2))
-    [0, 1, 4, 9]
-    """
+    """Yield function(item) in the order of the items, a few ahead over threads."""
     if n_threads == 1:
         yield from map(function, items)
         return
@@ -372,8 +277,7 @@ def map_in_order(
             ahead.append(_pool().submit(function, item))
         while ahead:
             result = ahead.popleft().result()
-            for item in islice(left, 1):
-                ahead.append(_pool().submit(function, item))
+            ahead += [_pool().submit(function, item) for item in islice(left, 1)]
             yield result
     finally:
         for future in ahead:
@@ -381,51 +285,21 @@ def map_in_order(
 
 
 def sum_in_order(function: Callable[[T], S], items: Iterable[T], n_threads: int) -> S:
-    """Add up function(item) in the order of the items: the same bits for any threads.
-
-    Examples
-    --------
-    >>> class Count:
-    ...     def __init__(self, n):
-    ...         self.n = n
-    ...     def add(self, other):
-    ...         self.n += other.n
-    >>> sum_in_order(Count, range(4), n_threads=2).n
-    6
-    """
-    total: S | None = None
+    """Add up function(item) in the order of the items."""
     with limit_blas(1):
-        for result in map_in_order(function, items, n_threads):
-            if total is None:
-                total = result
-            else:
-                total.add(result)
-    if total is None:
-        raise ValueError("There are no rows.")
+        results = map_in_order(function, items, n_threads)
+        total = next(results, None)
+        if total is None:
+            raise ValueError("There are no rows.")
+        for result in results:
+            total.add(result)
     return total
 
 
 def show_progress(
     items: Iterable[T], total: int, label: str, *, verbose: bool = True
 ) -> Iterator[T]:
-    """Yield the items, writing done, total and time left to stderr as they are used.
-
-    Parameters
-    ----------
-    items : iterable
-        What to go through.
-    total : int
-        How many there are.
-    label : str
-        What is being done.
-    verbose : bool, default=True
-        Whether to write anything.
-
-    Examples
-    --------
-    >>> list(show_progress("ab", 2, "letters", verbose=False))
-    ['a', 'b']
-    """
+    """Yield the items; show done, total and time left on stderr if verbose."""
     started = monotonic()
     try:
         for done, item in enumerate(items):
@@ -435,7 +309,7 @@ def show_progress(
                 sys.stderr.flush()
             yield item
     except BaseException:
-        if verbose:  # whatever is said next begins a line
+        if verbose:  # the next message starts a new line
             sys.stderr.write("\n")
         raise
     if verbose:

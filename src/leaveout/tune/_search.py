@@ -46,7 +46,7 @@ from leaveout.adapt._checks import (
     count_rows,
     tidy_sparse,
 )
-from leaveout.adapt._memory import check_search_room
+from leaveout.adapt._memory import check_search_memory
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
 from leaveout.loo._result import LooResult
 from leaveout.tune._choice import rank_candidates, tabulate_params, take_best
@@ -422,11 +422,11 @@ class LooSearchCV(MetaEstimatorMixin, BaseEstimator):
             [_own_C(model) for model in models],
         )
         if not (models[0].in_pipeline and self.preprocessing == "refit"):
-            check_search_room(
-                [model.estimator for model in models],
+            check_search_memory(
+                models[0].estimator,
                 len(labels),
                 self.method,
-                n_cells=len(cells),
+                n_paths=len(cells),
                 n_jobs=self.n_jobs,
                 refit=self.refit is not False,
             )

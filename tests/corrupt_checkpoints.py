@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Damage the checkpoint of a finished search, run it again, and compare every bit.
+"""Corrupt the checkpoint of a finished search, run it again, compare every bit.
 
-``python tests/injuries.py --trials 100 --seed 0`` prints one JSON line per trial: how
-the file was damaged, and whether the search refused it or gave the same numbers.
+``python tests/corrupt_checkpoints.py --trials 100 --seed 0`` prints one JSON line per
+trial: how the file was corrupted, and whether the search refused it or gave the same
+numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import argparse
 import json
 import os
 import random
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -49,7 +49,7 @@ def zero_block(raw, chance):
 
 
 def append(raw, chance):
-    """Rubbish at the end."""
+    """Noise at the end."""
     raw += chance.randbytes(chance.choice([1, 100, 4096]))
 
 
@@ -60,14 +60,14 @@ def swap_blocks(raw, chance):
     raw[one : one + 512], raw[two : two + 512] = second, first
 
 
-INJURIES = (flip_bits, flip_bits, truncate, zero_block, append, swap_blocks)
+CORRUPTIONS = (flip_bits, flip_bits, truncate, zero_block, append, swap_blocks)
 
 
 def run_trial(whole, wanted, chance, path):
-    """Damage a copy of the file, search with it; return what came of it."""
-    injure = chance.choice(INJURIES)
+    """Corrupt a copy of the file and search with it; return the outcome."""
+    corrupt = chance.choice(CORRUPTIONS)
     raw = bytearray(whole)
-    injure(raw, chance)
+    corrupt(raw, chance)
     path.write_bytes(raw)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -75,12 +75,12 @@ def run_trial(whole, wanted, chance, path):
             outcome = "same" if digest(search(path)) == wanted else "DIFFERENT"
         except CheckpointError as error:
             outcome = "refused" if path.name in str(error) else "UNNAMED"
-    damaged = sum(issubclass(w.category, CheckpointWarning) for w in caught)
-    return {"injury": injure.__name__, "outcome": outcome, "damaged_cells": damaged}
+    n_cells = sum(issubclass(w.category, CheckpointWarning) for w in caught)
+    return {"kind": corrupt.__name__, "outcome": outcome, "corrupt_cells": n_cells}
 
 
 def run_trials(n_trials, seed, folder):
-    """Yield a record for each injury."""
+    """Yield a record per trial."""
     chance = random.Random(seed)
     wanted = digest(search(folder / "whole.db"))
     whole = (folder / "whole.db").read_bytes()
@@ -101,5 +101,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     main()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files from strangers: random, mutated and hostile ones, against all our readers.
+"""Random, mutated and hostile files against all our readers.
 
-``python tests/strangers.py --seconds 60 --seed 0`` prints one JSON line per kind of
+``python tests/fuzz_files.py --seconds 60 --seed 0`` prints one JSON line per kind of
 file with the number of files by outcome. Each must be read, or refused by our own error
 that names it; whatever is read must be usable. Anything else ends the run with the file
 kept beside the message: another exception, a crash, or a minute's work without answer.
@@ -26,7 +26,6 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import pandas as pd
-import sklearn.svm
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -111,10 +110,9 @@ def model_seeds(folder):
     for model, features, labels in (
         (lo.SVC(), X, y),
         (lo.SVC(), thin, y > 0),
-        (sklearn.svm.SVC(), X, y),
-        (sklearn.svm.SVC(), thin, y),
         (make_pipeline(StandardScaler(), lo.SVCCV(Cs=[1.0])), X, y),
-        (make_pipeline(OneHotEncoder(), sklearn.svm.SVC()), words, y),
+        (make_pipeline(OneHotEncoder(), lo.SVC()), words, y),
+        (lo.FeatureSVC(n_components=5, random_state=0), X, y),
         (lo.LPMClassifier(gamma=0.1), X, y),
         (lo.LLWClassifier(gamma=0.1), X, y),
         (lo.LOOMClassifier(gamma=0.1), X, y > 0),
@@ -425,7 +423,7 @@ def run_batch(kind, seeds, seed, path):
         *outcomes, last = pipe.read().split("\n")
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code or last:
-        kept = Path(tempfile.gettempdir()) / f"stranger-{kind}-{seed}"
+        kept = Path(tempfile.gettempdir()) / f"fuzz-{kind}-{seed}"
         kept.write_bytes(path.read_bytes())
         reason = f"signal {-code}" if code else last[1:]
         raise AssertionError(f"{reason}; the file is kept as {kept}")
@@ -441,7 +439,7 @@ def run(seconds, seed, folder, kinds=KINDS):
     if "model" in kinds:
         seeds["model"] = model_seeds(folder)
     counts = {kind: Counter() for kind in kinds}
-    path, batch = folder / "stranger.dat", 0
+    path, batch = folder / "fuzz.dat", 0
     for kind in kinds:
         end = time.monotonic() + seconds / len(kinds)
         while time.monotonic() < end or not counts[kind]:

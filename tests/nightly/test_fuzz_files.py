@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random, mutated and hostile files against all readers.
+
+LEAVEOUT_FUZZ_SECONDS=600 LEAVEOUT_FUZZ_SEED=7 sets how long and which files.
+"""
+
+import os
+import sys
+
+import pytest
+
+if sys.platform == "win32":
+    pytest.skip("forks and limits of POSIX", allow_module_level=True)
+
+import fuzz_files
+
+pytestmark = pytest.mark.nightly
+SECONDS = float(os.environ.get("LEAVEOUT_FUZZ_SECONDS", "60"))
+SEED = int(os.environ.get("LEAVEOUT_FUZZ_SEED", "0"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", fuzz_files.KINDS)
+def test_file_is_read_or_refused_by_name(tmp_path, kind):
+    (outcomes,) = fuzz_files.run(
+        SECONDS / len(fuzz_files.KINDS), SEED, tmp_path, kinds=(kind,)
+    ).values()
+    assert sum(outcomes.values()) > 0
