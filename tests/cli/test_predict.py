@@ -230,8 +230,8 @@ def test_svmlight_does_not_fit_columns_with_names(run, model, tmp_path):
     result = run("predict", model, data)
     assert result.exit_code == 1
     assert (
-        "the columns of an svmlight file are numbered; those of the model are 'a', 'b', 'site'. Give a "
-        "table with these columns." in result.stderr
+        "the columns of an svmlight file are numbered; those of the model are 'a', "
+        "'b', 'site'. Give a table with these columns." in result.stderr
     )
     result = run("predict", model, data, "--id", "name")
     assert result.exit_code == 1

@@ -274,7 +274,7 @@ def plain(text):
         (["--grid", "C=1:2:1000000000"], "asks for 1000000000 values; a range has 1"),
         (
             ["--grid", "degree=2.5"],
-            "'degree=2.5' has a degree that is not a whole number",
+            "has a degree that is not a whole number",
         ),
         (["--grid", "C=1", "--grid", "C=2"], "'C=2' gives C a second time."),
     ],
@@ -374,7 +374,7 @@ def messy(frame, kind):
         ),
         ("text among numbers", "'b' (row 5: '<0.1'). Correct the values"),
         ("one class", "'colour' has one class only, 'red' in all 24 rows"),
-        ("equal names", "more than one column named 'b' ('b': columns 1, 2)"),
+        ("equal names", "more than one column is named 'b' ('b': columns 1, 2)"),
         ("empty", "is empty"),
         ("thousands", "Thousands or decimals? 'b' (row 1: '1.300') has a point, but"),
         ("prices", "'b' (row 1: '$0.50'). Correct the values"),

@@ -54,18 +54,10 @@ def audit(
         )
         return replace(found, id_name=prepared.dataset.id_name or "row")
 
-    table = opt.TableOptions(
-        data, target, id_column, groups, drop, categorical, sep, decimal, encoding
-    )
-    model = opt.ModelOptions(kernel, class_weight, C, gamma, degree, coef0)
-    answer = run_question(
-        table,
-        model,
-        find,
-        standardize=not no_standardize,
-        n_jobs=n_jobs,
-        output=output,
-    )
+    how = (sep, decimal, encoding, no_standardize)
+    table = opt.TableOptions(data, target, id_column, groups, drop, categorical, *how)
+    model = opt.ModelOptions(kernel, class_weight, n_jobs, C, gamma, degree, coef0)
+    answer = run_question(table, model, find, output)
     found, dataset = answer.found, answer.prepared.dataset
     frame = found.to_frame().assign(row=found.rows + 1)  # counted from 1
     details = {

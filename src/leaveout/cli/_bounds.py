@@ -43,13 +43,10 @@ def bounds(
             raise ValueError("The bounds are for single samples; omit --groups.")
         return loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
 
-    table = opt.TableOptions(
-        data, target, id_column, groups, drop, categorical, sep, decimal, encoding
-    )
-    model = opt.ModelOptions(kernel, class_weight, C, gamma, degree, coef0)
-    answer = run_question(
-        table, model, compare, standardize=not no_standardize, n_jobs=n_jobs
-    )
+    how = (sep, decimal, encoding, no_standardize)
+    table = opt.TableOptions(data, target, id_column, groups, drop, categorical, *how)
+    model = opt.ModelOptions(kernel, class_weight, n_jobs, C, gamma, degree, coef0)
+    answer = run_question(table, model, compare)
     frame = answer.found.to_frame().reset_index()
     details = describe_bounds(answer.found)
     answer.give(details, frame, None, as_json=as_json, verbose=verbose)

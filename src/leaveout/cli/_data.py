@@ -27,7 +27,7 @@ def load(table: TableOptions) -> Dataset:
     """Read the data, or take the example."""
     if table.data is None:
         for name, value in vars(table).items():
-            if value:
+            if value and name != "no_standardize":
                 option = {"id_column": "id"}.get(name, name)
                 raise ValueError(f"--{option} is about DATA, but no file is given.")
         return load_example()

@@ -44,18 +44,10 @@ def loo(
         y, groups = prepared.dataset.y, prepared.dataset.groups
         return leave_one_out(svc, prepared.X, y, groups=groups, n_jobs=n_jobs)
 
-    table = opt.TableOptions(
-        data, target, id_column, groups, drop, categorical, sep, decimal, encoding
-    )
-    model = opt.ModelOptions(kernel, class_weight, C, gamma, degree, coef0)
-    answer = run_question(
-        table,
-        model,
-        leave_out,
-        standardize=not no_standardize,
-        n_jobs=n_jobs,
-        output=output,
-    )
+    how = (sep, decimal, encoding, no_standardize)
+    table = opt.TableOptions(data, target, id_column, groups, drop, categorical, *how)
+    model = opt.ModelOptions(kernel, class_weight, n_jobs, C, gamma, degree, coef0)
+    answer = run_question(table, model, leave_out, output)
     frame, prepared = answer.found.to_frame(), answer.prepared
     insert_names(frame, prepared.dataset.id_name or "row", prepared.names)
     details = describe_result(answer.found)

@@ -84,16 +84,16 @@ def check_folder(path: Path | None) -> Path | None:
     return path
 
 
-def _column(*names: str, help: str) -> Any:
-    return typer.Option(*names, metavar="COL", help=help)
+def _value(metavar: str, help: str, *names: str, **how: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, **how)
 
 
-def _flag(*names: str, help: str) -> Any:
+def _flag(help: str, *names: str) -> Any:
     return typer.Option(*names, metavar=NO_VALUE, help=help)
 
 
-def _file(*names: str, metavar: str, help: str) -> Any:
-    return typer.Option(*names, metavar=metavar, callback=check_folder, help=help)
+def _file(metavar: str, help: str, *names: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, callback=check_folder)
 
 
 Data = Annotated[
@@ -103,108 +103,61 @@ Data = Annotated[
         help="CSV, TSV, Parquet or svmlight file; none: breast cancer data.",
     ),
 ]
-Target = Annotated[str | None, _column(help="Column of DATA with the classes.")]
-IdColumn = Annotated[str | None, _column("--id", help="Column that names the samples.")]
-Drop = Annotated[
-    list[str] | None, _column(help="Column to leave out; may be repeated.")
-]
+Target = Annotated[str | None, _value("COL", "Column of DATA with the classes.")]
+IdColumn = Annotated[str | None, _value("COL", "Column naming the samples.", "--id")]
+Drop = Annotated[list[str] | None, _value("COL", "Column to leave out; repeatable.")]
 Categorical = Annotated[
-    list[str] | None,
-    _column(help="Numbers to take as categories; repeatable."),
+    list[str] | None, _value("COL", "Numbers to take as categories; repeatable.")
 ]
 Groups = Annotated[
-    str | None,
-    _column(help="Samples with equal entries are left out together."),
-]
-Sep = Annotated[
-    str | None,
-    typer.Option(metavar="CHAR", help="Separator of columns, if not the one found."),
-]
-Decimal = Annotated[
-    DecimalMark | None, typer.Option(metavar="MARK", help="Decimal mark: . or ,")
-]
-Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Encoding of the text, if not UTF-8.")
+    str | None, _value("COL", "Samples with equal entries are left out together.")
 ]
 NoStandardize = Annotated[
-    bool, _flag("--no-standardize", help="Do not scale features to mean 0, variance 1.")
+    bool, _flag("Do not scale features to mean 0, variance 1.", "--no-standardize")
 ]
-KernelName = Annotated[
-    Kernel, typer.Option(metavar="NAME", help=f"One of {', '.join(Kernel)}.")
-]
+Sep = Annotated[str | None, _value("CHAR", "Separator, if not the one found.")]
+Decimal = Annotated[DecimalMark | None, _value("MARK", "Decimal mark: . or ,")]
+Encoding = Annotated[str | None, _value("NAME", "Encoding of the text, if not UTF-8.")]
+KernelName = Annotated[Kernel, _value("NAME", f"One of {', '.join(Kernel)}.")]
 Weight = Annotated[
     ClassWeight | None,
-    typer.Option(
-        metavar="balanced", help="Give small classes the weight of large ones."
-    ),
+    _value("balanced", "Give small classes the weight of large ones."),
 ]
-C = Annotated[
-    float | None, typer.Option("--C", metavar="NUMBER", help="Weight of the losses.")
-]
+C = Annotated[float | None, _value("NUMBER", "Weight of the losses.", "--C")]
 Gamma = Annotated[
     Any,
-    typer.Option(
-        metavar="NUMBER",
-        parser=_parse_gamma,
-        help="Kernel width; 'scale' as in scikit-learn.",
-    ),
+    _value("NUMBER", "Kernel width; 'scale' as in scikit-learn.", parser=_parse_gamma),
 ]
-Degree = Annotated[
-    int | None, typer.Option(metavar="N", help="Exponent of --kernel poly; else 3.")
-]
+Degree = Annotated[int | None, _value("N", "Exponent of --kernel poly; else 3.")]
 Coef0 = Annotated[
-    float | None,
-    typer.Option(
-        "--coef0", metavar="NUMBER", help="Constant of --kernel poly; else 0."
-    ),
+    float | None, _value("NUMBER", "Constant of --kernel poly; else 0.", "--coef0")
 ]
 Grid = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME=VALUES",
-        help="Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable.",
-    ),
+    _value("NAME=VALUES", "Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable."),
 ]
-Honest = Annotated[
-    bool, _flag("--honest", help="Also the error with the choice left out.")
-]
-Curve = Annotated[
-    bool, _flag("--curve", help="Also the error for every C (two classes).")
-]
-Save = Annotated[
-    Path | None, _file("--save", metavar="MODEL.skops", help="Write the chosen model.")
-]
+Honest = Annotated[bool, _flag("Also the error with the choice left out.", "--honest")]
+Curve = Annotated[bool, _flag("Also the error for every C (two classes).", "--curve")]
+Save = Annotated[Path | None, _file("MODEL.skops", "Write the chosen model.", "--save")]
 Page = Annotated[
     Path | None,
-    _file(
-        "--report",
-        metavar="PAGE.html",
-        help="Write a page with figures and all samples.",
-    ),
+    _file("PAGE.html", "Write a page with figures and all samples.", "--report"),
 ]
 Checkpoint = Annotated[
     Path | None,
-    _file(
-        "--checkpoint",
-        metavar="RUN.db",
-        help="Keep finished cells; a killed run goes on from there.",
-    ),
+    _file("RUN.db", "Keep finished cells; a killed run goes on from there."),
 ]
 Top = Annotated[int, typer.Option(min=1, help="How many samples to list.")]
-Output = Annotated[
-    Path | None, _file("--output", "-o", metavar="CSV", help="File to write.")
-]
+Output = Annotated[Path | None, _file("CSV", "File to write.", "--output", "-o")]
 Jobs = Annotated[
     int,
-    typer.Option(
-        "--n-jobs", metavar="N", callback=_check_jobs, help="Workers; -1: one per core."
-    ),
+    _value("N", "Workers; -1: one per core.", "--n-jobs", callback=_check_jobs),
 ]
-Json = Annotated[bool, _flag("--json", help="Print JSON instead of text.")]
+Json = Annotated[bool, _flag("Print JSON instead of text.", "--json")]
 Verbose = Annotated[
-    bool, _flag("--verbose", "-v", help="Show progress and where time goes.")
+    bool, _flag("Show progress and where time goes.", "--verbose", "-v")
 ]
-Debug = Annotated[bool, _flag("--debug", help="Show the traceback of an error.")]
+Debug = Annotated[bool, _flag("Show the traceback of an error.", "--debug")]
 
 
 @dataclass(frozen=True)
@@ -220,6 +173,7 @@ class TableOptions:
     sep: str | None
     decimal: str | None
     encoding: str | None
+    no_standardize: bool
 
 
 @dataclass(frozen=True)
@@ -228,6 +182,7 @@ class ModelOptions:
 
     kernel: Kernel
     class_weight: ClassWeight | None
+    n_jobs: int
     C: float | None = None
     gamma: float | str | None = None
     degree: int | None = None

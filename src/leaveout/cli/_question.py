@@ -95,9 +95,6 @@ def run_question(
     table: TableOptions,
     options: ModelOptions,
     question: Callable[[SVC, Prepared], Any],
-    *,
-    standardize: bool,
-    n_jobs: int,
     output: Path | None = None,
 ) -> Answer:
     """Read the samples, make the classifier, and ask a question about both."""
@@ -107,17 +104,15 @@ def run_question(
         with clock.measure("reading"):
             dataset = load(table)
         with clock.measure("preparing"):
-            prepared = prepare(dataset, standardize=standardize)
-            svc, params = _make_svc(prepared, options, n_jobs)
+            prepared = prepare(dataset, standardize=not table.no_standardize)
+            svc, params = _make_svc(prepared, options)
         with clock.measure("leave-one-out"):
             found = question(svc, prepared)
     model = format_model(options.kernel.value, params, svc.class_weight)
     return Answer(prepared, model, params, found, warned, clock)
 
 
-def _make_svc(
-    prepared: Prepared, options: ModelOptions, n_jobs: int
-) -> tuple[SVC, dict[str, Any]]:
+def _make_svc(prepared: Prepared, options: ModelOptions) -> tuple[SVC, dict[str, Any]]:
     """Return an SVC not fitted yet, and its parameters."""
     svc, kernel = options.make_svc(), options.kernel.value
     given = {name: getattr(options, name) for name in ("C", "gamma", "degree", "coef0")}
@@ -133,7 +128,9 @@ def _make_svc(
     if None in params.values():
         fixed = {name: [v] for name, v in params.items() if v is not None}
         grid = complete_grid(fixed, prepared.numbers, kernel)
-        search = search_grid(prepared, grid, svc, n_jobs=n_jobs, verbose=at_terminal())
+        search = search_grid(
+            prepared, grid, svc, n_jobs=options.n_jobs, verbose=at_terminal()
+        )
         params = search.best_params_
         print_status("Parameters chosen by leave-one-out; --C and --gamma set them.")
     return svc.set_params(**params), params

@@ -62,15 +62,12 @@ def select(
     wanted = Wanted(honest, curve, save, page, checkpoint, n_jobs)
     wanted.check_files(data)
     values = opt.parse_grid(grid)
-    table = opt.TableOptions(
-        data, target, id_column, groups, drop, categorical, sep, decimal, encoding
-    )
-    model = opt.ModelOptions(kernel, class_weight)
+    how = (sep, decimal, encoding, no_standardize)
+    table = opt.TableOptions(data, target, id_column, groups, drop, categorical, *how)
+    model = opt.ModelOptions(kernel, class_weight, n_jobs)
     clock, watched = Clock(), verbose or at_terminal()
     with collect_warnings() as warned:
-        prepared, search = _search(
-            table, model, values, wanted, clock, watched, not no_standardize
-        )
+        prepared, search = _search(table, model, values, wanted, clock, watched)
         report = _make_report(prepared, search, clock, warned)
         try:
             extras = _run_extras(prepared, search, wanted, watched, clock)
@@ -122,7 +119,6 @@ def _search(
     wanted: Wanted,
     clock: Clock,
     watched: bool,
-    standardize: bool,
 ) -> tuple[Prepared, LooSearchCV]:
     """Read the samples and leave one out in every cell."""
     from leaveout.cli._data import load, prepare, search_grid
@@ -132,14 +128,14 @@ def _search(
     if wanted.curve:
         _check_curve(dataset)
     with clock.measure("preparing"):
-        prepared = prepare(dataset, standardize=standardize)
+        prepared = prepare(dataset, standardize=not table.no_standardize)
         grid = opt.complete_grid(values, prepared.numbers, model.kernel.value)
     with clock.measure("leave-one-out"):
         search = search_grid(
             prepared,
             grid,
             model.make_svc(),
-            n_jobs=wanted.n_jobs,
+            n_jobs=model.n_jobs,
             verbose=watched,
             checkpoint=wanted.checkpoint,
         )
