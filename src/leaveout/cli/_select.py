@@ -180,10 +180,7 @@ def _run_extras(
         with clock.measure("curve"):
             found["curve"] = _run_curve(prepared, search, wanted.n_jobs)
     if wanted.page is not None:
-        with clock.measure("pairs"):
-            found["pairs"] = _run_pairs(prepared, search, wanted.n_jobs)
-        with clock.measure("bounds"):
-            found["bounds"] = _run_bounds(prepared, search, wanted.n_jobs)
+        found |= _run_page_extras(prepared, search, wanted.n_jobs, clock)
     return found
 
 
@@ -241,35 +238,28 @@ def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> Any:
     return loo_curve(svc, X, y, C_min=low, C_max=high, n_jobs=n_jobs)
 
 
-def _run_pairs(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> Any:
-    """Leave out every pair; None with groups, several classes or too many pairs."""
+def _run_page_extras(
+    prepared: Prepared, search: LooSearchCV, n_jobs: int, clock: Clock
+) -> dict[str, Any]:
+    """Compute the ranking and the bounds, for two classes without groups."""
     import numpy as np
     from sklearn.base import clone
 
+    from leaveout.assess._bounds import loo_bounds
     from leaveout.assess._pair_auc import leave_pair_out_auc
 
-    y = prepared.dataset.y
+    svc, X, y = clone(search.best_estimator_), prepared.numbers, prepared.dataset.y
     counts = np.unique(y, return_counts=True)[1]
-    if counts.size != 2 or len(y) < 3 or prepared.dataset.groups is not None:
-        return None
-    if counts.prod() > MAX_PAIRS:
-        return None
-    svc = clone(search.best_estimator_)
-    return leave_pair_out_auc(svc, prepared.numbers, y, n_jobs=n_jobs)
-
-
-def _run_bounds(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> Any:
-    """Compare bounds of the error; None with groups, several classes, many samples."""
-    from sklearn.base import clone
-
-    from leaveout.assess._bounds import loo_bounds
-
-    y = prepared.dataset.y
-    grouped = prepared.dataset.groups is not None
-    if len(set(y.tolist())) != 2 or grouped or len(y) > MAX_BOUNDS:
-        return None
-    svc = clone(search.best_estimator_)
-    return loo_bounds(svc, prepared.numbers, y, n_jobs=n_jobs)
+    found: dict[str, Any] = {}
+    if counts.size != 2 or prepared.dataset.groups is not None:
+        return found
+    if len(y) >= 3 and counts.prod() <= MAX_PAIRS:
+        with clock.measure("pairs"):
+            found["pairs"] = leave_pair_out_auc(svc, X, y, n_jobs=n_jobs)
+    if len(y) <= MAX_BOUNDS:
+        with clock.measure("bounds"):
+            found["bounds"] = loo_bounds(svc, X, y, n_jobs=n_jobs)
+    return found
 
 
 def _write_files(
