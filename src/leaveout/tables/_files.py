@@ -268,14 +268,13 @@ def _rows(text: str, sep: str) -> Iterator[tuple[int, list[str]]]:
         return
     # newline="": also \r alone ends a line
     rows = csv.reader(StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
+    # With a wrong separator, a whole line of a wide table is one field.
+    limit = csv.field_size_limit(2**31 - 1)
     try:
         for row in rows:
             yield rows.line_num, row
-    except csv.Error as why:
-        raise ValueError(
-            f"not a table: {why} in line {rows.line_num}. Is a quotation mark not "
-            "closed?"
-        ) from why
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _column_names(text: str, sep: str) -> list[str]:
