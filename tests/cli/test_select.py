@@ -148,6 +148,7 @@ def test_class_weight_and_raw_features(run, table, frame):
     assert report["best"]["error"] == np.mean(predictions != frame["colour"])
 
 
+@pytest.mark.nightly
 def test_two_jobs_give_the_same(run, table):
     reports = [
         select_json(run, table, "--target", "colour", *extra)
