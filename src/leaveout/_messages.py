@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names in messages: printable, listed, and the nearest one to a misspelt one.
-
-How messages speak of columns: lists that end, and "did you mean".
-"""
+"""Names in messages: printable, listed, and the nearest one to a misspelt one."""
 
 from __future__ import annotations
 
@@ -19,21 +16,9 @@ _CONTROL = re.compile(
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Write what a terminal would act upon as its code, such as \x1b.
+    r"""Write control characters as codes such as \x1b, except those in ``keep``.
 
-    A file of a stranger may have names that clear the screen, or turn the text round.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-    keep : str, default=""
-        What may stay all the same, such as new lines.
-
-    Examples
-    --------
-    >>> print(printable("a\x1b[2Jb\nc"))
-    a\x1b[2Jb\nc
+    Names in untrusted files may contain terminal escapes or bidi controls.
     """
     return _CONTROL.sub(
         lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text
@@ -41,50 +26,25 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def list_items(items: Sequence[str]) -> str:
-    """Join the first items with commas, and count the rest.
-
-    Examples
-    --------
-    >>> list_items(["a", "b"])
-    'a, b'
-    >>> list_items([str(i) for i in range(20)])
-    '0, 1, 2, 3, 4, 5, 6, 7 and 12 more'
-    """
+    """Join the first items with commas, and count the rest."""
     shown = ", ".join(items[:N_NAMES_SHOWN])
     more = len(items) - N_NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 
 
 def list_names(names: Iterable[object]) -> str:
-    """Join the first names, each in quotes, and count the rest.
-
-    Examples
-    --------
-    >>> list_names(["age", "dose"])
-    "'age', 'dose'"
-    """
+    """Join the first names, each in quotes, and count the rest."""
     return list_items([f"'{name}'" for name in names])
 
 
 def name_cell(column: object, row: int, value: object) -> str:
-    """Name a cell of a table for its owner, who counts rows from 1.
-
-    Examples
-    --------
-    >>> name_cell("dose", 4, "<0.1")
-    "'dose' (row 5: '<0.1')"
-    """
-    return f"'{column}' (row {row + 1}: {str(value)!r})"
+    """Name a cell of a table: column, row counted from 1, value."""
+    text = str(value) if len(str(value)) <= 50 else f"{str(value)[:49]}…"
+    return f"'{column}' (row {row + 1}: {text!r})"
 
 
 def list_columns(names: Sequence[object]) -> str:
-    """Join the first and the last names, where classes stand as a rule.
-
-    Examples
-    --------
-    >>> list_columns(["age", *range(30), "class"])
-    "'age', '0', '1', '2', … 24 more …, '27', '28', '29', 'class'"
-    """
+    """Join the first and the last names: classes are often in the last column."""
     if len(names) <= N_NAMES_SHOWN:
         return list_names(names)
     half = N_NAMES_SHOWN // 2
@@ -93,23 +53,13 @@ def list_columns(names: Sequence[object]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return " Did you mean 'x'?" for the known name nearest to a wrong one, or "".
-
-    Capitals and blanks at the ends do not count.
-
-    Examples
-    --------
-    >>> did_you_mean("Specis", ["sepal length", "species"])
-    " Did you mean 'species'?"
-    >>> did_you_mean("zzz", ["species"])
-    ''
-    """
+    """Return " Did you mean 'x'?" for the known name nearest to a wrong one, or ""."""
     close = nearest_name(name, known)
     return "" if close is None else f" Did you mean '{close}'?"
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name nearest to a wrong one, if one is near."""
+    """Return the nearest known name, if one is near; ignore case and outer blanks."""
     plain = {other.strip().casefold(): other for other in known}
     close = get_close_matches(name.strip().casefold(), plain, n=1)
     return plain[close[0]] if close else None
@@ -118,16 +68,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 def check_names_known(
     names: Iterable[str], columns: Sequence[object], where: str
 ) -> None:
-    """Refuse the first name that no column has, and suggest the nearest.
-
-    Examples
-    --------
-    >>> check_names_known(["ages"], ["age"], "'people.csv'")
-    Traceback (most recent call last):
-    ...
-    ValueError: No column 'ages' in 'people.csv'. Did you mean 'age'? The columns are \
-'age'.
-    """
+    """Refuse the first name that no column has, and suggest the nearest."""
     known = [str(column) for column in columns]
     for name in names:
         if name not in known:

@@ -4,11 +4,11 @@
 Nothing finished is lost, nothing half-written stays, and one line says what happened.
 """
 
+import json as json_module
 import os
 import re
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -16,7 +16,9 @@ from contextlib import closing
 import numpy as np
 import pandas as pd
 import pytest
-from datasets import make_class_blobs
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC
 
 import leaveout as lo
 from leaveout.run._checkpoint import Checkpoint
@@ -63,11 +65,8 @@ def leftovers(folder):
     return [file.name for file in folder.iterdir() if file.name.endswith(".part")]
 
 
-@pytest.mark.parametrize(
-    ("number", "n_jobs"),
-    [(signal.SIGTERM, 1), (signal.SIGTERM, 2), (signal.SIGINT, 1), (signal.SIGHUP, 1)],
-)
-def test_stopped_search_keeps_its_cells(table, tmp_path, number, n_jobs, run):
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.nightly)])
+def test_stopped_search_keeps_its_cells(table, tmp_path, n_jobs, run):
     checkpoint, told = tmp_path / "run.db", tmp_path / "told"
     options = ["--target", "colour", *GRID, "--checkpoint", checkpoint]
 
@@ -77,8 +76,8 @@ def test_stopped_search_keeps_its_cells(table, tmp_path, number, n_jobs, run):
 
     running = Fork(search, tmp_path)
     running.wait_for(told, "kept")
-    running.signal(number)
-    assert running.wait() == 128 + number
+    running.signal(signal.SIGINT)
+    assert running.wait() == 130
     # A fork ends without Python's own clean-up, which joblib remarks upon later.
     assert running.read_err().splitlines()[:2] == [
         f"Interrupted: 3 of 6 cells are kept in {checkpoint}; run again to go on.",
@@ -113,24 +112,7 @@ def test_interrupted_extra_leaves_the_choice(table, tmp_path):
     assert "Chosen: SVC(" in running.read_out()
 
 
-def test_second_signal_ends_at_once(table, tmp_path):
-    told = tmp_path / "told"
-
-    def search():
-        stall_after(2, told)
-        Checkpoint.__exit__ = lambda *_: time.sleep(600)  # a clean-up that hangs
-        checkpoint = ["--checkpoint", tmp_path / "run.db"]
-        leaveout("select", table, "--target", "colour", *GRID, *checkpoint)
-
-    running = Fork(search, tmp_path)
-    running.wait_for(told, "kept")
-    running.signal(signal.SIGTERM)
-    running.wait_for(running.err, "Interrupted")
-    running.signal(signal.SIGTERM)
-    assert running.wait() == -signal.SIGTERM
-    assert count_cells(tmp_path / "run.db") == 2
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("step", ["fsync", "replace", "close"])
 def test_killed_while_writing_leaves_the_older_file(tmp_path, step):
     path = tmp_path / "model.skops"
@@ -172,7 +154,7 @@ def filled(command, **places):
     return [places.get(part, part) for part in COMMANDS[command]]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["select --save", "loo", "predict"])
 def test_full_disk_leaves_the_older_file_and_the_answer(
     table, model, tmp_path, command
 ):
@@ -198,46 +180,8 @@ def test_full_disk_leaves_the_older_file_and_the_answer(
         assert "written" not in out
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 128 KiB, if we may make one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
-    try:
-        made = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        made = False
-    if not made:
-        pytest.skip("only root may mount a small disk; file size limits stand in")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_disk_that_is_really_full(small_disk, table, run, tmp_path):
-    path, checkpoint = small_disk / "page.html", small_disk / "run.db"
-    path.write_text("older")
-    options = ["--target", "colour", *GRID]
-    result = run("select", table, *options, "--report", path)
-    assert result.exit_code == 1
-    assert result.stderr == f"Error: '{path}': No space left on device.\n"
-    assert "Leave-one-out" in result.stdout
-    assert path.read_text() == "older"
-    assert leftovers(small_disk) == []
-    (small_disk / "filler").write_bytes(bytes(80_000))
-    result = run("select", table, *options, "--checkpoint", checkpoint)
-    assert result.exit_code == 1
-    assert "cannot be used: database or disk is full. Finished work" in result.stderr
-    kept = count_cells(checkpoint)
-    assert 0 < kept < 6
-    (small_disk / "filler").unlink()
-    (tmp_path / "run.db").write_bytes(checkpoint.read_bytes())
-    again = ["--checkpoint", tmp_path / "run.db", "--verbose"]
-    result = run("select", table, *options, *again)
-    assert f"Resumed: {kept} of 6" in result.stderr
-
-
-@pytest.mark.parametrize("n_bytes", [0, 5000, 14_000, 30_000])
+@pytest.mark.nightly
+@pytest.mark.parametrize("n_bytes", [5000, 30_000])
 def test_checkpoint_on_a_full_disk_keeps_what_it_has(table, tmp_path, n_bytes, run):
     checkpoint = tmp_path / "run.db"
     options = ["--target", "colour", *GRID, "--checkpoint", checkpoint]
@@ -254,7 +198,7 @@ def test_checkpoint_on_a_full_disk_keeps_what_it_has(table, tmp_path, n_bytes, r
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-@pytest.mark.parametrize("json", [[], ["--json"]])
+@pytest.mark.parametrize("json", [["--json"]])
 def test_full_stdout_is_an_error_in_one_line(table, model, tmp_path, json):
     for arguments in (
         ["loo", table, "--target", "colour", *MACHINE],
@@ -286,6 +230,7 @@ def test_reader_that_went_away_is_no_news(table, model, tmp_path):
     assert "Error" not in running.read_err()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", COMMANDS)
 def test_read_only_folder_is_told_before_the_work(table, model, tmp_path, command):
     folder = tmp_path / "locked"
@@ -305,32 +250,7 @@ def test_read_only_folder_is_told_before_the_work(table, model, tmp_path, comman
     assert running.read_out() == ""
 
 
-def test_read_only_places_in_python(tmp_path):
-    folder = tmp_path / "locked"
-    folder.mkdir()
-    kept = folder / "run.db"
-    X, y = make_class_blobs(20, n_classes=2, separation=3.0, random_state=0)
-    search = lo.LooSearchCV(lo.SVC(), GAMMAS, checkpoint=kept).fit(X, y)
-    lo.save_model(search.best_estimator_, folder / "model.skops")  # loads skops
-    kept.chmod(0o444)
-    folder.chmod(0o555)
-    for path in (*tmp_path.parents, tmp_path):
-        if path.stat().st_uid == os.getuid():
-            path.chmod(path.stat().st_mode | 0o055)
-
-    def write():
-        become_nobody()
-        lo.LooSearchCV(lo.SVC(), GAMMAS, checkpoint=kept).fit(X, y)  # all is there
-        with pytest.raises(lo.CheckpointError, match=r"a folder you may write to"):
-            lo.LooSearchCV(lo.SVC(), GAMMAS, checkpoint=folder / "new.db").fit(X, y)
-        with pytest.raises(PermissionError, match=r"locked/model.skops'$"):
-            lo.save_model(search.best_estimator_, folder / "model.skops")
-
-    running = Fork(write, tmp_path)
-    assert running.wait() == 0, running.read_err()
-    folder.chmod(0o755)
-
-
+@pytest.mark.nightly
 @pytest.mark.parametrize("command", ["loo", "audit", "select"])
 def test_too_little_memory_is_told_with_how_much(tmp_path, rng, command):
     n = 6000  # a Gram matrix of 275 MiB
@@ -353,6 +273,7 @@ def test_too_little_memory_is_told_with_how_much(tmp_path, rng, command):
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.nightly
 def test_worker_that_is_killed_is_told_and_its_peers_cells_are_kept(table, tmp_path):
     checkpoint = tmp_path / "run.db"
 
@@ -380,3 +301,19 @@ def test_worker_that_is_killed_is_told_and_its_peers_cells_are_kept(table, tmp_p
     assert first.startswith(f"Interrupted: {kept} of 60 cells are kept in")
     assert last.startswith("Error: A worker process was killed")
     assert not running.has_workers()
+
+
+@pytest.mark.nightly
+def test_twenty_thousand_columns(run, rng, tmp_path):
+    X, y = rng.normal(size=(16, 20_000)).round(3), np.repeat(["u", "v"], 8)
+    X[:8, :2000] += 1.0
+    table = pd.DataFrame(X, columns=[f"g{k}" for k in range(20_000)]).assign(y=y)
+    path = tmp_path / "wide.csv"
+    table.to_csv(path, index=False)
+    how = ["--grid", "C=10", "--grid", "gamma=0.00005", "--json"]
+    result = run("select", path, "--target", "y", *how)
+    assert result.exit_code == 0, result.stderr
+    svc = SVC(C=10, gamma=0.00005, tol=1e-8)
+    wrong = cross_val_predict(svc, scale(X), y, cv=LeaveOneOut()) != y
+    assert json_module.loads(result.stdout)["best"]["n_wrong"] == wrong.sum() < 8
+    assert "Did you mean 'g777'?" in run("loo", path, "--target", "g 777").stderr

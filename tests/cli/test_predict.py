@@ -163,7 +163,9 @@ def test_text_codes_are_told_letter_by_letter(trained, frame):
 
 
 def test_json_has_every_digit(run, model, full_table):
-    shares = lo.load_model(model).predict_proba(read_table(full_table).frame)
+    shares = lo.load_model(model).predict_proba(
+        read_table(full_table.read_bytes(), full_table).frame
+    )
     records = json.loads(run("predict", model, full_table, "--json").stdout)
     assert [row["probability red"] for row in records] == shares[:, 1].tolist()
 
@@ -228,12 +230,12 @@ def test_svmlight_does_not_fit_columns_with_names(run, model, tmp_path):
     result = run("predict", model, data)
     assert result.exit_code == 1
     assert (
-        "whose columns are numbered; those of the model are 'a', 'b', 'site'. Give a "
-        "table with these columns." in result.stderr
+        "the columns of an svmlight file are numbered; those of the model are 'a', "
+        "'b', 'site'. Give a table with these columns." in result.stderr
     )
     result = run("predict", model, data, "--id", "name")
     assert result.exit_code == 1
-    assert "whose columns have no names: leave --id away" in result.stderr
+    assert "whose columns have no names: omit --id" in result.stderr
 
 
 def test_svmlight_fits_a_model_without_names(run, tmp_path):
@@ -247,8 +249,8 @@ def test_svmlight_fits_a_model_without_names(run, tmp_path):
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("a", "?!", "has text where the model has numbers: 'a' (row 1: '?!')"),
-        ("a", np.nan, "has missing values in 1 of 3 columns: 'a' (24)"),
+        ("a", "?!", "text where the model has numbers: 'a' (row 1: '?!')"),
+        ("a", np.nan, "missing values in 1 of 3 columns: 'a' (24)"),
         ("site", "z", "has categories the model has not seen: 'z', first in row 1"),
         ("a", None, "lacks 1 of the 3 columns of the model: 'a'"),
     ],

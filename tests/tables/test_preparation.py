@@ -61,7 +61,7 @@ def new(**columns):
     categories = known_categories(make_preparation(dataset).fit(dataset.X))
     assert categories == {"sex": ["f", "m"], "site": ["x", "y", "z"]}
     frame = pd.DataFrame({k: v for k, v in rows.items() if v is not None})
-    return match_columns(frame, dataset.feature_names, categories, "new.csv")
+    return match_columns(frame, dataset.feature_names, categories)
 
 
 def test_new_rows_are_matched_by_name():
@@ -78,10 +78,10 @@ def test_new_rows_are_matched_by_name():
             {"a": None, "sex": None},
             r"lacks 2 of the 3 columns of the model: 'sex', 'a'",
         ),
-        ({"a": [np.nan]}, r"'new.csv' has missing values in 1 of 3 columns: 'a' \(1\)"),
+        ({"a": [np.nan]}, r"missing values in 1 of 3 columns: 'a' \(1\)"),
         ({"a": ["?!"]}, r"text where the model has numbers: 'a' \(row 1: '\?!'\)"),
         ({"a": [np.inf]}, r"infinite values in 'a'"),
-        ({"site": ["w"]}, r"'site' of 'new.csv' .* 'w', first in row 1. It knows 'x'"),
+        ({"site": ["w"]}, r"column 'site' .* 'w', first in row 1. It knows 'x'"),
     ],
 )
 def test_new_rows_that_do_not_fit(columns, message):

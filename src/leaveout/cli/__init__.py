@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Command line: parse, call, print; no mathematics. May import everything."""
+"""Command line: parse, call, print; no mathematics.
+
+Imports: everything, inside functions, so that ``--help`` takes no time.
+"""
 
 import sys
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From options to samples that a kernel can take, and back to a whole model."""
+"""From options to samples that a kernel can take, and back to a complete model."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from leaveout.cli._command import spool_pipe
-from leaveout.cli._options import TableOptions
+from leaveout.cli._command import write_options
+from leaveout.cli._options import TableOptions, parse_sep
+from leaveout.estimators._svc import SVC
 from leaveout.tables._columns import read_dataset
 from leaveout.tables._dataset import Dataset, load_example
 from leaveout.tables._preparation import describe_preparation, make_preparation
+from leaveout.tune._search import LooSearchCV
 
 # Squares of larger numbers, summed over many samples, are infinite.
 MAX_SIZE = 1e150
@@ -23,45 +25,29 @@ MAX_SIZE = 1e150
 
 def load(table: TableOptions) -> Dataset:
     """Read the data, or take the example."""
-    if table.data is not None:
-        # scikit-learn casts classes to whole numbers to see whether they are some.
-        with spool_pipe(table.data) as path, np.errstate(invalid="ignore"):
-            return read_dataset(
-                path,
-                table.target,
-                id_column=table.id_column,
-                group_column=table.groups,
-                drop=table.drop or (),
-                categorical=table.categorical or (),
-            )
-    named = {
-        "--target": table.target,
-        "--id": table.id_column,
-        "--groups": table.groups,
-        "--drop": table.drop,
-        "--categorical": table.categorical,
-    }
-    for option, value in named.items():
-        if value:
-            raise ValueError(f"{option} names a column of DATA, but no file is given.")
-    return load_example()
+    if table.data is None:
+        for name, value in vars(table).items():
+            if value and name != "no_standardize":
+                option = {"id_column": "id"}.get(name, name)
+                raise ValueError(f"--{option} is about DATA, but no file is given.")
+        return load_example()
+    dataset = read_dataset(
+        table.data,
+        table.target,
+        id_column=table.id_column,
+        group_column=table.groups,
+        drop=table.drop or (),
+        categorical=table.categorical or (),
+        sep=parse_sep(table.sep),
+        decimal=table.decimal,
+        encoding=table.encoding,
+    )
+    return replace(dataset, notes=tuple(map(write_options, dataset.notes)))
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A dataset after its preparation.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        As it was read.
-    preparation : transformer or None
-        Fitted on all rows.
-    X : ndarray, DataFrame or CSR matrix
-        What comes out of it.
-    sentence : str
-        What was done.
-    """
+    """A dataset, its preparation fitted on all rows (or None), and what comes out."""
 
     dataset: Dataset
     preparation: Any
@@ -75,11 +61,11 @@ class Prepared:
 
     @property
     def names(self) -> np.ndarray:
-        """What the samples are called: their ids, else rows as people count."""
+        """What the samples are called: their ids, else rows counted from 1."""
         ids = self.dataset.ids
         return np.arange(1, len(self.dataset.y) + 1) if ids is None else ids
 
-    def whole(self, classifier: Any) -> Any:
+    def complete(self, classifier: Any) -> Any:
         """Put the preparation in front of a classifier that was fitted after it."""
         if self.preparation is None:
             return classifier
@@ -116,3 +102,24 @@ def _check_sizes(dataset: Dataset) -> None:
             f"large to be squared (more than {MAX_SIZE:g}). Correct it, give the "
             "column in a larger unit, or leave it out (--drop)."
         )
+
+
+def search_grid(
+    prepared: Prepared,
+    grid: dict[str, list[float]],
+    svc: SVC,
+    *,
+    n_jobs: int = 1,
+    verbose: bool = False,
+    checkpoint: Any = None,
+) -> LooSearchCV:
+    """Leave one out in every cell of the grid, and fit the best."""
+    search = LooSearchCV(
+        svc,
+        grid,
+        n_jobs=n_jobs,
+        verbose=int(verbose),
+        checkpoint=checkpoint,
+        error_score="raise",
+    )
+    return search.fit(prepared.X, prepared.dataset.y, groups=prepared.dataset.groups)

@@ -1,39 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Options that commands share, and the grid.
-
-Options that several commands have, spelled as in Python, in bundles.
-
-A command takes a bundle as one argument; ``command`` in ``_session`` spreads its fields
-on the command line.
-
-Bundles of options: a dataclass is one argument in Python, many on the command line.
-
-typer reads the signature of a command. Here it gets one in which each argument that is
-a dataclass is replaced by the fields of it.
-"""
+"""The options of the commands, spelled as in Python, and the grid."""
 
 from __future__ import annotations
 
-import functools
+import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leaveout.estimators._svc import SVC
+from leaveout._messages import did_you_mean
+
+if TYPE_CHECKING:
+    from leaveout.estimators._svc import SVC
 
 # Else typer writes <bool>, as if there were something to type.
 NO_VALUE = " "
-GAMMA_WORDS = ("scale", "auto")
+GRID_PARAMETERS = ("C", "gamma", "degree", "coef0")
+# A finer range takes hours, and a mistyped one all memory.
+MAX_COUNT = 1000
 
 
 class Kernel(StrEnum):
-    """Kernels that are positive semi-definite whatever the data."""
+    """Kernels that are positive semi-definite for any data."""
 
     RBF = "rbf"
     LINEAR = "linear"
@@ -43,9 +36,16 @@ class Kernel(StrEnum):
 
 
 class ClassWeight(StrEnum):
-    """How classes of different size are weighed."""
+    """How classes of different size are weighted."""
 
     BALANCED = "balanced"
+
+
+class DecimalMark(StrEnum):
+    """Marks between the whole part of a number and its fraction."""
+
+    POINT = "."
+    COMMA = ","
 
 
 def _check_jobs(n_jobs: int) -> int:
@@ -54,15 +54,18 @@ def _check_jobs(n_jobs: int) -> int:
     return n_jobs
 
 
-def _check_gamma(text: str | None) -> str | None:
+def _parse_gamma(text: str) -> float | str:
     try:
-        if text is not None and text not in GAMMA_WORDS:
-            float(text)
+        return text if text in ("scale", "auto") else float(text)
     except ValueError as why:
         raise typer.BadParameter(
-            f"'{text}' is no number, nor 'scale' or 'auto'."
+            f"'{text}' is not a number, nor 'scale' or 'auto'."
         ) from why
-    return text
+
+
+def parse_sep(text: str | None) -> str | None:
+    r"""Return a separator; \\t is a tab, which is hard to type."""
+    return "\t" if text == r"\t" else text
 
 
 def check_folder(path: Path | None) -> Path | None:
@@ -81,182 +84,196 @@ def check_folder(path: Path | None) -> Path | None:
     return path
 
 
-def flag(*names: str, help: str) -> Any:
-    """Return an option that is there or not, and takes no value."""
+def _value(metavar: str, help: str, *names: str, **how: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, **how)
+
+
+def _flag(help: str, *names: str) -> Any:
     return typer.Option(*names, metavar=NO_VALUE, help=help)
 
 
-IdOption = Annotated[
-    str | None,
-    typer.Option("--id", metavar="COL", help="Column that names the samples."),
-]
+def _file(metavar: str, help: str, *names: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, callback=check_folder)
 
 
-OutputOption = Annotated[
+Data = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="CSV", callback=check_folder, help="File to write."
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, TSV, Parquet or svmlight file; none: breast cancer data.",
     ),
 ]
-
-
-JobsOption = Annotated[
+Target = Annotated[str | None, _value("COL", "Column of DATA with the classes.")]
+IdColumn = Annotated[str | None, _value("COL", "Column naming the samples.", "--id")]
+Drop = Annotated[list[str] | None, _value("COL", "Column to leave out; repeatable.")]
+Categorical = Annotated[
+    list[str] | None, _value("COL", "Numbers to take as categories; repeatable.")
+]
+Groups = Annotated[
+    str | None, _value("COL", "Samples with equal entries are left out together.")
+]
+NoStandardize = Annotated[
+    bool, _flag("Do not scale features to mean 0, variance 1.", "--no-standardize")
+]
+Sep = Annotated[str | None, _value("CHAR", "Separator, if not the one found.")]
+Decimal = Annotated[DecimalMark | None, _value("MARK", "Decimal mark: . or ,")]
+Encoding = Annotated[str | None, _value("NAME", "Encoding of the text, if not UTF-8.")]
+KernelName = Annotated[Kernel, _value("NAME", f"One of {', '.join(Kernel)}.")]
+Weight = Annotated[
+    ClassWeight | None,
+    _value("balanced", "Give small classes the weight of large ones."),
+]
+C = Annotated[float | None, _value("NUMBER", "Weight of the losses.", "--C")]
+Gamma = Annotated[
+    Any,
+    _value("NUMBER", "Kernel width; 'scale' as in scikit-learn.", parser=_parse_gamma),
+]
+Degree = Annotated[int | None, _value("N", "Exponent of --kernel poly; else 3.")]
+Coef0 = Annotated[
+    float | None, _value("NUMBER", "Constant of --kernel poly; else 0.", "--coef0")
+]
+Grid = Annotated[
+    list[str] | None,
+    _value("NAME=VALUES", "Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable."),
+]
+Honest = Annotated[bool, _flag("Also the error with the choice left out.", "--honest")]
+Curve = Annotated[bool, _flag("Also the error for every C (two classes).", "--curve")]
+Save = Annotated[Path | None, _file("MODEL.skops", "Write the chosen model.", "--save")]
+Page = Annotated[
+    Path | None,
+    _file("PAGE.html", "Write a page with figures and all samples.", "--report"),
+]
+Checkpoint = Annotated[
+    Path | None,
+    _file("RUN.db", "Keep finished cells; a killed run goes on from there."),
+]
+Top = Annotated[int, typer.Option(min=1, help="How many samples to list.")]
+Output = Annotated[Path | None, _file("CSV", "File to write.", "--output", "-o")]
+Jobs = Annotated[
     int,
-    typer.Option(
-        "--n-jobs",
-        metavar="N",
-        callback=_check_jobs,
-        help="Workers; -1: one per core.",
-    ),
+    _value("N", "Workers; -1: one per core.", "--n-jobs", callback=_check_jobs),
 ]
+Json = Annotated[bool, _flag("Print JSON instead of text.", "--json")]
+Verbose = Annotated[
+    bool, _flag("Show progress and where time goes.", "--verbose", "-v")
+]
+Debug = Annotated[bool, _flag("Show the traceback of an error.", "--debug")]
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which samples: a file, the roles of its columns, and what is done to them."""
+    """Which samples: a file, how it is read, and the roles of its columns."""
 
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATA",
-            help="CSV, TSV, Parquet or svmlight file; none: breast cancer data.",
-        ),
-    ] = None
-    target: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of DATA with the classes.")
-    ] = None
-    id_column: IdOption = None
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL", help="Column to leave out; may be repeated."),
-    ] = None
-    categorical: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL", help="Column of numbers to take as categories; repeatable."
-        ),
-    ] = None
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Leave samples with equal entries out together: replicates.",
-        ),
-    ] = None
-    as_they_are: Annotated[
-        bool,
-        flag("--no-standardize", help="Do not scale features to mean 0, variance 1."),
-    ] = False
-
-    @property
-    def standardize(self) -> bool:
-        """Whether features are scaled."""
-        return not self.as_they_are
+    data: Path | None
+    target: str | None
+    id_column: str | None
+    groups: str | None
+    drop: Sequence[str] | None
+    categorical: Sequence[str] | None
+    sep: str | None
+    decimal: str | None
+    encoding: str | None
+    no_standardize: bool
 
 
 @dataclass(frozen=True)
-class FamilyOptions:
-    """What all machines of a grid share."""
+class ModelOptions:
+    """One classifier; a missing C or gamma is chosen."""
 
-    kernel: Annotated[
-        Kernel, typer.Option(metavar="NAME", help=f"One of {', '.join(Kernel)}.")
-    ] = Kernel.RBF
-    class_weight: Annotated[
-        ClassWeight | None,
-        typer.Option(
-            metavar="balanced", help="Give small classes the weight of large ones."
-        ),
-    ] = None
+    kernel: Kernel
+    class_weight: ClassWeight | None
+    n_jobs: int
+    C: float | None = None
+    gamma: float | str | None = None
+    degree: int | None = None
+    coef0: float | None = None
 
     def make_svc(self) -> SVC:
-        """Return an SVC with these, not fitted."""
+        """Return an SVC with this kernel and weight, not fitted."""
+        from leaveout.estimators._svc import SVC
+
         weight = None if self.class_weight is None else self.class_weight.value
         return SVC(kernel=self.kernel.value, class_weight=weight)
 
 
-@dataclass(frozen=True)
-class MachineOptions(FamilyOptions):
-    """One machine; what is not given of C and gamma is chosen."""
-
-    C: Annotated[
-        float | None,
-        typer.Option("--C", metavar="NUMBER", help="Weight of the losses."),
-    ] = None
-    gamma: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            callback=_check_gamma,
-            help="Kernel width; 'scale' as in scikit-learn.",
-        ),
-    ] = None
-    degree: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Exponent of --kernel poly; else 3."),
-    ] = None
-    coef0: Annotated[
-        float | None,
-        typer.Option(
-            "--coef0", metavar="NUMBER", help="Constant of --kernel poly; else 0."
-        ),
-    ] = None
-
-    @property
-    def width(self) -> float | str | None:
-        """Gamma as a number, unless it is a word."""
-        if self.gamma is None or self.gamma in GAMMA_WORDS:
-            return self.gamma
-        return float(self.gamma)
+def parse_grid(texts: Sequence[str] | None) -> dict[str, list[float]]:
+    """Read "C=0.1,1,10" or "C=0.01:1000:6", six values evenly apart in logarithm."""
+    grid: dict[str, list[float]] = {}
+    for text in texts or ():
+        name, equals, values = text.partition("=")
+        name = name.strip()
+        if not equals or not values.strip():
+            raise _bad(text, "has no values")
+        if name not in GRID_PARAMETERS:
+            hint = did_you_mean(name, GRID_PARAMETERS)
+            raise _bad(text, f"names no parameter of the grid.{hint}", "")
+        if name in grid:
+            raise _bad(text, f"gives {name} a second time")
+        grid[name] = sorted(set(_parse_values(text, name, values)))
+    return grid
 
 
-@dataclass(frozen=True)
-class TalkOptions:
-    """What is told, and where."""
-
-    as_json: Annotated[bool, flag("--json", help="Print JSON instead of text.")] = False
-    verbose: Annotated[
-        bool, flag("--verbose", "-v", help="Show progress and where time goes.")
-    ] = False
-    debug: Annotated[bool, flag("--debug", help="Show the traceback of an error.")] = (
-        False
-    )
-
-
-def flatten_dataclass_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Return the function with the fields of its bundles as keywords of their own."""
-    parameters: list[Parameter] = []
-    bundles: dict[str, Any] = {}
-    hints = get_type_hints(function, include_extras=True)
-    for parameter in signature(function).parameters.values():
-        kind = hints[parameter.name]
-        if is_dataclass(kind):
-            bundles[parameter.name] = kind
-            parameters += _parameters_of(kind)
+def _parse_values(text: str, name: str, values: str) -> list[float]:
+    try:
+        if ":" in values:
+            found = _spread(text, name, *values.split(":"))
         else:
-            parameters.append(parameter.replace(annotation=kind))
+            found = [float(value) for value in values.split(",")]
+    except (ValueError, TypeError) as why:
+        raise _bad(text, "is not a list of numbers") from why
+    if not all(map(math.isfinite, found)):
+        raise _bad(text, "has a value that is not finite")
+    if name != "coef0" and min(found) <= 0:
+        raise _bad(text, "has a value that is not positive")
+    if name != "degree":
+        return found
+    if not all(value.is_integer() for value in found):
+        raise _bad(text, "has a degree that is not a whole number")
+    return [int(value) for value in found]
 
-    @functools.wraps(function)
-    def run(**flat: Any) -> None:
-        for name, kind in bundles.items():
-            own = {field.name: flat.pop(field.name) for field in fields(kind)}
-            flat[name] = kind(**own)
-        function(**flat)
 
-    run.__signature__ = Signature(  # type: ignore[attr-defined]
-        [p.replace(kind=Parameter.KEYWORD_ONLY) for p in parameters]
+def _spread(text: str, name: str, low: str, high: str, count: str) -> list[float]:
+    """Return values evenly apart in logarithm; degrees are the nearest whole ones."""
+    import numpy as np
+
+    ends, n_values = (float(low), float(high)), int(count)
+    if not all(0 < end < math.inf for end in ends):
+        raise _bad(text, "has an end that is not positive, so it has no logarithm")
+    if not 1 <= n_values <= MAX_COUNT:
+        raise _bad(text, f"asks for {n_values} values; a range has 1 to {MAX_COUNT}")
+    found = np.geomspace(*ends, n_values)
+    return (np.rint(found) if name == "degree" else found).tolist()
+
+
+def _bad(text: str, what: str, stop: str = ".") -> typer.BadParameter:
+    return typer.BadParameter(
+        f"'{text}' {what}{stop} Write NAME=1,10,100 or NAME=LOW:HIGH:COUNT, "
+        f"with NAME one of {', '.join(GRID_PARAMETERS)}.",
+        param_hint="'--grid'",
     )
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
 
 
-def _parameters_of(bundle: Any) -> list[Parameter]:
-    hints = get_type_hints(bundle, include_extras=True)
-    return [
-        Parameter(
-            field.name,
-            Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
+def parameters_of(kernel: str) -> set[str]:
+    """Return the parameters that a classifier with this kernel has."""
+    from leaveout.kernel._gram import kernel_parameters
+
+    return {"C", *kernel_parameters(kernel)}
+
+
+def complete_grid(
+    grid: dict[str, list[float]], X: Any, kernel: str
+) -> dict[str, list[float]]:
+    """Add the values that come from the data; refuse what the kernel cannot use."""
+    from leaveout.tune._choice import default_Cs, default_gammas, kernel_scale
+
+    uses = parameters_of(kernel)
+    useless = [name for name in grid if name not in uses]
+    if useless:
+        raise ValueError(
+            f"--grid {useless[0]}=… has no meaning for --kernel {kernel}, which has "
+            f"{' and '.join(sorted(uses))}."
         )
-        for field in fields(bundle)
-    ]
+    full = {"C": grid.get("C") or default_Cs(kernel_scale(X, kernel)).tolist()}
+    if "gamma" in uses:
+        full["gamma"] = grid.get("gamma") or default_gammas(X, kernel).tolist()
+    return full | {name: grid[name] for name in ("degree", "coef0") if name in grid}

@@ -9,71 +9,64 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from leaveout._messages import did_you_mean, list_names
-from leaveout._model_file import ModelCard, load_model, read_model_card
-from leaveout.cli import _options as options
+from leaveout.cli import _options as opt
 from leaveout.cli._command import (
     Clock,
     check_files_differ,
+    collect_warnings,
     command,
     print_status,
-    spool_pipe,
-    warnings_told,
 )
 from leaveout.exceptions import ModelFileError
-from leaveout.run._files import write_atomically
-from leaveout.tables._columns import check_columns
-from leaveout.tables._files import (
-    format_csv,
-    insert_names,
-    is_svmlight,
-    read_svmlight,
-    read_table,
-    sample_names,
-    to_records,
-)
-from leaveout.tables._preparation import (
-    are_text,
-    known_categories,
-    match_columns,
-    spell_as,
-)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
+    from leaveout._model_file import ModelCard
+
 
 @command
 def predict(
+    *,
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="File that --save wrote.")
     ],
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="New samples, same columns by name.")
     ],
-    talk: options.TalkOptions,
-    id_column: options.IdOption = None,
-    output: options.OutputOption = None,
+    id_column: opt.IdColumn = None,
+    sep: opt.Sep = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    output: opt.Output = None,
+    as_json: opt.Json = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
 ) -> None:
-    """Print the class of each new sample as CSV, with probabilities if there are."""
+    """Print the class of each new sample as CSV, with probabilities if available."""
+    from leaveout._model_file import load_model, read_model_card
+    from leaveout.run._files import write_atomically
+    from leaveout.tables._files import format_csv, insert_names, to_records
+
     check_files_differ(
         {"MODEL": model, "DATA": data, "--output": output}, written=["--output"]
     )
     clock = Clock()
     with clock.measure("loading"):
         card, classifier = read_model_card(model), load_model(model)
-    with warnings_told(), clock.measure("reading"), spool_pipe(data) as path:
-        X, truth, ids = _read(path, card, classifier, id_column)
-    with warnings_told(), clock.measure("predicting"), _model_blamed(model):
+    how = {"sep": opt.parse_sep(sep), "decimal": decimal, "encoding": encoding}
+    with collect_warnings(), clock.measure("reading"):
+        X, truth, ids = _read(data, card, classifier, id_column, how)
+    with collect_warnings(), clock.measure("predicting"), _as_model_file_error(model):
         table = _predict(classifier, X)
     if truth is not None:
         _compare(truth, table["prediction"], card)
-    names = np.arange(1, len(table) + 1) if ids is None else ids
+    names = range(1, len(table) + 1) if ids is None else ids
     insert_names(table, id_column or "row", names)
-    if talk.as_json:
+    if as_json:
         text = json.dumps(to_records(table), indent=2) + "\n"
     else:
         text = format_csv(table)
@@ -82,22 +75,38 @@ def predict(
     else:
         write_atomically(output, text.encode())
         print_status(f"{len(table)} samples written to {output}")
-    if talk.verbose:
+    if verbose:
         print_status(str(clock))
 
 
 def _read(
-    path: Path, card: ModelCard, classifier: Any, id_column: str | None
+    path: Path, card: ModelCard, classifier: Any, id_column: str | None, how: Any
 ) -> tuple[Any, Any, Any]:
     """Return the features, the classes if the file has them, and the ids."""
-    if is_svmlight(path):
-        return _read_svmlight(path, card, id_column)
+    from leaveout.tables._columns import check_columns
+    from leaveout.tables._files import (
+        is_svmlight,
+        name_file,
+        read_bytes,
+        read_table,
+        sample_names,
+    )
+    from leaveout.tables._preparation import (
+        are_text,
+        known_categories,
+        match_columns,
+        spell_as,
+    )
+
+    content = read_bytes(path)
+    if is_svmlight(content):
+        return _read_svmlight(content, path, card, id_column)
     target, categories = card.details.get("target"), known_categories(classifier)
     known = categories | {str(target): [str(label) for label in card.classes]}
     as_text = {name for name, words in known.items() if are_text(words)}
     if id_column is not None and id_column not in card.feature_names:
         as_text.add(id_column)
-    frame = read_table(path, as_text=as_text).frame
+    frame = read_table(content, path, as_text=as_text, **how).frame
     if id_column is not None:
         check_columns([id_column], frame, path)
     ids = None if id_column is None else sample_names(frame, id_column)
@@ -105,7 +114,8 @@ def _read(
     frame = frame.assign(**spelled)
     truth = None if target is None else frame.get(target)
     names = card.feature_names or _unnamed_columns(frame, card, path)
-    rows = match_columns(frame, names, categories, path)
+    with name_file(path):
+        rows = match_columns(frame, names, categories)
     unused = [name for name in rows.unused if name not in (target, id_column)]
     if unused:
         print_status(f"Not used by the model: {list_names(unused)}")
@@ -114,17 +124,20 @@ def _read(
 
 
 def _read_svmlight(
-    path: Path, card: ModelCard, id_column: str | None
+    content: bytes, path: Path, card: ModelCard, id_column: str | None
 ) -> tuple[Any, Any, Any]:
     """Return the features, the classes, and no ids."""
     import pandas as pd
 
+    from leaveout.tables._files import read_svmlight
+    from leaveout.tables._preparation import spell_as
+
     if id_column is not None:
         raise ValueError(
-            f"'{path}' is an svmlight file, whose columns have no names: leave --id "
-            "away. Its samples are called by their rows."
+            f"'{path}' is an svmlight file, whose columns have no names: omit --id. "
+            "Its samples are called by their rows."
         )
-    X, classes, _ = read_svmlight(path, card.feature_names or None)
+    X, classes, _ = read_svmlight(content, path, card.feature_names or None)
     return X, spell_as(pd.Series(classes), [str(c) for c in card.classes]), None
 
 
@@ -141,6 +154,7 @@ def _unnamed_columns(frame: DataFrame, card: ModelCard, path: Path) -> list[str]
 
 def _predict(classifier: Any, X: Any) -> DataFrame:
     """Return predictions, with a probability or a decision value for each class."""
+    import numpy as np
     import pandas as pd
 
     table = pd.DataFrame({"prediction": classifier.predict(X)})
@@ -159,7 +173,7 @@ def _predict(classifier: Any, X: Any) -> DataFrame:
 
 
 @contextmanager
-def _model_blamed(path: Path) -> Iterator[None]:
+def _as_model_file_error(path: Path) -> Iterator[None]:
     """Turn what an altered model trips over into an error that names its file."""
     try:
         yield
@@ -171,7 +185,7 @@ def _model_blamed(path: Path) -> Iterator[None]:
 
 
 def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:
-    """Tell the error on the new samples whose classes are there to compare with."""
+    """Print the error on the new samples whose classes are known."""
     labels = [str(label) for label in card.classes]
     comparable = truth.isin(labels).to_numpy()
     wrong = (truth.to_numpy() != predictions.map(str).to_numpy())[comparable]

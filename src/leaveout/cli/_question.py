@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One machine: as typed, or chosen on the default grid where C or gamma is not."""
+"""One classifier: as typed, or chosen on the default grid if C or gamma is not."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from leaveout.cli._command import (
     Clock,
     at_terminal,
     check_files_differ,
+    collect_warnings,
     print_result,
     print_status,
-    warnings_told,
 )
-from leaveout.cli._data import Prepared, load, prepare
-from leaveout.cli._grid import complete_grid, parameters_of, search_grid
-from leaveout.cli._options import MachineOptions, TableOptions, TalkOptions
+from leaveout.cli._data import Prepared, load, prepare, search_grid
+from leaveout.cli._options import (
+    ModelOptions,
+    TableOptions,
+    complete_grid,
+    parameters_of,
+)
 from leaveout.estimators._svc import SVC
 from leaveout.report._select_report import describe_dataset
 from leaveout.report._text import format_dataset, format_model
@@ -35,23 +39,7 @@ POLY_DEFAULTS = {"degree": 3, "coef0": 0.0}
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found out about one machine.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        The samples.
-    model : str
-        The machine, as one would type it.
-    parameters : dict
-        Its parameters, with every digit.
-    found : object
-        The result; its ``str`` is what a terminal shows.
-    warned : list of str
-        What was warned of on the way.
-    clock : Clock
-        Where the time went.
-    """
+    """What a command found out about one classifier; ``str(found)`` is shown."""
 
     prepared: Prepared
     model: str
@@ -65,24 +53,27 @@ class Answer:
         details: dict[str, Any],
         table: DataFrame,
         output: Path | None,
-        talk: TalkOptions,
+        *,
+        as_json: bool,
+        verbose: bool,
     ) -> None:
         """Print it, as text or with its details as JSON; write the table if asked."""
         try:
             if output is not None:
                 write_atomically(output, format_csv(table).encode())
         except BaseException:
-            self._print(details, None, talk)  # hours of work are not lost with a file
+            # A result is not lost with its file.
+            self._print(details, None, as_json)
             raise
-        self._print(details, output, talk)
-        if talk.verbose:
+        self._print(details, output, as_json)
+        if verbose:
             print_status(str(self.clock))
 
     def _print(
-        self, details: dict[str, Any], output: Path | None, talk: TalkOptions
+        self, details: dict[str, Any], output: Path | None, as_json: bool
     ) -> None:
         dataset, sentence = self.prepared.dataset, self.prepared.sentence
-        if talk.as_json:
+        if as_json:
             whole = {
                 **describe_dataset(dataset),
                 "preparation": sentence,
@@ -102,37 +93,29 @@ class Answer:
 
 def run_question(
     table: TableOptions,
-    machine: MachineOptions,
-    n_jobs: int,
+    options: ModelOptions,
     question: Callable[[SVC, Prepared], Any],
     output: Path | None = None,
 ) -> Answer:
-    """Read the samples, make the machine, and ask a question about both."""
+    """Read the samples, make the classifier, and ask a question about both."""
     check_files_differ({"DATA": table.data, "--output": output}, written=["--output"])
     clock = Clock()
-    with warnings_told() as warned:
+    with collect_warnings() as warned:
         with clock.measure("reading"):
             dataset = load(table)
         with clock.measure("preparing"):
-            prepared = prepare(dataset, standardize=table.standardize)
-            svc, params = _make_svc(prepared, machine, n_jobs)
+            prepared = prepare(dataset, standardize=not table.no_standardize)
+            svc, params = _make_svc(prepared, options)
         with clock.measure("leave-one-out"):
             found = question(svc, prepared)
-    model = format_model(machine.kernel.value, params, svc.class_weight)
+    model = format_model(options.kernel.value, params, svc.class_weight)
     return Answer(prepared, model, params, found, warned, clock)
 
 
-def _make_svc(
-    prepared: Prepared, machine: MachineOptions, n_jobs: int
-) -> tuple[SVC, dict[str, Any]]:
+def _make_svc(prepared: Prepared, options: ModelOptions) -> tuple[SVC, dict[str, Any]]:
     """Return an SVC not fitted yet, and its parameters."""
-    family, kernel = machine.make_svc(), machine.kernel.value
-    given = {
-        "C": machine.C,
-        "gamma": machine.width,
-        "degree": machine.degree,
-        "coef0": machine.coef0,
-    }
+    svc, kernel = options.make_svc(), options.kernel.value
+    given = {name: getattr(options, name) for name in ("C", "gamma", "degree", "coef0")}
     uses = parameters_of(kernel)
     for name, value in given.items():
         if value is not None and name not in uses:
@@ -146,8 +129,8 @@ def _make_svc(
         fixed = {name: [v] for name, v in params.items() if v is not None}
         grid = complete_grid(fixed, prepared.numbers, kernel)
         search = search_grid(
-            prepared, grid, family, n_jobs=n_jobs, verbose=at_terminal()
+            prepared, grid, svc, n_jobs=options.n_jobs, verbose=at_terminal()
         )
         params = search.best_params_
         print_status("Parameters chosen by leave-one-out; --C and --gamma set them.")
-    return family.set_params(**params), params
+    return svc.set_params(**params), params

@@ -1,288 +1,272 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leaveout select.
-
-The expensive extras of ``leaveout select``: each first says how long it takes.
-
-``leaveout select``: choose C and gamma.
-"""
+"""``leaveout select``: choose C and gamma."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import typer
-from scipy import sparse
-from sklearn.base import clone
-
-from leaveout._model_file import installed_versions, save_model
-from leaveout.assess._bounds import LooBounds, loo_bounds
-from leaveout.assess._loo_curve import LooCurve, loo_curve
-from leaveout.assess._pair_auc import PairAUC, leave_pair_out_auc
-from leaveout.cli import _options as options
+from leaveout.cli import _options as opt
 from leaveout.cli._command import (
     Clock,
     at_terminal,
     check_files_differ,
+    collect_warnings,
     command,
     command_line,
     print_result,
     print_status,
-    warnings_told,
 )
-from leaveout.cli._data import Prepared, load, prepare
-from leaveout.cli._grid import complete_grid, parse_grid, search_grid
-from leaveout.estimators._svc import SVC
-from leaveout.report._page import write_page
-from leaveout.report._select_report import SelectReport, describe_select
-from leaveout.report._text import format_seconds, format_select
-from leaveout.run._parallel import count_threads
-from leaveout.tables._dataset import Dataset
-from leaveout.tune._honest import HonestLoo, honest_loo
-from leaveout.tune._search import LooSearchCV
-from leaveout.tune._svccv import SVCCV
 
-# The curve of this many samples is traced to see how fast the machine is.
-N_PROBE = 150
-# Seconds grow with this power of the number of samples: 2.3 to 3.3 were measured.
-CURVE_GROWTH = 2.8
+if TYPE_CHECKING:
+    from leaveout.cli._data import Prepared
+    from leaveout.report._select_report import SelectReport
+    from leaveout.tables._dataset import Dataset
+    from leaveout.tune._search import LooSearchCV
+
 # More pairs than these take longer than a grid; a page then has no ROC curve.
 MAX_PAIRS = 200_000
 # Beyond so many samples the certificates take longer than the walks.
 MAX_BOUNDS = 2000
 
 
-def check_curve(dataset: Dataset) -> None:
+@command
+def select(
+    *,
+    data: opt.Data = None,
+    target: opt.Target = None,
+    id_column: opt.IdColumn = None,
+    drop: opt.Drop = None,
+    categorical: opt.Categorical = None,
+    groups: opt.Groups = None,
+    no_standardize: opt.NoStandardize = False,
+    sep: opt.Sep = None,
+    decimal: opt.Decimal = None,
+    encoding: opt.Encoding = None,
+    kernel: opt.KernelName = opt.Kernel.RBF,
+    class_weight: opt.Weight = None,
+    grid: opt.Grid = None,
+    honest: opt.Honest = False,
+    curve: opt.Curve = False,
+    save: opt.Save = None,
+    page: opt.Page = None,
+    checkpoint: opt.Checkpoint = None,
+    n_jobs: opt.Jobs = 1,
+    as_json: opt.Json = False,
+    verbose: opt.Verbose = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Choose C and gamma by exact leave-one-out over a grid."""
+    wanted = Wanted(honest, curve, save, page, checkpoint, n_jobs)
+    wanted.check_files(data)
+    values = opt.parse_grid(grid)
+    how = (sep, decimal, encoding, no_standardize)
+    table = opt.TableOptions(data, target, id_column, groups, drop, categorical, *how)
+    model = opt.ModelOptions(kernel, class_weight, n_jobs)
+    clock, watched = Clock(), verbose or at_terminal()
+    with collect_warnings() as warned:
+        prepared, search = _search(table, model, values, wanted, clock, watched)
+        report = _make_report(prepared, search, clock, warned)
+        try:
+            extras = _run_extras(prepared, search, wanted, watched, clock)
+            report = replace(report, **extras, warnings=tuple(warned))
+            _write_files(report, prepared, search, wanted, clock)
+        except BaseException:
+            # The choice is not lost with a file or an interrupted extra.
+            _print(report, Wanted(), as_json)
+            raise
+    _print(report, wanted, as_json)
+    if verbose:
+        print_status(str(clock))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted beside the choice, and how it is computed."""
+
+    honest: bool = False
+    curve: bool = False
+    save: Path | None = None
+    page: Path | None = None
+    checkpoint: Path | None = None
+    n_jobs: int = 1
+
+    @property
+    def honest_checkpoint(self) -> Path | None:
+        """The file that keeps the folds, beside the one that keeps the cells."""
+        kept = self.checkpoint
+        if kept is None or not self.honest:
+            return None
+        return kept.with_name(f"{kept.stem}.honest{kept.suffix}")
+
+    def check_files(self, data: Path | None) -> None:
+        """Refuse files that would overwrite each other or the data."""
+        writes = {
+            "--save": self.save,
+            "--report": self.page,
+            "--checkpoint": self.checkpoint,
+            "--checkpoint of --honest": self.honest_checkpoint,
+        }
+        check_files_differ({"DATA": data, **writes}, written=writes)
+
+
+def _search(
+    table: opt.TableOptions,
+    model: opt.ModelOptions,
+    values: dict[str, list[float]],
+    wanted: Wanted,
+    clock: Clock,
+    watched: bool,
+) -> tuple[Prepared, LooSearchCV]:
+    """Read the samples and leave one out in every cell."""
+    from leaveout.cli._data import load, prepare, search_grid
+
+    with clock.measure("reading"):
+        dataset = load(table)
+    if wanted.curve:
+        _check_curve(dataset)
+    with clock.measure("preparing"):
+        prepared = prepare(dataset, standardize=not table.no_standardize)
+        grid = opt.complete_grid(values, prepared.numbers, model.kernel.value)
+    with clock.measure("leave-one-out"):
+        search = search_grid(
+            prepared,
+            grid,
+            model.make_svc(),
+            n_jobs=model.n_jobs,
+            verbose=watched,
+            checkpoint=wanted.checkpoint,
+        )
+    return prepared, search
+
+
+def _make_report(
+    prepared: Prepared, search: LooSearchCV, clock: Clock, warned: list[str]
+) -> SelectReport:
+    from leaveout._model_file import installed_versions
+    from leaveout.report._select_report import SelectReport
+
+    return SelectReport(
+        dataset=prepared.dataset,
+        preparation=prepared.sentence,
+        kernel=search.estimator.kernel,
+        class_weight=search.estimator.class_weight,
+        grid=search.param_grid,
+        cells=search.cv_results_,
+        best_index=int(search.best_index_),
+        result=search.best_loo_result_,
+        warnings=tuple(warned),
+        seconds=clock.seconds,
+        command=command_line(),
+        versions=installed_versions(),
+    )
+
+
+def _run_extras(
+    prepared: Prepared,
+    search: LooSearchCV,
+    wanted: Wanted,
+    watched: bool,
+    clock: Clock,
+) -> dict[str, Any]:
+    """Compute what was asked for beside the choice, by its name in the report."""
+    found: dict[str, Any] = {}
+    if wanted.honest:
+        with clock.measure("honest"):
+            found["honest"] = run_honest(prepared, search, wanted, watched)
+    if wanted.curve:
+        with clock.measure("curve"):
+            found["curve"] = _run_curve(prepared, search, wanted.n_jobs)
+    if wanted.page is not None:
+        found |= _run_page_extras(prepared, search, wanted.n_jobs, clock)
+    return found
+
+
+def run_honest(
+    prepared: Prepared, search: LooSearchCV, wanted: Wanted, watched: bool
+) -> Any:
+    """Leave every sample out of preparation, choice and fit."""
+    import numpy as np
+    from scipy import sparse
+    from sklearn.base import clone
+
+    from leaveout.tune._honest import honest_loo
+    from leaveout.tune._search import LooSearchCV
+
+    dataset = prepared.dataset
+    grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
+    pipeline = prepared.unfitted(clone(search.estimator))
+    X = dataset.X
+    if not dataset.text_features and not sparse.issparse(X):
+        X = np.asarray(X)  # scikit-learn checks the columns of a frame one by one
+    n_folds = len(dataset.y if dataset.groups is None else np.unique(dataset.groups))
+    print_status(f"Honest error: {n_folds} searches")
+    return honest_loo(
+        LooSearchCV(pipeline, grid, error_score="raise"),
+        X,
+        dataset.y,
+        groups=dataset.groups,
+        n_jobs=wanted.n_jobs,
+        verbose=int(watched),
+        checkpoint=wanted.honest_checkpoint,
+    )
+
+
+def _check_curve(dataset: Dataset) -> None:
     """Refuse what ``loo_curve`` cannot do, before the search."""
-    n_classes = len(np.unique(dataset.y))
+    n_classes = len(set(dataset.y.tolist()))
     if n_classes != 2:
         raise ValueError(
             f"--curve is for two classes; '{dataset.target_name}' has {n_classes}. "
             "A finer grid does nearly the same: --grid C=0.01:1000:50."
         )
     if dataset.groups is not None:
-        raise ValueError("--curve leaves out single samples; leave out --groups or it.")
+        raise ValueError("--curve is for single samples; omit --groups or --curve.")
 
 
-def run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> LooCurve:
+def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> Any:
     """Trace the error over the range of C of the grid, all else as chosen."""
-    svc, y = clone(search.best_estimator_), prepared.dataset.y
+    from sklearn.base import clone
+
+    from leaveout.assess._loo_curve import loo_curve
+
     Cs = [cell["C"] for cell in search.cv_results_["params"]]
     low, high = (min(Cs), max(Cs)) if len(set(Cs)) > 1 else (1e-2, 1e3)
-    rows = _probe_rows(y)
-    started = perf_counter()
-    X = prepared.numbers
-    curve = loo_curve(svc, X[rows], y[rows], C_min=low, C_max=high, n_jobs=n_jobs)
-    if len(rows) == len(y):
-        return curve
-    spent = (perf_counter() - started) * (len(y) / len(rows)) ** CURVE_GROWTH
-    print_status(
-        f"Error for every C from {low:g} to {high:g}: about {format_seconds(spent)}"
-    )
+    svc, X, y = clone(search.best_estimator_), prepared.numbers, prepared.dataset.y
     return loo_curve(svc, X, y, C_min=low, C_max=high, n_jobs=n_jobs)
 
 
-def run_pairs(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> PairAUC | None:
-    """Leave out every pair of the chosen machine, if there are two classes, no groups.
+def _run_page_extras(
+    prepared: Prepared, search: LooSearchCV, n_jobs: int, clock: Clock
+) -> dict[str, Any]:
+    """Compute the ranking and the bounds, for two classes without groups."""
+    import numpy as np
+    from sklearn.base import clone
 
-    Returns None where the pairs do not apply, leave no sample or are too many.
-    """
-    y = prepared.dataset.y
+    from leaveout.assess._bounds import loo_bounds
+    from leaveout.assess._pair_auc import leave_pair_out_auc
+
+    svc, X, y = clone(search.best_estimator_), prepared.numbers, prepared.dataset.y
     counts = np.unique(y, return_counts=True)[1]
-    if counts.size != 2 or len(y) < 3 or prepared.dataset.groups is not None:
-        return None
-    if counts.prod() > MAX_PAIRS:
-        return None
-    return leave_pair_out_auc(
-        clone(search.best_estimator_), prepared.numbers, y, n_jobs=n_jobs
-    )
-
-
-def run_bounds(
-    prepared: Prepared, search: LooSearchCV, n_jobs: int
-) -> LooBounds | None:
-    """Compare bounds of the chosen machine's error; None where they do not apply."""
-    y = prepared.dataset.y
-    grouped = prepared.dataset.groups is not None
-    if np.unique(y).size != 2 or grouped or len(y) > MAX_BOUNDS:
-        return None
-    svc = clone(search.best_estimator_)
-    return loo_bounds(svc, prepared.numbers, y, n_jobs=n_jobs)
-
-
-def _probe_rows(y: np.ndarray) -> np.ndarray:
-    """Return some rows in which the classes have their shares."""
-    order = np.argsort(y, kind="stable")
-    return np.sort(order[:: max(1, len(y) // N_PROBE)])
-
-
-def honest_file(checkpoint: Path) -> Path:
-    """Return the file that keeps the folds, beside the one that keeps the cells."""
-    return checkpoint.with_name(f"{checkpoint.stem}.honest{checkpoint.suffix}")
-
-
-def run_honest(
-    prepared: Prepared,
-    search: LooSearchCV,
-    n_jobs: int,
-    watched: bool,
-    checkpoint: Path | None,
-) -> HonestLoo:
-    """Leave every sample out of preparation, choice and fit."""
-    dataset = prepared.dataset
-    given = search.estimator
-    inner = SVC(kernel=given.kernel, class_weight=given.class_weight)
-    grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
-    whole = LooSearchCV(prepared.unfitted(inner), grid, error_score="raise")
-    X = dataset.X
-    if not dataset.text_features and not sparse.issparse(X):
-        X = np.asarray(X)  # scikit-learn checks the columns of a frame one by one
-    _tell_honest_time(whole, X, dataset, n_jobs)
-    kept = None if checkpoint is None else honest_file(checkpoint)
-    return honest_loo(
-        whole,
-        X,
-        dataset.y,
-        groups=dataset.groups,
-        n_jobs=n_jobs,
-        verbose=int(watched),
-        checkpoint=kept,
-    )
-
-
-def _tell_honest_time(
-    search: LooSearchCV, X: Any, dataset: Dataset, n_jobs: int
-) -> None:
-    """Search once, and say how long as many searches as there are folds will take."""
-    n_folds = len(dataset.y if dataset.groups is None else np.unique(dataset.groups))
-    started = perf_counter()
-    clone(search).fit(X, dataset.y, groups=dataset.groups)
-    seconds = (perf_counter() - started) * n_folds / min(count_threads(n_jobs), n_folds)
-    print_status(f"Honest error: {n_folds} searches, about {format_seconds(seconds)}")
-
-
-@dataclass(frozen=True)
-class SelectOptions:
-    """What is tried, and what is wanted beside the choice."""
-
-    grid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUES",
-            help="Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable.",
-        ),
-    ] = None
-    honest: Annotated[
-        bool, options.flag("--honest", help="Also the error with the choice left out.")
-    ] = False
-    curve: Annotated[
-        bool, options.flag("--curve", help="Also the error for every C (two classes).")
-    ] = False
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL.skops",
-            callback=options.check_folder,
-            help="Write the chosen model.",
-        ),
-    ] = None
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            "--report",
-            metavar="PAGE.html",
-            callback=options.check_folder,
-            help="Write a page with figures and all samples.",
-        ),
-    ] = None
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="RUN.db",
-            callback=options.check_folder,
-            help="Keep finished cells; a killed run goes on from there.",
-        ),
-    ] = None
-    n_jobs: options.JobsOption = 1
-
-    def check_files(self, data: Path | None) -> None:
-        """Refuse files that would overwrite each other or the data."""
-        folds = None
-        if self.honest and self.checkpoint is not None:
-            folds = honest_file(self.checkpoint)
-        writes = {
-            "--save": self.save,
-            "--report": self.page,
-            "--checkpoint": self.checkpoint,
-            "--checkpoint of --honest": folds,
-        }
-        check_files_differ({"DATA": data, **writes}, written=writes)
-
-
-@command
-def select(
-    table: options.TableOptions,
-    family: options.FamilyOptions,
-    wanted: SelectOptions,
-    talk: options.TalkOptions,
-) -> None:
-    """Choose C and gamma by exact leave-one-out over a grid."""
-    wanted.check_files(table.data)
-    clock, values = Clock(), parse_grid(wanted.grid)
-    watched = talk.verbose or at_terminal()
-    with warnings_told() as warned:
-        with clock.measure("reading"):
-            dataset = load(table)
-        if wanted.curve:
-            check_curve(dataset)
-        with clock.measure("preparing"):
-            prepared = prepare(dataset, standardize=table.standardize)
-            values = complete_grid(values, prepared.numbers, family.kernel.value)
-        with clock.measure("leave-one-out"):
-            search = search_grid(
-                prepared,
-                values,
-                family.make_svc(),
-                n_jobs=wanted.n_jobs,
-                verbose=watched,
-                checkpoint=wanted.checkpoint,
-            )
-        report = SelectReport(
-            dataset=dataset,
-            preparation=prepared.sentence,
-            kernel=search.estimator.kernel,
-            class_weight=search.estimator.class_weight,
-            grid=values,
-            cells=search.cv_results_,
-            best_index=int(search.best_index_),
-            result=search.best_loo_result_,
-            warnings=tuple(warned),
-            seconds=clock.seconds,
-            command=command_line(),
-            versions=installed_versions(),
-        )
-        try:
-            extras = _run_extras(prepared, search, wanted, watched, clock)
-            report = replace(report, **extras, warnings=tuple(warned))
-            _write_files(report, prepared, search, wanted, clock)
-        except BaseException:
-            # Hours of work are not lost with a file, nor with what takes too long.
-            _print(report, SelectOptions(), talk)
-            raise
-    _print(report, wanted, talk)
-    if talk.verbose:
-        print_status(str(clock))
+    found: dict[str, Any] = {}
+    if counts.size != 2 or prepared.dataset.groups is not None:
+        return found
+    if len(y) >= 3 and counts.prod() <= MAX_PAIRS:
+        with clock.measure("pairs"):
+            found["pairs"] = leave_pair_out_auc(svc, X, y, n_jobs=n_jobs)
+    if len(y) <= MAX_BOUNDS:
+        with clock.measure("bounds"):
+            found["bounds"] = loo_bounds(svc, X, y, n_jobs=n_jobs)
+    return found
 
 
 def _write_files(
     report: SelectReport,
     prepared: Prepared,
     search: LooSearchCV,
-    wanted: SelectOptions,
+    wanted: Wanted,
     clock: Clock,
 ) -> None:
     """Write the model and the page, if asked for."""
@@ -292,54 +276,19 @@ def _write_files(
         with clock.measure("saving"):
             _save(wanted.save, model, prepared.dataset, search)
     if wanted.page is not None:
+        from leaveout.report._page import write_page
+
         with clock.measure("page"):
             write_page(report, wanted.page)
 
 
-def _run_extras(
-    prepared: Prepared,
-    search: LooSearchCV,
-    wanted: SelectOptions,
-    watched: bool,
-    clock: Clock,
-) -> dict[str, Any]:
-    """Compute what was asked for beside the choice, by its name in the report."""
-    found: dict[str, Any] = {}
-    if wanted.honest:
-        with clock.measure("honest"):
-            found["honest"] = run_honest(
-                prepared, search, wanted.n_jobs, watched, wanted.checkpoint
-            )
-    if wanted.curve:
-        with clock.measure("curve"):
-            found["curve"] = run_curve(prepared, search, wanted.n_jobs)
-    if wanted.page is not None:
-        with clock.measure("pairs"):
-            found["pairs"] = run_pairs(prepared, search, wanted.n_jobs)
-        with clock.measure("bounds"):
-            found["bounds"] = run_bounds(prepared, search, wanted.n_jobs)
-    return found
-
-
-def _print(
-    report: SelectReport, wanted: SelectOptions, talk: options.TalkOptions
-) -> None:
-    """Print the report as text, or as JSON."""
-    if talk.as_json:
-        print(json.dumps(describe_select(report), indent=2))
-        return
-    print_result(format_select(report))
-    if wanted.page is not None:
-        print_result(f"Page written to {wanted.page}")
-    if wanted.save is not None:
-        print_result(f"Model written to {wanted.save}")
-
-
 def _final_model(prepared: Prepared, search: LooSearchCV) -> Any:
     """Return the chosen model, with probabilities where single samples are left out."""
+    from leaveout.tune._svccv import SVCCV
+
     dataset, best = prepared.dataset, search.best_estimator_
     if dataset.groups is None:
-        # One cell, the chosen one: the same machine, and Platt's sigmoid beside it.
+        # One cell, the chosen one: the same classifier, with Platt's sigmoid.
         names = {"C": "Cs", "gamma": "gammas"}
         chosen: dict[str, Any] = {
             names.get(name, name): [value] if name in names else value
@@ -347,10 +296,12 @@ def _final_model(prepared: Prepared, search: LooSearchCV) -> Any:
         }
         best = SVCCV(best.kernel, class_weight=best.class_weight, **chosen)
         best.fit(prepared.X, dataset.y)
-    return prepared.whole(best)
+    return prepared.complete(best)
 
 
 def _save(path: Path, model: Any, dataset: Dataset, search: LooSearchCV) -> None:
+    from leaveout._model_file import save_model
+
     result = search.best_loo_result_
     save_model(
         model,
@@ -366,3 +317,19 @@ def _save(path: Path, model: Any, dataset: Dataset, search: LooSearchCV) -> None
             "command": command_line(),
         },
     )
+
+
+def _print(report: SelectReport, wanted: Wanted, as_json: bool) -> None:
+    """Print the report as text, or as JSON."""
+    if as_json:
+        from leaveout.report._select_report import describe_select
+
+        print(json.dumps(describe_select(report), indent=2))
+        return
+    from leaveout.report._text import format_select
+
+    print_result(format_select(report))
+    if wanted.page is not None:
+        print_result(f"Page written to {wanted.page}")
+    if wanted.save is not None:
+        print_result(f"Model written to {wanted.save}")

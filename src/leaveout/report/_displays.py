@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.loo._result import LooPath, LooResult
 from leaveout.assess._loo_curve import LooCurve
+from leaveout.loo._result import LooPath, LooResult
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

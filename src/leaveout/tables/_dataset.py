@@ -1,12 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Samples with the names that messages and tables need."""
+"""Samples with their names, the bundled example, and warnings of leakage."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
+
+from leaveout._messages import list_names
+from leaveout._typing import IntArray
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# A column of more categories than this, and of one per three rows, deserves a word.
+N_CATEGORIES = 20
+# With fewer rows a column agrees with the classes by chance.
+N_ROWS_FOR_PURITY = 20
 
 
 @dataclass(frozen=True)
@@ -81,3 +94,85 @@ def load_example() -> Dataset:
         feature_names=[str(name) for name in bunch.feature_names],
         target_name="diagnosis",
     )
+
+
+def warn_duplicate_rows(
+    frame: DataFrame, y: NDArray[Any], groups: NDArray[Any] | None = None
+) -> list[str]:
+    """Return notes on rows and columns that let a left-out sample be known before."""
+    notes = _note_copies(frame, y, groups)
+    if groups is None and len(frame) >= N_ROWS_FOR_PURITY:
+        notes += _note_subjects(frame, np.unique(y, return_inverse=True)[1])
+    return notes
+
+
+def _note_copies(
+    frame: DataFrame, y: NDArray[Any], groups: NDArray[Any] | None
+) -> list[str]:
+    """Count rows that equal an earlier one of another group in features and class."""
+    first: dict[Any, int] = {}
+    copies = []
+    for row, key in enumerate(zip(_row_keys(frame), y.tolist(), strict=True)):
+        earlier = first.setdefault(key, row)
+        if earlier != row and (groups is None or groups[earlier] != groups[row]):
+            copies.append((row + 1, earlier + 1))
+    if not copies:
+        return []
+    verb = "is a copy" if len(copies) == 1 else "are copies"
+    row, earlier = copies[0]
+    return [
+        f"{len(copies)} of {len(frame)} rows {verb} of another, class included (row "
+        f"{row} of row {earlier}). Duplicates are never truly left out, so the error "
+        "is underestimated: delete them, or leave them out together with group_column=."
+    ]
+
+
+def _row_keys(frame: DataFrame) -> list[tuple[bytes, ...]]:
+    """Return a key per row that equal rows have in common."""
+    numbers = frame.select_dtypes("number").to_numpy(dtype=np.float64) + 0.0  # no -0.0
+    words = frame.select_dtypes(exclude="number").astype(str).to_numpy(dtype=object)
+    return [
+        (number.tobytes(), *(word.encode("utf-8", "replace") for word in own))
+        for number, own in zip(numbers, words, strict=True)
+    ]
+
+
+def _note_subjects(frame: DataFrame, classes: IntArray) -> list[str]:
+    """Name columns whose entries repeat, and may be subjects, or give the class."""
+    pure, many = [], []
+    for name, values in _columns_of_entries(frame):
+        entries, codes = np.unique(values, return_inverse=True)
+        if not 2 <= len(entries) <= len(values) / 2:
+            continue
+        both = codes.astype(np.int64) * (int(classes.max()) + 1) + classes
+        if len(np.unique(both)) == len(entries):
+            pure.append(name)
+        elif values.dtype.kind == "U" and len(entries) > N_CATEGORIES:
+            many.append(name)
+    advice = (
+        'If it says from whom or where a sample is, use group_column="{}", else the '
+        "error is underestimated."
+    )
+    notes = []
+    if pure:
+        notes.append(
+            f"Rows with the same entry always have the same class: {list_names(pure)}. "
+            f"{advice.format(pure[0])} If it was known only after the class, leave it "
+            "out with drop=."
+        )
+    if many:
+        notes.append(
+            f"Many entries, each in several rows: {list_names(many)}. "
+            f"{advice.format(many[0])}"
+        )
+    return notes
+
+
+def _columns_of_entries(frame: DataFrame) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the columns of whole numbers and of words, each as an array."""
+    numbers = frame.select_dtypes("number")
+    values = numbers.to_numpy()
+    for k in np.flatnonzero((values == np.rint(values)).all(axis=0)):
+        yield numbers.columns[k], values[:, k]
+    for name, words in frame.select_dtypes(exclude="number").items():
+        yield str(name), words.to_numpy(dtype=str)

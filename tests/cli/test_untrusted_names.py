@@ -123,7 +123,7 @@ def test_tables_hold_no_formula(run, hostile, tmp_path, command):
             r"[+-]?[\d.]+(e[+-]?\d+)?", cell
         )
         assert not dangerous, cell
-    frame = read_table(output, as_text=[SCRIPT]).frame
+    frame = read_table(output.read_bytes(), output, as_text=[SCRIPT]).frame
     assert sorted(frame[SCRIPT]) == sorted(ids)
     number = {"loo": "margin", "audit": "margin", "predict": "probability =2+5"}
     assert frame[number[command]].dtype == "float64"

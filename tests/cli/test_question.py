@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``leaveout loo``, ``audit`` and ``bounds``: one machine, typed or chosen."""
+"""``leaveout loo``, ``audit`` and ``bounds``: one classifier, typed or chosen."""
 
 import json
 import re
@@ -111,18 +111,6 @@ def test_headings_differ_whatever_the_id_is_called(run, frame, tmp_path, command
     assert len(set(headings)) == len(headings)
 
 
-@pytest.mark.parametrize("command", ["loo", "audit"])
-def test_parameters_not_given_are_chosen_as_select_does(run, table, command):
-    chosen = json.loads(run("select", table, "--target", "colour", "--json").stdout)[
-        "best"
-    ]
-    result = run(command, table, "--target", "colour", "--json")
-    assert "Parameters chosen by leave-one-out" in result.stderr
-    report = json.loads(result.stdout)
-    assert f"C={chosen['C']:g}, gamma={chosen['gamma']:.6g}" in report["model"]
-    assert report["error"] == chosen["error"]
-
-
 def test_audit_lists_the_samples_with_the_least_margin(
     run, full_table, frame, tmp_path
 ):
@@ -189,20 +177,19 @@ def test_numbers_too_large_to_square_are_named(run, frame, tmp_path, more):
     assert "Column '2' has 1e+300 in row 3" in result.stderr
 
 
-def test_classes_beyond_whole_numbers_are_an_error_in_one_line(run, frame, tmp_path):
+def test_classes_beyond_64_bits_are_words(run, frame, tmp_path):
     path = tmp_path / "huge.csv"
     labels = ["1" + 20 * "0" if c == "red" else "3" for c in frame["colour"]]
     frame[["a", "b"]].assign(colour=labels).to_csv(path, index=False)
     result = run("loo", path, "--target", "colour", *MACHINE)
-    assert result.exit_code == 1
-    (line,) = result.stderr.splitlines()
-    assert "Column 'colour' has 2 different values in 24 rows" in line
+    assert result.exit_code == 0, result.stderr
+    assert f"Classes (colour): {labels[0]} (12), 3 (12)" in result.stdout
 
 
 def test_gamma_must_be_a_number_or_a_word(run):
     result = run("loo", "--gamma", "wide")
     assert result.exit_code == 2
-    assert "'wide' is no number, nor 'scale' or 'auto'" in result.stderr
+    assert "'wide' is not a number, nor 'scale' or 'auto'" in result.stderr
 
 
 def test_negative_penalty_is_a_mistake(run):
@@ -237,7 +224,7 @@ def test_bounds_of_groups_are_refused(run, full_table):
     options = ("--target", "colour", "--C", 2, "--gamma", 0.3, "--groups", "pair")
     done = run("bounds", full_table, *options)
     assert done.exit_code == 1
-    assert "single samples left out" in done.stderr
+    assert "for single samples; omit --groups" in done.stderr
 
 
 def test_audit_tells_rows_from_ids(run, table, full_table):
