@@ -9,8 +9,8 @@ nearly or wholly, kernels of rank one, random labels; and so for each family of
 tests/torture_families.py. They are put to every method of leave_one_out, to all else
 that leaves samples out of an SVC (tests/torture_faces.py) and, with fewer samples, to
 the other machines (tests/torture_linear.py); every answer is judged against arithmetic
-without rounding (tests/rational.py), which takes most of the time. Mirror images of up
-to 40 samples, whose left-out value is 0, follow (tests/torture_mirror.py). Then input
+without rounding (oracles/rational.py), which takes most of the time. Mirror images of
+up to 40 samples, whose left-out value is 0, follow (tests/torture_mirror.py). Input
 at the edge of doubles goes to every classifier and function of the public API, each
 data set in a process of its own with a time limit: ``answered`` without NaN, or
 ``refused`` by a message of ours; anything else is a ``defect``. The counts are written
@@ -38,7 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
-from problems import Case  # noqa: E402
+from oracles.problems import Case  # noqa: E402
 from torture import (  # noqa: E402
     ALLOWED,
     KINDS,

@@ -11,9 +11,9 @@ import warnings
 
 import numpy as np
 import sklearn.svm
-from agreement import deviation
-from oracles import loo_intervals
-from problems import random_case
+from oracles.agreement import deviation
+from oracles.binary import loo_intervals
+from oracles.problems import random_case
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
 from torture import ALLOWED, METHODS, draw, judge, truth_of

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from oracles import (
+from oracles.binary import (
     certificate,
     gap_rounding,
     intercept_interval,
@@ -12,7 +12,7 @@ from oracles import (
     svc_clarabel,
     svc_libsvm,
 )
-from problems import DEGENERATE, KERNELS, Case, random_case
+from oracles.problems import DEGENERATE, KERNELS, Case, random_case
 
 
 def assert_optimal(case, optimum):

@@ -5,9 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from oracles import loo_intervals
-from problems import DEGENERATE, random_case
-from rational import exact_intercepts, is_exactly_psd, leave_out_exactly, solve_lcp
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE, random_case
+from oracles.rational import (
+    exact_intercepts,
+    is_exactly_psd,
+    leave_out_exactly,
+    solve_lcp,
+)
 
 SMALL = {
     name: case

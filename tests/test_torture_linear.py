@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from lpm_oracles import lpm_range
-from rational import range_over_optima, solve_lp
+from oracles.programs import lpm_range
+from oracles.rational import range_over_optima, solve_lp
 from torture import ALLOWED, draw
 from torture_families import draw_family
 from torture_linear import MACHINES, lpm_exactly, put_to_machine

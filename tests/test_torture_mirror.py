@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from problems import Case
-from rational import leave_out_exactly
+from oracles.problems import Case
+from oracles.rational import leave_out_exactly
 from torture import ALLOWED, judge
 from torture_linear import loom_exactly
 from torture_mirror import MACHINES, draw_mirror, put_to_mirror

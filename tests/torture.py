@@ -19,8 +19,8 @@ or the truth has none), ``value`` (the label is right, an end of the interval is
 from __future__ import annotations
 
 import numpy as np
-from problems import Case, gram
-from rational import is_exactly_psd, leave_out_exactly
+from oracles.problems import Case, gram
+from oracles.rational import is_exactly_psd, leave_out_exactly
 
 METHODS = ("walk", "refit", "stopping", "consolidated", "magic")
 ALLOWED = ("exact", "ambiguous", "cautious", "uncertified")

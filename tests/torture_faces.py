@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from rational import fit_exactly, fit_without, leave_out_exactly, to_fractions
+from oracles.rational import fit_exactly, fit_without, leave_out_exactly, to_fractions
 from torture import NEAR_ACCURACY, judge
 
 import leaveout as lo

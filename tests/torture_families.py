@@ -8,8 +8,8 @@ apart, among them boxes that balance to the last bit, or all but the last.
 from __future__ import annotations
 
 import numpy as np
-from problems import Case
-from rational import is_exactly_psd
+from oracles.problems import Case
+from oracles.rational import is_exactly_psd
 
 
 def _whole(rng, n, width, most=3):

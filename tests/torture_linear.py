@@ -11,7 +11,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from rational import ExactInterval, leave_out_exactly, range_over_optima, to_fractions
+from oracles.rational import (
+    ExactInterval,
+    leave_out_exactly,
+    range_over_optima,
+    to_fractions,
+)
 from torture import ALLOWED, judge
 
 import leaveout as lo

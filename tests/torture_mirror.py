@@ -10,7 +10,7 @@ C and conditioning. So no answer without a flag is right.
 from __future__ import annotations
 
 import numpy as np
-from problems import Case
+from oracles.problems import Case
 
 import leaveout as lo
 

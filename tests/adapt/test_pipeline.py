@@ -7,9 +7,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn.svm
-from honest import honest_refits
 from joblib import hash as content_hash
 from joblib import parallel_config
+from oracles.refits import honest_refits
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from oracles import svc_clarabel
-from problems import DEGENERATE, random_case
+from oracles.binary import svc_clarabel
+from oracles.problems import DEGENERATE, random_case
 
 from leaveout.engine import _walk as module
 from leaveout.engine._problem import SETTLED_BY, Problem

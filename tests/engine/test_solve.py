@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from oracles import certificate, gap_rounding, svc_clarabel, svc_libsvm
-from problems import DEGENERATE, KERNELS, Case, random_case
+from oracles.binary import certificate, gap_rounding, svc_clarabel, svc_libsvm
+from oracles.problems import DEGENERATE, KERNELS, Case, random_case
 
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
 from leaveout.engine._solve import solve_svc

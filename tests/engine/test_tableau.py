@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import DEGENERATE, random_case
+from oracles.problems import DEGENERATE, random_case
 
 from leaveout.engine import _walk
 from leaveout.engine._problem import Problem

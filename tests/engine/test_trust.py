@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from problems import Case
+from oracles.problems import Case
 from torture import ALLOWED, METHODS, judge, truth_of
 
 import leaveout as lo

@@ -5,14 +5,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from agreement import (
+from oracles.agreement import (
     assert_ambiguous,
     assert_intervals,
     assert_signs,
     margin_interval,
 )
-from oracles import loo_intervals
-from problems import DEGENERATE, KERNELS, Case, gram, random_case
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE, KERNELS, Case, gram, random_case
 from sklearn.preprocessing import scale
 
 import leaveout as lo

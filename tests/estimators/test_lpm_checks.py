@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from lpm_oracles import lpm_range
+from oracles.programs import lpm_range
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leaveout import LPMClassifier

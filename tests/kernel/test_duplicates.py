@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from problems import KERNELS, gram
+from oracles.problems import KERNELS, gram
 
 from leaveout.kernel._symmetric import first_copies
 

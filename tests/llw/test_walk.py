@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from llw_oracles import llw_clarabel, random_llw
+from oracles.llw import llw_clarabel, random_llw
 
 from leaveout.engine._problem import SETTLED_BY
 from leaveout.llw._bounds import bound_llw, llw_key_numbers

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loom_oracles import loom_clarabel, loom_smallest_sum
-from problems import DEGENERATE, random_case
+from oracles.problems import DEGENERATE, random_case
+from oracles.programs import loom_clarabel, loom_smallest_sum
 
 from leaveout.engine._problem import Problem
 from leaveout.lp._loom import LoomSolver, solve_loom

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from lpm_oracles import lpm_loo_ranges
-from problems import DEGENERATE, random_case
+from oracles.problems import DEGENERATE, random_case
+from oracles.programs import lpm_loo_ranges
 
 from leaveout.engine._problem import REFIT, SETTLED_BY, Problem
 from leaveout.lp import _lpm_walk as _lpm

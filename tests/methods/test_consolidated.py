@@ -3,12 +3,12 @@
 
 import numpy as np
 import pytest
-from agreement import assert_intervals, assert_signs, deviation, margin_interval
 from datasets import penalty_from_lambda
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import loo_intervals
-from problems import DEGENERATE, KERNELS, random_case
+from oracles.agreement import assert_intervals, assert_signs, deviation, margin_interval
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE, KERNELS, random_case
 
 import leaveout as lo
 from leaveout.data import make_mixture

@@ -6,8 +6,8 @@ import pytest
 from datasets import lambda_from_penalty, penalty_from_lambda
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import svc_clarabel
-from problems import random_case
+from oracles.binary import svc_clarabel
+from oracles.problems import random_case
 
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
