@@ -150,7 +150,7 @@ def test_refit_without_steps_resolves_gamma_per_fold():
 
 
 @pytest.mark.parametrize(
-    "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.nightly)]
 )
 def test_refit_in_parallel_gives_the_same_numbers(backend):
     pipeline = make_pipeline(StandardScaler(), SVC())

@@ -152,7 +152,7 @@ def test_scaling_permutation_and_label_flip_change_nothing():
             np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-7)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
 def test_many_random_problems(seed):
     rng = np.random.default_rng([seed, 99])
@@ -161,7 +161,7 @@ def test_many_random_problems(seed):
         assert_solved(case, solve_svc(Problem(*case)), f"seed {seed} problem {k}")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(10))
 def test_many_larger_problems(seed):
     rng = np.random.default_rng([seed, 77])

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
+from nightly.stress import ALLOWED, METHODS, judge, truth_of
 from oracles.problems import Case
-from torture import ALLOWED, METHODS, judge, truth_of
 
 import leaveout as lo
 from leaveout.engine._certificate import rescale

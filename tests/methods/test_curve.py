@@ -275,7 +275,7 @@ def test_result_object():
     assert "1 to 5" in text
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(10))
 def test_many_random_problems(seed):
     rng = np.random.default_rng([seed, 47])

@@ -192,7 +192,7 @@ def test_a_search_killed_at_random_resumes_bit_identical(n_jobs):
     check_faults(n_kills=4 if n_jobs == 1 else 2, seed=n_jobs, n_jobs=n_jobs)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_search_killed_fifty_times(n_jobs):
     check_faults(n_kills=50, seed=10 + n_jobs, n_jobs=n_jobs)
