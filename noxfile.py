@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks in fresh environments: oldest and newest packages, and the built package.
 
-``nox -s "tests-3.12(newest)"`` runs one Python with one set of packages (``-- tests/lp``
-at its end: these tests only), ``nox -s package`` tries sdist and wheel.
+``nox -s "tests-3.12(newest)" -- tests/lp`` runs some tests on one Python with one set
+of packages, ``nox -s package`` tries sdist and wheel.
 """
 
 from pathlib import Path
