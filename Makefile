@@ -16,24 +16,21 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test shuffle fuzz lint docs clean test-oldest check-kernels check-versions check-packages
+.PHONY: demo test test-all fuzz lint docs clean check-kernels
 
 demo: $(VENV)/installed-cli
 	@$(COMPILE)
 	$(PY) -m leaveout.cli select
 
+# test-all adds what is marked nightly; ARGS goes to pytest: make test ARGS="-k rbf"
 test: $(VENV)/installed-test
 	@$(COMPILE)
-	$(PY) -m pytest -n $(WORKERS) --doctest-modules ./tests --pyargs leaveout
+	$(PY) -m pytest -n $(WORKERS) --doctest-modules ./tests --pyargs leaveout $(ARGS)
 
-# The same tests in another order each time; a failure prints the seed: SEED=123 repeats it.
-SEED ?= $(shell date +%s)
-shuffle: $(VENV)/installed-test
-	@$(COMPILE)
-	$(PY) -m pytest -n $(WORKERS) -p random_order --random-order-bucket=global \
-	  --random-order-seed=$(SEED) --doctest-modules ./tests --pyargs leaveout
+test-all: ARGS += -m ""
+test-all: test
 
-# Properties of the public API on new seeds, for so many seconds; a failure prints how to repeat it.
+# Properties of the public API on new seeds, until the time is up; a failure prints how to repeat it.
 SECONDS ?= 600
 fuzz: $(VENV)/installed-test
 	@$(COMPILE)
@@ -53,13 +50,9 @@ docs: $(VENV)/installed-docs
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-# Long: minutes to an hour. Their results are stored and shown in docs/promises.md.
-check-kernels check-versions check-packages: check-%: $(VENV)/installed-checks
-	$(PY) tools/check_$*.py $(ARGS)
-	$(PY) tools/write_promises.py
-
-test-oldest: $(VENV)/installed-checks
-	$(PY) tools/check_versions.py oldest --python 3.11
+# Kernels with memory checks compiled in: up to an hour. ARGS=sanitizer runs one of the two checks.
+check-kernels: $(VENV)/build-tools
+	$(PY) tools/check_kernels.py $(ARGS)
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/generated

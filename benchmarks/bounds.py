@@ -3,10 +3,11 @@
 
     python benchmarks/bounds.py [--fits 3000] [--seed 0]
 
-The machines are those of ``tests/problems.random_case``: n = 2 to 40, four kernels, C
-from 1e-3 to 1e4 (with equal or unequal boxes), with and without intercept, a third of
-them on a grid of whole numbers where samples coincide. Noisy, small and often
-degenerate: a place to find violations, not one to read typical errors from.
+The problems are those of ``random_case`` in tests/oracles/problems.py: n = 2 to 40,
+four kernels, C from 1e-3 to 1e4 (with equal or unequal boxes), with and without
+intercept, a third of them on a grid of whole numbers where samples coincide. Noisy,
+small and often degenerate: a place to find violations, not one to read typical errors
+from.
 
 results.csv has one row for each name, kind and intercept. ``violated``: machines with
 more wrong samples than the row says (a bound: wrong or ambiguous ones); must be 0 for
@@ -33,7 +34,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from problems import random_case
+from oracles.problems import random_case
 
 from leaveout.assess._bounds import tabulate_bounds, wrong_and_ambiguous
 from leaveout.engine._problem import Problem

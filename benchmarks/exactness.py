@@ -43,7 +43,7 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.preprocessing import scale
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from oracles import certificate, intercept_interval, svc_clarabel, svc_libsvm
+from oracles.binary import certificate, intercept_interval, svc_clarabel, svc_libsvm
 
 from leaveout.engine._problem import LooIntervals, Problem
 from leaveout.engine._walk import loo_walk

@@ -2,7 +2,7 @@
 """Try the properties of the public API on new seeds until the time is up.
 
     make fuzz SECONDS=600
-    python benchmarks/fuzz.py --only tortured --seed 123456    # one failure again
+    python benchmarks/fuzz.py --only stressed --seed 123456    # one failure again
 
 A seed is all there is to a case: a failure prints the command that repeats it, and is
 kept in results/fuzz/results.json, with the number of cases tried, of samples compared
@@ -32,7 +32,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 def work(pipe: Connection) -> None:
     """Answer (name, seed) with (samples compared, what went wrong or "")."""
-    from properties import PROPERTIES
+    from nightly.properties import PROPERTIES
 
     import leaveout as lo
 
@@ -106,14 +106,14 @@ def fuzz(names: list[str], first: int, seconds: float, timeout: float) -> dict:
 
 def repeat(names: list[str], seed: int) -> None:
     """Run one seed here, with its traceback."""
-    from properties import PROPERTIES
+    from nightly.properties import PROPERTIES
 
     for name in names:
         print(name, seed, PROPERTIES[name](seed), "samples agree")
 
 
 def main() -> None:
-    from properties import PROPERTIES
+    from nightly.properties import PROPERTIES
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600.0)

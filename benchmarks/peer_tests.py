@@ -3,7 +3,7 @@
 
     python benchmarks/peer_tests.py
 
-runs tests/estimators/test_peer.py and writes results/peer_tests/results.json:
+runs tests/nightly/test_peer.py and writes results/peer_tests/results.json:
 ``passed``, ``with_reason`` (test to reason; each must fail) and ``failed`` (should be
 empty), the number of tests of the module that are about other classes, and versions.
 """
@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
-TESTS = HERE.parent / "tests" / "estimators" / "test_peer.py"
+TESTS = HERE.parent / "tests" / "nightly" / "test_peer.py"
 
 
 class Recorder:
@@ -52,7 +52,9 @@ class Recorder:
 
 def main() -> None:
     recorder = Recorder()
-    pytest.main(["-q", "--no-header", "-r", "N", str(TESTS)], plugins=[recorder])
+    pytest.main(
+        ["-q", "--no-header", "-r", "N", "-m", "", str(TESTS)], plugins=[recorder]
+    )
     results = {
         "date": date.today().isoformat(),
         "module": "sklearn.svm.tests.test_svm",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from oracles import svc_clarabel
+from oracles.binary import svc_clarabel
 
 import leaveout as lo
 import leaveout.large._fit as feature_svc

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names, parameters and commands of the package are those of ``api.json``.
+"""The public API: names, parameters and commands as in ``api.json``, and examples.
 
-``python tests/test_api.py --write`` writes the file anew.
+``python tests/test_api.py --write`` writes the file again.
 """
 
+import doctest
 import inspect
 import json
 import re
@@ -22,6 +23,7 @@ import leaveout
 import leaveout.data
 
 API = Path(__file__).with_name("api.json")
+ROOT = Path(__file__).parents[1]
 SKLEARN = (BaseEstimator, ClassifierMixin, MetaEstimatorMixin)
 PARTS = ("names", "callables", "classes", "data", "commands", "exit_codes")
 
@@ -164,6 +166,32 @@ def test_api_is_as_stored(part, found):
 def test_all_names_can_be_imported():
     assert set(leaveout.__all__) <= set(dir(leaveout))
     assert set(leaveout.data.__all__) <= set(dir(leaveout.data))
+
+
+@pytest.mark.parametrize("name", leaveout.__all__)
+def test_examples(name):
+    """Pytest's own doctests skip classes whose ``__module__`` is "leaveout"."""
+    value = getattr(leaveout, name)
+    for example in doctest.DocTestFinder().find(
+        value, name, module=False, globs={name: value}
+    ):
+        report = []
+        doctest.DocTestRunner().run(example, out=report.append)
+        assert not report, "".join(report)
+
+
+def listed_in_meson(name):
+    text = (ROOT / "meson.build").read_text()
+    listed = re.search(rf"^{name} = \[(.*?)\]", text, re.M | re.S)[1]
+    return set(re.findall(r"'([\w/]+)'", listed))
+
+
+def test_meson_lists_every_kernel():
+    sources = ROOT / "src" / "leaveout"
+    found = sources.rglob("*.pyx")
+    names = {path.relative_to(sources).with_suffix("").as_posix() for path in found}
+    assert listed_in_meson("kernels") == names
+    assert listed_in_meson("finite_only") <= names
 
 
 def test_defaults_have_no_modules_or_addresses():

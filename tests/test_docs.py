@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python blocks of README and pages run, in order, in one namespace a page.
+"""The Python blocks of README and pages run, in order, in one namespace per page.
 
-A block with prompts is a doctest: its output must be what the page says.
+A block with prompts is a doctest: its output must be what the page says. `make test`
+runs README and docs/start, `make test-all` the other pages too.
 """
 
 import csv
@@ -24,7 +25,15 @@ PAGES = [
         if not GENERATED & set(page.relative_to(ROOT / "docs").parts)
     ),
 ]
+IN_EVERY_RUN = ("README.md", "docs/start/")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+
+
+def as_parameter(page):
+    """Return a page as a parameter of a test, nightly unless it is a first page."""
+    name = page.relative_to(ROOT).as_posix()
+    marks = () if name.startswith(IN_EVERY_RUN) else pytest.mark.nightly
+    return pytest.param(page, id=name, marks=marks)
 
 
 def blocks_of(page):
@@ -39,7 +48,7 @@ def blocks_of(page):
 def run_block(code, lines_before, names, page):
     """Run a block; a failure names the page and the line."""
     if ">>>" not in code:
-        # As many empty lines as stand before it: a traceback shows the right line.
+        # Empty lines stand for the text before it, so that tracebacks show its line.
         exec(compile("\n" * lines_before + code, str(page), "exec"), names)
         return
     test = doctest.DocTestParser().get_doctest(
@@ -51,7 +60,7 @@ def run_block(code, lines_before, names, page):
     assert not report, "".join(report)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [as_parameter(page) for page in PAGES])
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)

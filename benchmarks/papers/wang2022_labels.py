@@ -18,7 +18,7 @@ from common import read_rows, write_rows
 from wang2022_common import Data, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from oracles import svc_clarabel
+from oracles.binary import svc_clarabel
 
 from leaveout.data import make_mixture
 from leaveout.engine._problem import Problem

@@ -27,7 +27,7 @@ from leaveout.llw._solve import LlwProblem, solve_llw
 from leaveout.llw._walk import loo_llw_refit, loo_llw_walk
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
-from llw_oracles import llw_dual
+from oracles.llw import llw_dual
 
 
 def main():

@@ -7,9 +7,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn.svm
-from honest import honest_refits
 from joblib import hash as content_hash
 from joblib import parallel_config
+from oracles.refits import honest_refits
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
@@ -150,7 +150,7 @@ def test_refit_without_steps_resolves_gamma_per_fold():
 
 
 @pytest.mark.parametrize(
-    "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.nightly)]
 )
 def test_refit_in_parallel_gives_the_same_numbers(backend):
     pipeline = make_pipeline(StandardScaler(), SVC())

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import sklearn.svm
-from problems import DEGENERATE
+from oracles.problems import DEGENERATE
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, SGDClassifier

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.svm
-from agreement import assert_ambiguous
-from oracles import loo_intervals
-from problems import DEGENERATE
+from oracles.agreement import assert_ambiguous
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine

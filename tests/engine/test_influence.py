@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from oracles import midpoint, svc_clarabel
-from problems import gram
+from oracles.binary import midpoint, svc_clarabel
+from oracles.problems import gram
 
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from oracles import certificate, gap_rounding, svc_clarabel, svc_libsvm
-from problems import DEGENERATE, KERNELS, Case, random_case
+from oracles.binary import certificate, gap_rounding, svc_clarabel, svc_libsvm
+from oracles.problems import DEGENERATE, KERNELS, Case, random_case
 
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
 from leaveout.engine._solve import solve_svc
@@ -152,7 +152,7 @@ def test_scaling_permutation_and_label_flip_change_nothing():
             np.testing.assert_allclose(values, wanted, rtol=0, atol=1e-7)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
 def test_many_random_problems(seed):
     rng = np.random.default_rng([seed, 99])
@@ -161,7 +161,7 @@ def test_many_random_problems(seed):
         assert_solved(case, solve_svc(Problem(*case)), f"seed {seed} problem {k}")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(10))
 def test_many_larger_problems(seed):
     rng = np.random.default_rng([seed, 77])

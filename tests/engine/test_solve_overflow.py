@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from problems import random_case
+from oracles.problems import random_case
 
 import leaveout as lo
 from leaveout.engine._problem import Problem

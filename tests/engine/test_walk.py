@@ -5,14 +5,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from agreement import (
+from oracles.agreement import (
     assert_ambiguous,
     assert_intervals,
     assert_signs,
     margin_interval,
 )
-from oracles import loo_intervals
-from problems import DEGENERATE, KERNELS, Case, gram, random_case
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE, KERNELS, Case, gram, random_case
 from sklearn.preprocessing import scale
 from solved import loo_walk
 
@@ -163,7 +163,7 @@ def test_inputs_are_untouched(rng):
     loo_walk(Problem(*case), n_threads=2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(20))
 def test_many_random_problems(seed):
     rng = np.random.default_rng([seed, 31])
@@ -173,7 +173,7 @@ def test_many_random_problems(seed):
         assert_exact(case, loo_intervals(*case), where, refits=1)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("C", [1e-2, 1.0, 100.0, 1e4])
 def test_larger_problems(kernel, C):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import random_case
+from oracles.problems import random_case
 
 from leaveout.engine._problem import Folds, LooIntervals, Problem
 from leaveout.engine._solve import solve_svc

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from llw_oracles import llw_clarabel
+from oracles.llw import llw_clarabel
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine

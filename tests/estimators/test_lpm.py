@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from lpm_oracles import lpm_objective
+from oracles.programs import lpm_objective
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn.svm
-from oracles import svc_clarabel
+from oracles.binary import svc_clarabel
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine

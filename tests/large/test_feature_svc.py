@@ -17,8 +17,8 @@ from feature_problems import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from oracles import svc_clarabel
-from rational import leave_out_exactly
+from oracles.binary import svc_clarabel
+from oracles.rational import leave_out_exactly
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llw_oracles import certify_llw, random_llw
+from oracles.llw import certify_llw, random_llw
 
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE
 from leaveout.llw import _walk as _llw_tableau

@@ -7,7 +7,7 @@ Truth: n refits by LIBSVM, which know nothing of why.
 import numpy as np
 import pytest
 import sklearn.svm
-from honest import honest_refits
+from oracles.refits import honest_refits
 from sklearn.datasets import (
     load_breast_cancer,
     load_iris,

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import sklearn.svm
-from honest import honest_refits
+from oracles.refits import honest_refits
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier

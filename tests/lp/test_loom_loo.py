@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from loom_oracles import loom_loo_ranges
-from problems import DEGENERATE, random_case
+from oracles.problems import DEGENERATE, random_case
+from oracles.programs import loom_loo_ranges
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel

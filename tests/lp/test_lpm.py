@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lpm_oracles import lpm_clarabel, lpm_objective
-from problems import DEGENERATE, random_case
+from oracles.problems import DEGENERATE, random_case
+from oracles.programs import lpm_clarabel, lpm_objective
 
 from leaveout.engine._problem import Problem
 from leaveout.exceptions import LeaveoutError

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from oracles import loo_intervals
-from problems import DEGENERATE, random_case
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE, random_case
 
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from oracles import svc_clarabel
-from problems import Case, gram, random_case
+from oracles.binary import svc_clarabel
+from oracles.problems import Case, gram, random_case
 from scipy import optimize
 
 from leaveout.engine._certificate import (

@@ -186,7 +186,7 @@ def count_cells(path):
             return 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, capsys):
     path = tmp_path / "run.db"
     grid = {"gamma": np.logspace(-3, -1, 200)}
@@ -246,7 +246,7 @@ def test_backend_without_generators_works_in_rounds():
         assert list(results) == [i * i for i in range(1, 10)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ray():
     ray = pytest.importorskip("ray")
     from ray.util.joblib import register_ray

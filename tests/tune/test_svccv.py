@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.svm
-from honest import honest_refits
+from oracles.refits import honest_refits
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What must hold for every data set, over the public API; each takes a seed.
 
-The tests draw some seeds (test_properties.py), ``make fuzz`` draws seeds until its time
-is up. A check returns how many samples it compared.
+tests/test_properties.py tries a few seeds, nightly/test_properties.py more, ``make
+fuzz`` new ones until its time is up. A check returns how many samples it compared.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import warnings
 
 import numpy as np
 import sklearn.svm
-from agreement import deviation
-from oracles import loo_intervals
-from problems import random_case
+from nightly.stress import ALLOWED, METHODS, draw, judge, truth_of
+from oracles.agreement import deviation
+from oracles.binary import loo_intervals
+from oracles.problems import random_case
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score
-from torture import ALLOWED, METHODS, draw, judge, truth_of
 
 import leaveout as lo
 
@@ -237,7 +237,7 @@ def path_is_its_points(seed):
     return compared
 
 
-def tortured(seed):
+def stressed(seed):
     """Extreme problems against exact arithmetic: never a wrong certificate."""
     drawn = draw(seed)
     if drawn is None:
@@ -266,6 +266,6 @@ PROPERTIES = {
         intervals_hold_refits,
         bounds_bound,
         path_is_its_points,
-        tortured,
+        stressed,
     )
 }

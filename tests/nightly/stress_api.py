@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The torture set put to everything else that leaves samples out of an SVC.
+"""The stress set put to everything else that leaves samples out of an SVC.
 
-Each face takes (case, rng) and returns one word an answer, as :mod:`torture` has them:
+Each call takes (case, rng) and returns one word per answer, as in `nightly.stress`:
 groups, samples of weight 0, several classes, balanced weights of the fold, pairs, lists
 of C, the curve over C, and the influence of suspects.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from rational import fit_exactly, fit_without, leave_out_exactly, to_fractions
-from torture import NEAR_ACCURACY, judge
+from nightly.stress import NEAR_ACCURACY, judge
+from oracles.rational import fit_exactly, fit_without, leave_out_exactly, to_fractions
 
 import leaveout as lo
 
@@ -211,7 +211,7 @@ def _bounds(case, rng):
     return words
 
 
-FACES = {
+CALLS = {
     "groups, walk": lambda case, rng: _groups(case, rng, "walk"),
     "groups, refit": lambda case, rng: _groups(case, rng, "refit"),
     "weight 0": _weightless,
@@ -225,9 +225,9 @@ FACES = {
 }
 
 
-def put_to(face, case, seed):
-    """Words of a face; one word "refused" if it refuses."""
+def judge_call(call, case, seed):
+    """Words of a call; one word "refused" if it refuses."""
     try:
-        return FACES[face](case, np.random.default_rng(seed))
+        return CALLS[call](case, np.random.default_rng(seed))
     except (ValueError, lo.LeaveoutError):
         return ["refused"]

@@ -19,12 +19,13 @@ from types import SimpleNamespace
 import pytest
 import sklearn
 import sklearn.svm
-from peer_reasons import PEER_REASONS
+from nightly.peer_reasons import PEER_REASONS
 
 import leaveout as lo
 
 # Some tests stop the solver after a step or two, and do not ask whether it warned.
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.skipif(
         [int(part) for part in sklearn.__version__.split(".")[:2]] < [1, 9],

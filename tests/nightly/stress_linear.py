@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The torture set put to the machines other than SVC, against whole-number arithmetic.
+"""The stress set put to the other classifiers, against whole-number arithmetic.
 
 The linear programs of LPMClassifier and LOOMClassifier are written out over (p, q, b+,
-b-, xi) or (a, b+, b-, xi), all >= 0, and solved by :mod:`rational` in as many stages as
-they have; LLWClassifier with two classes is an SVC with half the C.
+b-, xi) or (a, b+, b-, xi), all >= 0, and solved by `oracles.rational` in as many stages
+as they have; LLWClassifier with two classes is an SVC with half the C.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from rational import ExactInterval, leave_out_exactly, range_over_optima, to_fractions
-from torture import ALLOWED, judge
+from nightly.stress import ALLOWED, judge
+from oracles.rational import (
+    ExactInterval,
+    leave_out_exactly,
+    range_over_optima,
+    to_fractions,
+)
 
 import leaveout as lo
 
@@ -125,7 +130,7 @@ def _llw(case):
     return _judged(lo.LLWClassifier(kernel="precomputed"), case, truths)
 
 
-MACHINES = {"LPMClassifier": _lpm, "LOOMClassifier": _loom, "LLWClassifier": _llw}
+CLASSIFIERS = {"LPMClassifier": _lpm, "LOOMClassifier": _loom, "LLWClassifier": _llw}
 
 
 def _shrink(case):
@@ -135,10 +140,10 @@ def _shrink(case):
     return case._replace(K=case.K[:n, :n].copy(), y=case.y[:n], C=case.C[:n])
 
 
-def put_to_machine(name, case):
-    """Words of a machine; one word "refused" if it refuses."""
+def judge_classifier(name, case):
+    """Words of a classifier; one word "refused" if it refuses."""
     case = _shrink(case)
     try:
-        return MACHINES[name](case)
+        return CLASSIFIERS[name](case)
     except (ValueError, lo.LeaveoutError):
         return ["refused"]

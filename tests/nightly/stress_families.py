@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""More families of problems made to break floating point, for the judge of torture.
+"""More families of problems made to break floating point, for the judge of stress.
 
 Each takes (rng, n) and returns a Gram matrix of doubles; labels and boxes are drawn
 apart, among them boxes that balance to the last bit, or all but the last.
@@ -8,8 +8,8 @@ apart, among them boxes that balance to the last bit, or all but the last.
 from __future__ import annotations
 
 import numpy as np
-from problems import Case
-from rational import is_exactly_psd
+from oracles.problems import Case
+from oracles.rational import is_exactly_psd
 
 
 def _whole(rng, n, width, most=3):

@@ -10,11 +10,11 @@ C and conditioning. So no answer without a flag is right.
 from __future__ import annotations
 
 import numpy as np
-from problems import Case
+from oracles.problems import Case
 
 import leaveout as lo
 
-MACHINES = {
+MIRRORED = {
     "walk": (lo.SVC, "walk"),
     "refit": (lo.SVC, "refit"),
     "stopping": (lo.SVC, "stopping"),
@@ -83,9 +83,9 @@ def draw_mirror(seed, most=40):
     return Case(K, y, boxes, bool(rng.random() < 0.75)), asked
 
 
-def put_to_mirror(name, case, asked):
-    """Return one word a sample, as :mod:`torture` has them; exact is none of them."""
-    model, method = MACHINES[name]
+def judge_mirror(name, case, asked):
+    """One word per sample, as in `nightly.stress`; no answer can be exact."""
+    model, method = MIRRORED[name]
     model = model(kernel="precomputed", fit_intercept=case.fit_intercept)
     try:
         found = lo.leave_one_out(

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The torture set: problems made to break floating point, counted by outcome.
+"""The stress set: problems made to break floating point, counted by outcome.
 
-    python benchmarks/torture.py [--cases 12]
+    python benchmarks/stress.py [--cases 12]
 
-For each kind of tests/torture.py a fixed list of seeds is drawn: C from 1e-12 to 1e12,
-weights over 12 decades, Gram values from 1e-298 to 1e297, 2 to 8 samples that coincide
-nearly or wholly, kernels of rank one, random labels; and so for each family of
-tests/torture_families.py. They are put to every method of leave_one_out, to all else
-that leaves samples out of an SVC (tests/torture_faces.py) and, with fewer samples, to
-the other machines (tests/torture_linear.py); every answer is judged against arithmetic
-without rounding (tests/rational.py), which takes most of the time. Mirror images of up
-to 40 samples, whose left-out value is 0, follow (tests/torture_mirror.py). Then input
-at the edge of doubles goes to every classifier and function of the public API, each
-data set in a process of its own with a time limit: ``answered`` without NaN, or
-``refused`` by a message of ours; anything else is a ``defect``. The counts are written
-to results/torture/results.json; they are the same at every run.
+For each kind of problem in tests/nightly/stress.py and stress_families.py a fixed list
+of seeds is drawn: 2 to 8 samples that coincide nearly or exactly, kernels of rank one,
+random labels, C from 1e-12 to 1e12, weights over 12 decades, Gram values from 1e-298 to
+1e297. They are put to every method of leave_one_out, to every other call that leaves
+samples out of an SVC (stress_api.py) and, with fewer samples, to the other classifiers
+(stress_linear.py). Every answer is judged against arithmetic without rounding
+(tests/oracles/rational.py), which takes most of the time. Then come mirror images of up
+to 40 samples whose left-out value is 0 (stress_mirror.py), and input at the edge of
+doubles for every classifier and function of the public API, each data set in a process
+of its own with a time limit: ``answered`` without NaN, or ``refused`` by a message of
+ours; anything else is a ``defect``. The counts are written to
+results/stress/results.json; they are the same at every run.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
-from problems import Case  # noqa: E402
-from torture import (  # noqa: E402
+from nightly.stress import (  # noqa: E402
     ALLOWED,
     KINDS,
     METHODS,
@@ -47,11 +46,11 @@ from torture import (  # noqa: E402
     judge,
     truth_of,
 )
-from torture_faces import FACES, put_to  # noqa: E402
-from torture_families import FAMILIES, draw_family  # noqa: E402
-from torture_linear import MACHINES, put_to_machine  # noqa: E402
-from torture_mirror import MACHINES as MIRRORED  # noqa: E402
-from torture_mirror import draw_mirror, put_to_mirror  # noqa: E402
+from nightly.stress_api import CALLS, judge_call  # noqa: E402
+from nightly.stress_families import FAMILIES, draw_family  # noqa: E402
+from nightly.stress_linear import CLASSIFIERS, judge_classifier  # noqa: E402
+from nightly.stress_mirror import MIRRORED, draw_mirror, judge_mirror  # noqa: E402
+from oracles.problems import Case  # noqa: E402
 
 import leaveout as lo  # noqa: E402
 
@@ -91,10 +90,10 @@ def answers(case: Case, seed: int) -> Iterator[tuple[str, list[str]]]:
             svc, case.K, case.y, sample_weight=case.C, method=method
         )
         yield method, judge(found, truths)
-    for face in FACES:
-        yield face, put_to(face, case, seed)
-    for name in MACHINES:
-        yield name, put_to_machine(name, case)
+    for call in CALLS:
+        yield call, judge_call(call, case, seed)
+    for name in CLASSIFIERS:
+        yield name, judge_classifier(name, case)
 
 
 def mirrored_cases(n_cases: int) -> tuple[dict[str, Counter[str]], list[str]]:
@@ -104,7 +103,7 @@ def mirrored_cases(n_cases: int) -> tuple[dict[str, Counter[str]], list[str]]:
     for seed in range(n_cases):
         case, asked = draw_mirror(seed)
         for name in MIRRORED:
-            words = put_to_mirror(name, case, asked)
+            words = judge_mirror(name, case, asked)
             outcomes[name].update(words)
             if not set(words) <= {*ALLOWED, "refused"}:
                 bad.append(f"mirror seed={seed} {name}: {words}")
@@ -249,7 +248,7 @@ def edge_cases() -> tuple[dict[str, Counter[str]], list[str], Counter[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=12, help="of each kind")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "torture")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "stress")
     args = parser.parse_args()
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", lo.LeaveoutWarning)
@@ -265,7 +264,7 @@ def main() -> None:
     defects += bad
     by_name = {
         name: sum((found[name] for found in exact.values()), Counter[str]())
-        for name in (*METHODS, *FACES, *MACHINES)
+        for name in (*METHODS, *CALLS, *CLASSIFIERS)
     }
     totals = sum(by_name.values(), Counter[str]())
     asked = sum(edges.values(), Counter[str]())

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Comparisons of leave-one-out answers with the truth of :mod:`oracles.binary`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Largest deviation of a margin that still counts as equal, relative to max(1, |f|).
+EXACT = 1e-7
+# An end of an interval nearer to 0 than this has no sign: rounding decides.
+ROUNDING = 1e-8
+
+
+def margin_interval(loo, y):
+    """(low, value, high) of y f from a LooIntervals, whose values are f."""
+    low = np.where(y > 0, loo.lower, -loo.upper)
+    high = np.where(y > 0, loo.upper, -loo.lower)
+    return low, y * loo.values, high
+
+
+def deviation(found, wanted):
+    """|found - wanted| / max(1, |wanted|); equal infinities do not deviate."""
+    finite = np.isfinite(found) & np.isfinite(wanted)
+    apart = np.where(found == wanted, 0.0, np.inf)
+    found, wanted = found[finite], wanted[finite]
+    apart[finite] = np.abs(found - wanted) / np.maximum(1.0, np.abs(wanted))
+    return apart
+
+
+def assert_intervals(loo, y, truth, where="", atol=EXACT):
+    """Value and both ends of the interval are those of the truth, for every sample."""
+    assert truth.kkt.max() <= 1e-10, f"{where}: the oracle itself failed"
+    pairs = zip(
+        margin_interval(loo, y), (truth.low, truth.value, truth.high), strict=True
+    )
+    for name, (found, wanted) in zip(("low", "value", "high"), pairs, strict=True):
+        apart = deviation(found, wanted)
+        worst = int(np.argmax(apart))
+        assert apart[worst] <= atol, (
+            f"{where}: {name} of sample {worst} is {found[worst]}, not {wanted[worst]}"
+        )
+
+
+def decided(truth):
+    """Masks (correct, error) of the samples whose label rounding cannot change."""
+    return truth.low > ROUNDING, truth.high < -ROUNDING
+
+
+def assert_signs(margins, truth, where=""):
+    """No wrong label among the samples that have one."""
+    correct, error = decided(truth)
+    wrong = (correct & (margins <= 0)) | (error & (margins >= 0))
+    assert not wrong.any(), f"{where}: wrong labels at {np.flatnonzero(wrong)}"
+
+
+def assert_ambiguous(ambiguous, truth, where=""):
+    """Flagged exactly where the interval holds 0; f = 0 has no sign and is flagged.
+
+    Where only one end is 0 to rounding, both answers are right.
+    """
+    ends = np.abs([truth.low, truth.high]) <= ROUNDING
+    tie = (np.abs([truth.low, truth.high]) <= 1e-12).all(axis=0)
+    wrong = (ambiguous != truth.ambiguous) & ~ends.any(axis=0)
+    wrong |= tie & ~ambiguous
+    assert not wrong.any(), f"{where}: ambiguity wrong at {np.flatnonzero(wrong)}"

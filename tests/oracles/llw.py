@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Independent truth for the machine of Lee, Lin & Wahba: the dual by clarabel.
+
+The dual is written out in full over the n (Q - 1) variables; nothing of the package's
+own solver is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import clarabel
+import numpy as np
+from scipy import sparse
+
+
+@dataclass(frozen=True)
+class LlwOptimum:
+    """A solved machine: dual variables (n, Q), W, b (Q,), both values."""
+
+    alpha: np.ndarray
+    W: np.ndarray
+    b: np.ndarray
+    dual: float
+    primal: float
+
+    @property
+    def gap(self):
+        return (self.primal - self.dual) / abs(self.primal)
+
+
+def llw_dual(K, codes, C, Q):
+    """Return P, q, A, rhs and cones of the dual for clarabel, and the variables."""
+    i, k = np.nonzero((codes[:, None] != np.arange(Q)) & (C > 0)[:, None])
+    N = i.size
+    H = K[np.ix_(i, i)] * ((k[:, None] == k) - 1 / Q)
+    sums = sparse.csc_matrix((np.ones(N), (k, np.arange(N))), shape=(Q, N))
+    differences = sums[:-1] - sums[1:]
+    finite = np.isfinite(C[i])
+    eye = sparse.identity(N, format="csc")
+    A = sparse.vstack([differences, -eye, eye[finite]]).tocsc()
+    rhs = np.concatenate([np.zeros(Q - 1 + N), C[i][finite]])
+    cones = [
+        clarabel.ZeroConeT(Q - 1),
+        clarabel.NonnegativeConeT(N + int(finite.sum())),
+    ]
+    P = sparse.csc_matrix(np.triu(H))
+    return P, np.full(N, -1 / (Q - 1)), A, rhs, cones, i, k
+
+
+def llw_clarabel(K, codes, C, Q, tol=1e-11):
+    """Solve the dual; b from the multipliers of the column sums."""
+    P, q, A, rhs, cones, i, k = llw_dual(K, codes, C, Q)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    solution = clarabel.DefaultSolver(P, q, A, rhs, cones, settings).solve()
+    alpha = np.zeros((len(codes), Q))
+    alpha[i, k] = np.clip(solution.x, 0, C[i])
+    steps = np.asarray(solution.z[: Q - 1])  # of the differences of sums
+    b = np.append(0, steps) - np.append(steps, 0)
+    return certify_llw(K, codes, C, alpha, b)
+
+
+def certify_llw(K, codes, C, alpha, b):
+    """Return values of a dual and a primal point, whatever they come from."""
+    Q = alpha.shape[1]
+    W = alpha.mean(axis=1, keepdims=True) - alpha
+    KW = K @ W
+    norm = (W * KW).sum()
+    slack = np.maximum(0, 1 / (Q - 1) + KW + b)
+    slack[(codes[:, None] == np.arange(Q)) | (C == 0)[:, None]] = 0
+    hard = np.isinf(C)
+    primal = 0.5 * norm + (np.where(hard, 0, C)[:, None] * slack).sum()
+    if hard.any():  # h scaled until it needs no slack
+        primal = 0.5 * norm / (1 - (Q - 1) * slack.max()) ** 2
+    return LlwOptimum(alpha, W, b, alpha.sum() / (Q - 1) - 0.5 * norm, primal)
+
+
+def random_llw(rng, Q=None, n=None):
+    """Return K, codes, C, Q of a random machine: hard, soft or quadratic, weighted."""
+    Q = int(rng.integers(2, 7)) if Q is None else Q
+    n = int(rng.integers(2 * Q, 41)) if n is None else n
+    codes = np.concatenate([np.arange(Q), rng.integers(0, Q, n - Q)])
+    X = rng.normal(size=(n, 2)) + rng.uniform(0, 3) * rng.normal(size=(Q, 2))[codes]
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    K = np.exp(-rng.uniform(0.3, 2.0) * squares)
+    kind = rng.choice(["hard", "soft", "quadratic"])
+    C = 10 ** rng.uniform(-2, 2) * rng.uniform(0.2, 2, n)
+    if rng.random() < 0.5:
+        C = np.full(n, 10 ** rng.uniform(-2, 2))
+    if kind == "hard":
+        C = np.full(n, np.inf)
+    return K, codes, C, Q, kind
