@@ -17,7 +17,6 @@ SETTINGS = [
     LLWClassifier(C=10, loss="quadratic", gamma=0.1),
     LLWClassifier(kernel="linear"),
     LLWClassifier(class_weight="balanced", gamma=0.1),
-    LLWClassifier(warm_start=True, gamma=0.1),
     LLWClassifier(kernel="precomputed"),
 ]
 

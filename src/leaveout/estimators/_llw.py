@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The multi-class SVM of Lee, Lin & Wahba: all classes in one machine."""
+"""LLWClassifier: the multi-class SVM of Lee, Lin & Wahba."""
 
 from __future__ import annotations
 
@@ -57,9 +57,6 @@ class LLWClassifier(KernelClassifier):
         Constant of "poly" and "sigmoid".
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is n_samples / (n_classes * count).
-    warm_start : bool, default=False
-        Whether ``fit`` starts from the last fit, if that was on as many samples with
-        the same classes: along a list of C it is faster and ends at the same optimum.
     verbose : int, default=0
         1: :func:`leave_one_out` shows its progress on stderr.
 
@@ -89,7 +86,7 @@ class LLWClassifier(KernelClassifier):
     gamma_ : float or None
         The number used for gamma; None for a precomputed or callable kernel.
     n_iter_ : int
-        Steps of SMO and the active set, linear systems and Newton steps.
+        Steps of SMO and of the active set.
     shape_fit_ : tuple of int
         Shape of the X passed to fit.
     n_features_in_ : int
@@ -106,8 +103,7 @@ class LLWClassifier(KernelClassifier):
     Notes
     -----
     The kernel must be positive semi-definite. Sequential minimal optimisation comes
-    near the optimum, an active set ends at it; where it does not, an interior point
-    whose steps factor one matrix per class: see docs/method/llw.
+    near the optimum, an active set ends at it: see docs/method/llw.
 
     References
     ----------
@@ -143,7 +139,6 @@ class LLWClassifier(KernelClassifier):
         gamma: str | float = "scale",
         coef0: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
         verbose: int = 0,
     ) -> None:
         self.C = C
@@ -153,13 +148,12 @@ class LLWClassifier(KernelClassifier):
         self.gamma = gamma
         self.coef0 = coef0
         self.class_weight = class_weight
-        self.warm_start = warm_start
         self.verbose = verbose
 
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LLWClassifier:
-        """Solve the machine of all classes.
+        """Solve the problem of all classes.
 
         Parameters
         ----------
@@ -184,7 +178,7 @@ class LLWClassifier(KernelClassifier):
         task = make_expansion_task(self, X, y, sample_weight)
         problem = llw_problem(self, task)
         with limit_blas(1):
-            solution = solve_llw(problem, start=self._last(problem))
+            solution = solve_llw(problem)
         check_separable(self, solution)
         self._store(task, solution)
         if may_be_indefinite(self.kernel, self.coef0) and not is_psd(task.K):
@@ -200,17 +194,10 @@ class LLWClassifier(KernelClassifier):
             )
         return self
 
-    def _last(self, problem: LlwProblem) -> LlwSolution | None:
-        """Return the last solution, if it may be started from."""
-        last = getattr(self, "_solution", None)
-        if not self.warm_start or last is None:
-            return None
-        return last if last.alpha.shape == problem.open.shape else None
-
     def _leave_out_all(
         self, task: Task, name: str, n_threads: int
     ) -> list[LooIntervals]:
-        """Leave everybody out; one answer per class, or one for two classes."""
+        """Leave every sample out; one result per class, or one for two classes."""
         problem = llw_problem(self, task)
         solution = solve_llw(problem)
         check_separable(self, solution)
@@ -249,12 +236,10 @@ class LLWClassifier(KernelClassifier):
         self.support_vectors_ = (
             np.empty((0, 0)) if self.kernel == "precomputed" else task.X[self.support_]
         )
-        if self.warm_start:
-            self._solution = solution
 
 
 def llw_problem(classifier: LLWClassifier, task: Task) -> LlwProblem:
-    """Return the machine over all rows; a quadratic loss is a hard margin with a ridge.
+    """Return the problem of all rows; a quadratic loss is a hard margin with a ridge.
 
     Rows without weight are absent, whatever their code.
     """
@@ -266,7 +251,7 @@ def llw_problem(classifier: LLWClassifier, task: Task) -> LlwProblem:
 
 
 def warn_indefinite(kernel: Any) -> None:
-    """Warn that there is no optimum to prove."""
+    """Warn that no optimum can be proved."""
     warnings.warn(
         f"The kernel {kernel!r} is not positive semi-definite on these data: the "
         "machine has no certified optimum. Use another kernel, or other parameters of "
@@ -277,7 +262,7 @@ def warn_indefinite(kernel: Any) -> None:
 
 
 def check_separable(classifier: LLWClassifier, solution: LlwSolution) -> None:
-    """Raise if there is no hard margin."""
+    """Raise if a hard margin does not exist."""
     if not solution.separable:
         raise NotSeparableError(
             f"C=inf asks for a hard margin, and the kernel {classifier.kernel!r} does "
