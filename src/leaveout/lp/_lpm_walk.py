@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exact leave-one-out of the linear programming machine.
 
-Leaving p out takes row p and column p from the linear program. Samples with a_p = 0 and
-lam_p = 0 change nothing; for all others a few pivots lead from the basis of the full
-optimum, which all share, to an optimum without p (docs/method/lpm). An optimum of a
-linear program need not be unique, so the range of f(x_p) over all of them is found.
+Leaving p out removes row p and column p from the linear program. Samples with a_p = 0
+and lam_p = 0 change nothing; for all others a few pivots lead from the basis of the
+full optimum, which all share, to an optimum without p (docs/method/lpm). An optimum of
+a linear program need not be unique, so the range of f(x_p) over all of them is found.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from leaveout.lp._lpm import (
 from leaveout.lp._lpm_fast import Status, leave_out_rows, work_sizes
 from leaveout.run._parallel import map_chunks
 
-# Pivots there is room for; a sample that needs more is tried again, then refitted.
+# Pivots at most; a sample that needs more is tried again, then refitted.
 CAPACITIES = (128, 1024)
 # Kernel values whose largest is within 2^-10 ... 2^10 stay as they are.
 KERNEL_RANGE = 10
 # Samples in a row: their certificates are two products of matrices.
 CHUNK = 64
-# Rates end at 1 and margins at 1: what is not known to four digits tells no ties.
+# Rates end at 1 and margins at 1: four digits are needed to recognise ties.
 UNKNOWN = 1e-4
 
 
@@ -58,31 +58,10 @@ def loo_lpm_walk(
     solution: LpmSolution | None = None,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out of one linear programming machine, by pivots.
+    """Leave every sample out of one LPM, by pivots from the full basis.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine; a sample with C = 0 is absent, and gets its value all the same.
-    solution : LpmSolution, optional
-        Its optimum, if it is at hand.
-    n_threads : int, default=1
-        Threads over samples.
-
-    Returns
-    -------
-    LooIntervals
-        ``lower`` and ``upper`` are the ends of f over all optima without the sample;
-        ``values`` is the middle.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
-    >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
-    >>> loo = loo_lpm_walk(Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0)))
-    >>> loo.values.round(4), loo.certified.all()
-    (array([-2.    , -0.3333,  0.    ,  3.    ]), np.True_)
+    The intervals are the ranges of f over all optima without the sample; an absent
+    sample (C = 0) gets its value, too.
     """
     started = perf_counter()
     problem, solution = _at_scale(problem, solution)
@@ -105,10 +84,7 @@ def loo_lpm_refit(
     solution: LpmSolution | None = None,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out by a linear program each, warm from the full basis.
-
-    Parameters and result are those of :func:`loo_lpm_walk`.
-    """
+    """Leave every sample out by a linear program each, warm from the full basis."""
     started = perf_counter()
     problem, solution = _at_scale(problem, solution)
     fitted = perf_counter()
@@ -123,7 +99,7 @@ LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
 def _at_scale(
     problem: Problem, solution: LpmSolution | None
 ) -> tuple[Problem, LpmSolution]:
-    """Return a machine with the same f and kernel values of about 1, and its optimum.
+    """Return a problem with the same f and kernel values of about 1, and its optimum.
 
     ``K -> s K, C -> C / s`` divides a and the cost by s, a power of two. Among kernel
     values of 1e10 the rate of the intercept, 1, would look like rounding.
@@ -139,7 +115,7 @@ def _at_scale(
 
 
 class _Answer:
-    """Ranges of f as they come in."""
+    """Ranges of f, filled sample by sample."""
 
     def __init__(self, problem: Problem, solution: LpmSolution) -> None:
         n = problem.n_samples
@@ -153,7 +129,7 @@ class _Answer:
         self.counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
 
     def settle_singletons(self) -> IntArray:
-        """Answer for who is alone in its class; return the samples that are left.
+        """Settle samples that are alone in their class; return the others.
 
         Without it a = 0, and b is at or beyond the other label.
         """
@@ -171,7 +147,7 @@ class _Answer:
         return left
 
     def result(self, fit_seconds: float, seconds: float) -> LooIntervals:
-        """Return the answers with what they cost."""
+        """Return the ranges with what they cost."""
         counts = {**self.counts, "fit_seconds": fit_seconds, "seconds": seconds}
         values = middle(self.lower, self.upper)
         return LooIntervals(
@@ -188,7 +164,7 @@ def _walk_all(
     capacity: int,
     n_threads: int,
 ) -> IntArray:
-    """Answer for the samples whose walks end well; return the others."""
+    """Settle the samples whose walks reach a proved optimum; return the others."""
     done = np.zeros(rows.size, dtype=bool)
     pivots = np.zeros(rows.size, dtype=np.int64)
 
@@ -213,29 +189,15 @@ def _walk_all(
 
 @dataclass(frozen=True)
 class _Walked:
-    """Ends of some walks.
+    """Ends of k walks."""
 
-    Parameters
-    ----------
-    least, most : ndarray of shape (k,)
-        Range of f.
-    certified : ndarray of bool, shape (k,)
-        Whether it is proved.
-    n_pivots : ndarray of shape (k,)
-        Number of pivots made.
-    ended : ndarray of bool, shape (k,)
-        Whether the walk came to its end.
-    basic, side : ndarray of shape (k, n)
-        The basis there.
-    """
-
-    least: FloatArray
-    most: FloatArray
-    certified: BoolArray
-    n_pivots: np.ndarray
-    ended: BoolArray
-    basic: IntArray
-    side: FloatArray
+    least: FloatArray  # (k,), range of f
+    most: FloatArray  # (k,)
+    certified: BoolArray  # (k,), whether it is proved
+    n_pivots: np.ndarray  # (k,)
+    ended: BoolArray  # (k,), whether the walk came to its end
+    basic: IntArray  # (k, n), the basis there
+    side: FloatArray  # (k, n)
 
     def basis(self, k: int, problem: Problem) -> LpmBasis:
         """Return the basis that walk k ended with."""
@@ -293,7 +255,7 @@ def _walk(
 
 
 def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
-    """Find the range of one sample from a basis without it, factored anew.
+    """Find the range of one sample from a basis without it, factored again.
 
     Products of many pivots lose digits; the basis they lead to is mostly right.
     """
@@ -309,7 +271,7 @@ def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
 def _certify(
     problem: Problem, rows: IntArray, z: FloatArray, slopes: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Return f at the sample left out, and whether the machine without it is optimal.
+    """Return f at the sample left out, and whether the point without it is optimal.
 
     Both come from z and the row duals alone, not from what the walk has updated.
     """
@@ -326,10 +288,7 @@ def _certify(
 
 
 def refit_rows(answer: _Answer, rows: IntArray, n_threads: int) -> None:
-    """Answer by one linear program each; the range comes from the basis it ends with.
-
-    Only samples with a coefficient or a row dual are solved anew.
-    """
+    """Solve one linear program each; the range comes from the basis it ends with."""
     problem = answer.problem
     if rows.size == 0:
         return
@@ -347,7 +306,7 @@ def refit_rows(answer: _Answer, rows: IntArray, n_threads: int) -> None:
 
 
 def _refit(problem: Problem, solver: LpmSolver, answer: _Answer, row: int) -> None:
-    """Answer for one sample by a linear program."""
+    """Settle one sample by a linear program."""
     left_out = solver.solve_without(np.array([row]))
     answer.lower[row] = answer.upper[row] = left_out.decision_values[row]
     answer.certified[row] = False
@@ -361,44 +320,28 @@ def _refit(problem: Problem, solver: LpmSolver, answer: _Answer, row: int) -> No
 
 @dataclass(frozen=True)
 class LpmTableau:
-    """The optimum of a machine, written in the quantities that are at their kinks.
+    """The optimum, written in the quantities that are at their kinks.
 
-    The quantities are f_1 … f_n and then z_1 … z_m: coefficients and intercept. See
-    ``_lpm_fast.pyx`` for what they mean.
-
-    Parameters
-    ----------
-    T, transposed : ndarray of shape (n, m) and (m, n)
-        Basic quantities per unit of the nonbasic ones.
-    basic, nonbasic : ndarray of shape (n,) and (m,)
-        Quantity of each row and of each column.
-    x, side : ndarray of shape (n,)
-        Values of the basic quantities, and the side of the kink they are on.
-    D : ndarray of shape (m,)
-        Rates of the cost.
-    kink, has_kink, low, high : ndarray of shape (n + m,)
-        Of each quantity.
-    rate_slack, value_slack : float
-        Size of the rounding errors of D and x.
+    They are f_1 … f_n, then z_1 … z_m: coefficients and intercept (``_lpm_fast.pyx``).
     """
 
-    T: FloatArray
-    transposed: FloatArray
-    basic: IntArray
-    nonbasic: IntArray
-    x: FloatArray
-    side: FloatArray
-    D: FloatArray
-    kink: FloatArray
+    T: FloatArray  # (n, m), basic quantities per unit of the nonbasic ones
+    transposed: FloatArray  # (m, n)
+    basic: IntArray  # (n,), quantity of each row
+    nonbasic: IntArray  # (m,), quantity of each column
+    x: FloatArray  # (n,), values of the basic quantities
+    side: FloatArray  # (n,), the side of the kink they are on
+    D: FloatArray  # (m,), rates of the cost
+    kink: FloatArray  # (n + m,), of each quantity, as the next three
     has_kink: np.ndarray
     low: FloatArray
     high: FloatArray
-    rate_slack: float
-    value_slack: float
+    rate_slack: float  # size of the rounding errors of D
+    value_slack: float  # and of x
 
     @property
     def values(self) -> FloatArray:
-        """F of the full optimum on all samples, (n,)."""
+        """Decision values of the full optimum on all samples, (n,)."""
         n = self.x.size
         values = self.kink[:n].copy()
         values[self.basic[self.basic < n]] = self.x[self.basic < n]
