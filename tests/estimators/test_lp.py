@@ -208,6 +208,14 @@ def test_search_by_error_bound_and_slack(moons):
     assert -by_slack == pytest.approx(slacks)
 
 
+def test_the_hinge_of_exact_values_is_a_score_too(moons):
+    X, y = moons
+    search = lo.LooSearchCV(lo.SVC(), {"C": [1.0]}, scoring="neg_hinge_loss")
+    search.fit(X, y)  # without a warning about rankings: it is a mean over samples
+    values = lo.leave_one_out(lo.SVC(C=1.0), X, y).margins
+    assert search.best_score_ == pytest.approx(-np.maximum(0, 1 - values).mean())
+
+
 def test_narrow_kernel_warns(moons):
     with pytest.warns(CertificateWarning, match="Take a wider kernel"):
         lo.LOOMClassifier(gamma=1e5).fit(*moons)

@@ -334,7 +334,7 @@ class LoomSolver:
 
 
 class _Point:
-    """Primal and dual point of the scaled machine, from the bases of HiGHS."""
+    """Primal and dual point of the scaled problem, from the bases of HiGHS."""
 
     def __init__(self, M: FloatArray, problem: Problem, w: FloatArray) -> None:
         self.M, self.w, self.y = M, w, problem.y

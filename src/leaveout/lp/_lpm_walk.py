@@ -172,9 +172,11 @@ def _walk_all(
         own = rows[part]
         walked = _walk(problem, tableau, own, capacity)
         for k in np.flatnonzero(walked.ended & ~walked.certified).tolist():
-            again = _prove_again(problem, walked.basis(k, problem), int(own[k]))
+            basis = read_basis(problem, walked.basic[k], walked.side[k])
+            again = _prove_again(problem, basis, int(own[k]))
             if again is not None:
-                walked.take(k, again)
+                walked.least[k], walked.most[k] = again.least[0], again.most[0]
+                walked.certified[k] = again.certified[0]
         good = walked.certified
         answer.lower[own[good]] = walked.least[good]
         answer.upper[own[good]] = walked.most[good]
@@ -198,15 +200,6 @@ class _Walked:
     ended: BoolArray  # (k,), whether the walk came to its end
     basic: IntArray  # (k, n), the basis there
     side: FloatArray  # (k, n)
-
-    def basis(self, k: int, problem: Problem) -> LpmBasis:
-        """Return the basis that walk k ended with."""
-        return read_basis(problem, self.basic[k], self.side[k])
-
-    def take(self, k: int, other: _Walked) -> None:
-        """Replace the end of walk k by the only one of another."""
-        self.least[k], self.most[k] = other.least[0], other.most[0]
-        self.certified[k] = other.certified[0]
 
 
 def _walk(
