@@ -3,9 +3,9 @@
 
 import numpy as np
 import pytest
-from problems import Case
+from nightly.stress import ALLOWED, METHODS, judge, truth_of
+from oracles.problems import Case
 from solved import SVC_METHODS
-from torture import ALLOWED, METHODS, judge, truth_of
 
 import leaveout as lo
 from leaveout.engine._certificate import (

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from agreement import assert_intervals
-from oracles import loo_intervals
-from problems import gram
+from oracles.agreement import assert_intervals
+from oracles.binary import loo_intervals
+from oracles.problems import gram
 from solved import loo_walk
 
 from leaveout.engine import _walk

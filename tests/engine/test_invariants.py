@@ -3,10 +3,10 @@
 
 import numpy as np
 import pytest
-from agreement import deviation, margin_interval
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import Case, random_case
+from oracles.agreement import deviation, margin_interval
+from oracles.problems import Case, random_case
 from solved import loo_walk
 
 import leaveout as lo

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from oracles import svc_clarabel
-from problems import DEGENERATE, random_case
+from oracles.binary import svc_clarabel
+from oracles.problems import DEGENERATE, random_case
 from solved import loo_groups, loo_refit
 
 from leaveout.engine import _walk as module

@@ -3,9 +3,9 @@
 
 import numpy as np
 import pytest
-from agreement import assert_intervals, assert_signs
-from oracles import loo_intervals
-from problems import DEGENERATE, KERNELS, random_case
+from oracles.agreement import assert_intervals, assert_signs
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE, KERNELS, random_case
 from solved import SVC_METHODS, loo_refit, loo_walk
 
 from leaveout.engine._problem import SETTLED_BY, Problem

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import DEGENERATE, random_case
+from oracles.problems import DEGENERATE, random_case
 from solved import loo_walk
 
 from leaveout.engine import _walk

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """LLWClassifier: what it stores, how it is left out of, its bounds, its errors."""
 
-import warnings
-
 import numpy as np
 import pytest
 from oracles.llw import llw_clarabel
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
@@ -117,16 +115,6 @@ def test_rows_without_weight_are_absent(iris, C):
     )
 
 
-def test_warm_start_over_c(iris):
-    X, y = iris
-    warm = lo.LLWClassifier(gamma=0.5, warm_start=True)
-    for C in (1.0, 1.2, 1.5, 2.0):
-        warm.set_params(C=C).fit(X, y)
-        cold = lo.LLWClassifier(C=C, gamma=0.5).fit(X, y)
-        assert warm.objective_ == pytest.approx(cold.objective_, rel=1e-9)
-    assert warm.n_iter_ < cold.n_iter_
-
-
 def test_hard_margin_that_is_not_there(iris):
     X, y = iris
     with pytest.raises(NotSeparableError, match="Use a finite C, or another kernel"):
@@ -190,14 +178,6 @@ def test_progress(iris, capsys):
     assert captured.out == ""
 
 
-def test_threads(iris):
-    X, y = iris
-    one, two = (
-        lo.leave_one_out(lo.LLWClassifier(gamma=0.5), X, y, n_jobs=n) for n in (1, 2)
-    )
-    np.testing.assert_array_equal(one.decision_values, two.decision_values)
-
-
 def test_singleton_class(iris):
     X, y = iris
     y = y.copy()
@@ -216,7 +196,7 @@ def test_refusals(iris):
         lo.LLWClassifier(C=-1.0).fit(X, y)
     with pytest.raises(ValueError, match="'auto', 'walk', 'refit'"):
         lo.leave_one_out(lo.LLWClassifier(), X, y, method="stopping")
-    with pytest.raises(TypeError, match="estimator must be"):
+    with pytest.raises(TypeError, match=r"must be an LLWClassifier, or .*; SVC will"):
         lo.llw_bounds(lo.SVC(), X, y)
     with pytest.warns(CertificateWarning, match="not positive semi-definite"):
         lo.LLWClassifier(kernel="sigmoid", gamma=2.0, coef0=-1.0).fit(X, y)
@@ -226,18 +206,8 @@ def test_model_file(iris, tmp_path):
     X, y = iris
     clf = lo.LLWClassifier(gamma=0.5).fit(X, y)
     lo.save_model(clf, tmp_path / "llw.skops")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        loaded = lo.load_model(tmp_path / "llw.skops")
+    loaded = lo.load_model(tmp_path / "llw.skops")
     np.testing.assert_array_equal(loaded.decision_function(X), clf.decision_function(X))
-
-
-def test_wine_against_one_vs_one():
-    X, y = load_wine(return_X_y=True)
-    X = scale(X)[::3]
-    llw = lo.leave_one_out(lo.LLWClassifier(C=1.0, gamma=0.05), X, y[::3])
-    svc = lo.leave_one_out(lo.SVC(C=1.0, gamma=0.05), X, y[::3])
-    assert abs(llw.error - svc.error) < 0.1
 
 
 def _extreme(seed):
@@ -253,7 +223,7 @@ def _extreme(seed):
     return K, y, Q, 10 ** rng.uniform(-8, 8), int(rng.choice([0, 0, 60, -60]))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
 def test_certified_labels_of_several_classes_at_extremes(seed):
     K, y, Q, C, exponent = _extreme(seed)
@@ -270,7 +240,7 @@ def test_certified_labels_of_several_classes_at_extremes(seed):
             assert loo.predictions[r] == np.argmax(values)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
 def test_bounds_at_extremes(seed):
     K, y, _, C, exponent = _extreme(seed)
@@ -281,8 +251,3 @@ def test_bounds_at_extremes(seed):
     least = np.mean(sure & (loo.predictions != y))
     for name in ("radius_margin", "sharp_sum", "sharp_count"):
         assert bounds[name].value >= least - 1e-9
-
-
-def test_bounds_say_which_machine_they_take():
-    with pytest.raises(TypeError, match=r"must be an LLWClassifier, or .*; SVC will"):
-        lo.llw_bounds(lo.SVC(), [[0.0], [1.0]], [0, 1])

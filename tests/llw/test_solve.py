@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The solver of Lee, Lin & Wahba's machine against clarabel and the binary SVM."""
+"""The solver of the SVM of Lee, Lin & Wahba against clarabel and the binary SVM."""
 
 from dataclasses import replace
 
@@ -9,13 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.llw import certify_llw, llw_clarabel, random_llw
 
-from leaveout.engine._problem import MARGIN, Problem
+from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.llw import _solve as _llw
-from leaveout.llw import _solve as _llw_descent
-from leaveout.llw._interior import InteriorPoint
-from leaveout.llw._pivot import LlwPoint
-from leaveout.llw._solve import LlwProblem, solve_llw
+from leaveout.llw._llw_smo_fast import llw_smo
+from leaveout.llw._solve import LlwProblem, _finish, centre, solve_llw
 
 
 def make(seed, **given):
@@ -24,8 +21,8 @@ def make(seed, **given):
     return problem.as_hard_margin() if kind == "quadratic" else problem
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_objective_of_clarabel(seed):
+@pytest.mark.parametrize("seed", range(30))
+def test_optimum_of_clarabel(seed):
     problem = make(seed)
     solution = solve_llw(problem)
     truth = llw_clarabel(problem.K, problem.codes, problem.C, problem.n_classes)
@@ -44,24 +41,18 @@ def test_objective_of_clarabel(seed):
     np.testing.assert_allclose(
         problem.K @ solution.coef, problem.K @ truth.W, atol=1e-4
     )
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_sums_and_boxes(seed):
-    problem = make(seed)
-    solution = solve_llw(problem)
-    alpha, scale = solution.alpha, solution.alpha.max()
+    alpha = solution.alpha
     assert (alpha >= 0).all()
     assert (alpha <= problem.box).all()
     assert np.ptp(alpha.sum(axis=0)) < 1e-11 * alpha.sum()
-    assert np.abs(solution.coef.sum(axis=1)).max() < 1e-12 * scale
+    assert np.abs(solution.coef.sum(axis=1)).max() < 1e-12 * alpha.max()
     terms = max(1.0, np.abs(solution.coef).sum())
     assert abs(solution.intercept.sum()) < 1e-15 * terms
     assert (solution.intercept >= solution.intercept_lower - 1e-9).all()
     assert (solution.intercept <= solution.intercept_upper + 1e-9).all()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_two_classes_are_the_svm_with_half_of_c(seed):
     K, codes, C, _, _ = random_llw(np.random.default_rng(seed), Q=2)
     C = np.where(np.isinf(C), 50.0, C)
@@ -72,17 +63,13 @@ def test_two_classes_are_the_svm_with_half_of_c(seed):
         K @ solution.coef[:, 1], svm.decision_values - svm.intercept, atol=1e-8
     )
     assert solution.objective == pytest.approx(2 * svm.objective, rel=1e-9)
-    assert solution.intercept_lower[1] == pytest.approx(
-        svm.intercept_interval[0], abs=1e-7
-    )
-    assert solution.intercept_upper[1] == pytest.approx(
-        svm.intercept_interval[1], abs=1e-7
-    )
+    ends = solution.intercept_lower[1], solution.intercept_upper[1]
+    assert ends == pytest.approx(svm.intercept_interval, abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(8))
 def test_every_intercept_of_the_box_with_sum_zero_is_optimal(seed):
-    """Small boxes leave columns without a free variable."""
+    """A small C leaves columns without a free variable."""
     rng = np.random.default_rng(seed)
     K, codes, _, Q, _ = random_llw(rng, n=12)
     C = np.full(12, 0.02)
@@ -108,8 +95,7 @@ def test_quadratic_penalty_is_the_hard_margin_with_a_ridge():
     """The primal of the penalty, written out, has the value of the hard margin."""
     K, codes, _, Q, _ = random_llw(np.random.default_rng(3), Q=4, n=30)
     C = np.random.default_rng(0).uniform(0.5, 3.0, 30)
-    soft = LlwProblem(K, codes, C, Q)
-    solution = solve_llw(soft.as_hard_margin())
+    solution = solve_llw(LlwProblem(K, codes, C, Q).as_hard_margin())
     W, b = solution.coef, solution.intercept
     xi = -W / (2 * C[:, None])
     other = codes[:, None] != np.arange(Q)
@@ -120,14 +106,27 @@ def test_quadratic_penalty_is_the_hard_margin_with_a_ridge():
     assert value == pytest.approx(solution.objective, rel=1e-9)
 
 
-def test_not_separable():
-    x = np.array([0.0, 1.0, 2.0, 3.0])
-    machine = LlwProblem(np.outer(x, x), np.array([0, 1, 0, 1]), np.full(4, np.inf), 2)
-    assert not solve_llw(machine).separable
+@pytest.mark.parametrize("Q", [2, 3, 5])
+def test_alternating_classes_on_a_line_are_not_separable(Q):
+    x = np.arange(4.0 * Q)
+    codes = np.arange(4 * Q) % Q
+    problem = LlwProblem(np.outer(x, x), codes, np.full(4 * Q, np.inf), Q)
+    assert not solve_llw(problem).separable
 
 
-@pytest.mark.parametrize("C", [1e6, 1e9, 1e12, 1e20, 1e150])
-def test_a_large_c_that_nobody_reaches_is_the_hard_margin(C):
+def test_conflicting_duplicates_are_not_separable():
+    K, codes, _, Q, _ = random_llw(np.random.default_rng(1), Q=3, n=20)
+    K[1], K[:, 1] = K[0], K[:, 0]
+    K[1, 1] = K[0, 0]
+    assert codes[0] != codes[1]
+    assert not solve_llw(LlwProblem(K, codes, np.full(20, np.inf), Q)).separable
+    soft = LlwProblem(K, codes, np.full(20, 5.0), Q)
+    truth = llw_clarabel(K, codes, soft.C, Q)
+    assert solve_llw(soft).objective == pytest.approx(truth.dual, rel=1e-7)
+
+
+@pytest.mark.parametrize("C", [1e6, 1e12, 1e150])
+def test_a_large_c_that_is_not_reached_is_the_hard_margin(C):
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(12, 2)), np.arange(12) % 3
     K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
@@ -139,26 +138,13 @@ def test_a_large_c_that_nobody_reaches_is_the_hard_margin(C):
     np.testing.assert_allclose(soft.coef, hard.coef, rtol=1e-7, atol=1e-7)
 
 
-def test_conflicting_duplicates_are_not_separable():
-    K, codes, _, Q, _ = random_llw(np.random.default_rng(1), Q=3, n=20)
-    K[1], K[:, 1] = K[0], K[:, 0]
-    K[1, 1] = K[0, 0]
-    assert codes[0] != codes[1]
-    assert not solve_llw(LlwProblem(K, codes, np.full(20, np.inf), Q)).separable
-    soft = LlwProblem(K, codes, np.full(20, 5.0), Q)
-    solution = solve_llw(soft)
-    truth = llw_clarabel(K, codes, soft.C, Q)
-    assert solution.objective == pytest.approx(truth.dual, rel=1e-7)
-
-
-@pytest.mark.parametrize("C", [1e-6, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
 def test_singular_kernels(C):
     """Linear kernel in one dimension, with repeated samples."""
     rng = np.random.default_rng(5)
     x = np.repeat(rng.normal(size=15), 2) + 100.0
     codes = np.arange(30) % 3
-    K = np.outer(x, x)
-    solution = solve_llw(LlwProblem(K, codes, np.full(30, C), 3))
+    solution = solve_llw(LlwProblem(np.outer(x, x), codes, np.full(30, C), 3))
     assert solution.converged
     centred = np.outer(x - x.mean(), x - x.mean())
     truth = llw_clarabel(centred, codes, np.full(30, C), 3)
@@ -177,22 +163,17 @@ def test_constant_kernel():
     assert solution.intercept.argmax() == 0
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_absent_samples(seed):
-    problem = make(seed, n=24)
+    problem = make(seed, Q=3, n=24)
     gone = np.array([1, 7, 20])
     C = problem.C.copy()
-    keep = np.setdiff1d(np.arange(24), gone)
-    if len(set(problem.codes[keep])) < problem.n_classes:
-        pytest.skip("a class has gone")
     C[gone] = 0.0
+    keep = np.setdiff1d(np.arange(24), gone)
     whole = solve_llw(replace(problem, C=C))
     part = solve_llw(
         LlwProblem(
-            problem.K[np.ix_(keep, keep)],
-            problem.codes[keep],
-            problem.C[keep],
-            problem.n_classes,
+            problem.K[np.ix_(keep, keep)], problem.codes[keep], problem.C[keep], 3
         )
     )
     assert (whole.coef[gone] == 0).all()
@@ -200,53 +181,8 @@ def test_absent_samples(seed):
     np.testing.assert_allclose(whole.coef[keep], part.coef, atol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_warm_start_over_c_ends_at_the_same_optimum(seed):
-    K, codes, _, Q, _ = random_llw(np.random.default_rng(seed), n=30)
-    last = None
-    for C in [0.1, 0.15, 0.3, 1.0, 2.0]:
-        problem = LlwProblem(K, codes, np.full(30, C), Q)
-        last = solve_llw(problem, start=last)
-        cold = solve_llw(problem)
-        assert last.objective == pytest.approx(cold.objective, rel=1e-9)
-        np.testing.assert_allclose(K @ last.coef, K @ cold.coef, atol=1e-7)
-
-
-@pytest.mark.parametrize("Q", [2, 3, 4, 5, 6])
-@pytest.mark.parametrize("kind", ["hinge", "weighted", "quadratic", "hard"])
-def test_active_set_and_interior_point_agree_with_clarabel(Q, kind, monkeypatch):
-    """Each alone, on the same machine; no silent change from one to the other."""
-    rng = np.random.default_rng([Q, len(kind)])
-    codes = np.arange(36) % Q
-    X = rng.normal(size=(36, 3)) + 2 * rng.normal(size=(Q, 3))[codes]
-    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
-    C = np.full(36, {"hard": np.inf, "hinge": 0.7}.get(kind, 3.0))
-    if kind == "weighted":
-        C = C * rng.uniform(0.1, 3.0, 36) * (np.arange(36) != 5)
-    problem = LlwProblem(K, codes, C, Q)
-    problem = problem.as_hard_margin() if kind == "quadratic" else problem
-    truth = llw_clarabel(problem.K, problem.codes, problem.C, Q)
-    direct = solve_llw(problem)
-    two_soft = Q == 2 and not problem.is_hard
-    assert direct.found_by == ("binary SVM" if two_soft else "active set")
-
-    def lost(*_):
-        return LlwPoint(direct.alpha, np.zeros(Q), direct.state, False, 0, "nobody")
-
-    monkeypatch.setattr(_llw, "descend", lost)
-    monkeypatch.setattr(
-        _llw, "_solve_as_binary", lambda _: replace(direct, converged=False)
-    )
-    interior = solve_llw(problem)
-    assert interior.found_by == "interior point"
-    for solution in (direct, interior):
-        assert solution.converged
-        assert solution.objective == pytest.approx(truth.dual, rel=1e-7)
-    np.testing.assert_allclose(K @ direct.coef, K @ interior.coef, atol=1e-7)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_active_set_on_degenerate_machines(seed):
+@pytest.mark.parametrize("seed", range(9))
+def test_degenerate_problems(seed):
     """Repeated samples, conflicting labels, low rank, columns without a free entry."""
     rng = np.random.default_rng(seed)
     Q = 3 + seed % 4
@@ -256,74 +192,72 @@ def test_active_set_on_degenerate_machines(seed):
     K = X @ X.T if seed % 2 else np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
     solution = solve_llw(LlwProblem(K, codes, C, Q))
     truth = llw_clarabel(K, codes, C, Q)
-    assert solution.found_by == "active set"
     assert solution.converged
     assert solution.objective == pytest.approx(truth.dual, rel=1e-7)
     assert np.ptp(solution.alpha.sum(axis=0)) <= 1e-12 * solution.alpha.sum()
 
 
-def test_active_set_beyond_its_capacity_says_so(monkeypatch):
-    monkeypatch.setattr(_llw_descent, "MAX_FREE", 10)
-    problem = make(4, Q=4, n=30)
+def ill_conditioned(kind, C):
+    rng = np.random.default_rng(3)
+    codes = np.arange(75) % 5
+    X = rng.normal(size=(75, 3)) + rng.normal(size=(5, 3))[codes]
+    if kind == "repeated":
+        X = X[rng.integers(0, 75, 75)]
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    K = (X @ X.T + 1) ** 4 if kind == "poly" else np.exp(-squares / 500)
+    return LlwProblem(K, codes, np.full(75, C), 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "C"), [("wide", 1e5), ("poly", 1e3), ("repeated", 1e5)]
+)
+def test_ill_conditioned_kernels_with_large_c(kind, C):
+    """The active set needs many steps, and some new starts."""
+    problem = ill_conditioned(kind, C)
     solution = solve_llw(problem)
-    assert solution.found_by == "interior point"
     assert solution.converged
+    own = certify_llw(
+        problem.K, problem.codes, problem.C, solution.alpha, solution.intercept
+    )
+    assert own.gap < 1e-6
 
 
-def test_active_set_out_of_work_says_so(monkeypatch):
-    """Neither SMO nor the active set may go on: the interior point does."""
-    monkeypatch.setattr(_llw_descent, "SMO_STEPS_PER_VARIABLE", 0)
-    monkeypatch.setattr(_llw_descent, "ACTIVE_SET_WORK", 0)
-    problem = make(4, Q=4, n=30)
-    assert solve_llw(problem).found_by == "interior point"
+def test_beyond_double_precision_it_is_not_converged():
+    solution = solve_llw(ill_conditioned("poly", 1e5))
+    assert not solution.converged
+    assert solution.duality_gap > 1e-8
+    assert np.isfinite(solution.decision_values).all()
 
 
-def test_interior_point_leaves_no_dependent_free_entries(monkeypatch):
-    """Samples in a plane: more than three free ones a column are too many."""
-    rng = np.random.default_rng(1)
-    codes = np.arange(40) % 3
-    X = rng.normal(size=(40, 2)) + (codes == 0)[:, None]
-    problem = LlwProblem(X @ X.T, codes, np.full(40, 5.0), 3)
-    direct = solve_llw(problem)
-    lost = LlwPoint(direct.alpha, np.zeros(3), direct.state, False, 0, "nobody")
-    monkeypatch.setattr(_llw, "descend", lambda *_: lost)
-    solution = solve_llw(problem)
-    assert solution.found_by == "interior point"
-    assert solution.objective == pytest.approx(direct.objective, rel=1e-10)
-    assert ((solution.state == MARGIN).sum(axis=0) <= 3).all()
-    monkeypatch.setattr(_llw, "purify", lambda K, C, found: found)
-    assert ((solve_llw(problem).state == MARGIN).sum(axis=0) > 3).any()
+@pytest.mark.parametrize("seed", range(6))
+def test_smo_keeps_the_column_sums_equal(seed):
+    """Also where all of a column is at its bound, and no tuple can move."""
+    rng = np.random.default_rng(seed)
+    codes, Q, n = np.arange(80) % 5, 5, 80
+    X = rng.normal(size=(n, 2)) + rng.normal(size=(Q, 2))[codes]
+    K = np.exp(-20 * ((X[:, None] - X) ** 2).sum(axis=2))
+    upper = np.ascontiguousarray(
+        LlwProblem(K, codes, rng.uniform(0.03, 0.2, n), Q).box.T
+    )
+    alpha, gradient = np.zeros((Q, n)), np.full((Q, n), 1 / (Q - 1))
+    llw_smo(K, K.diagonal().copy(), upper, alpha, gradient, 0.01, 10_000)
+    assert np.ptp(alpha.sum(axis=1)) < 1e-12 * alpha.sum()
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_active_set_alone_from_zero(seed, monkeypatch):
+@pytest.mark.parametrize("seed", range(4))
+def test_active_set_alone_from_zero(seed):
     """Without SMO it starts with no free entry: tuples, pairs and singles come in."""
-    monkeypatch.setattr(_llw_descent, "SMO_STEPS_PER_VARIABLE", 0)
-    monkeypatch.setattr(_llw_descent, "ACTIVE_SET_WORK", 1000)
     problem = make(seed, Q=3 + seed % 3, n=24)
-    solution = solve_llw(problem)
+    centred = centre(problem)
+    upper = np.minimum(problem.box.T * centred.scale, 1e12, order="C")
+    alpha, gradient = np.zeros(upper.shape), np.full(upper.shape, 1 / (len(upper) - 1))
+    _, _, settled = _finish(centred.K, upper, alpha, gradient, hard=problem.is_hard)
     truth = llw_clarabel(problem.K, problem.codes, problem.C, problem.n_classes)
-    assert solution.found_by == "active set"
-    assert solution.objective == pytest.approx(truth.dual, rel=1e-7)
-
-
-def test_warm_start_that_leads_nowhere_is_followed_by_a_cold_one():
-    K, codes, _, Q, _ = random_llw(np.random.default_rng(2), Q=5, n=40)
-    start = solve_llw(LlwProblem(K, codes, np.full(40, 1e-3), Q))
-    problem = LlwProblem(K, codes, np.full(40, 100.0), Q)
-    warm, cold = solve_llw(problem, start=start), solve_llw(problem)
-    assert warm.found_by in ("pivots", "active set")
-    assert warm.objective == pytest.approx(cold.objective, rel=1e-9)
-
-
-def test_interior_point_alone_is_close():
-    problem = make(7, Q=5, n=40)
-    K = problem.K - problem.K.mean(axis=0)
-    K = K - K.mean(axis=1, keepdims=True)
-    interior = InteriorPoint(K, problem.open, np.full((40, 5), 2.0))
-    interior.run(1e-10)
-    assert not interior.unbounded
-    assert interior.best.gap < 1e-10
+    own = certify_llw(
+        problem.K, problem.codes, problem.C, alpha.T / centred.scale, truth.b
+    )
+    assert settled
+    assert own.dual == pytest.approx(truth.dual, rel=1e-7)
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The optimum of the linear programming machine against clarabel and linprog."""
+"""The optimum of the LPM against clarabel and linprog."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from oracles.problems import DEGENERATE, random_case
 from oracles.programs import lpm_clarabel, lpm_objective
 
 from leaveout.engine._problem import Problem
-from leaveout.exceptions import LeaveoutError
 from leaveout.lp._lpm import LpmSolver, solve_lpm
 
 
@@ -38,7 +37,7 @@ def test_degenerate(name):
     assert solution.objective == pytest.approx(lpm_objective(*case), rel=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_equals_clarabel(seed):
     case = random_case(np.random.default_rng([20, seed]), C=10 ** (seed % 6 - 2.0))
     solution = solve_lpm(Problem(*case))
@@ -59,7 +58,7 @@ def test_indefinite_kernel():
     assert solution.objective == pytest.approx(lpm_objective(*case), rel=1e-8)
 
 
-def test_a_sample_without_box_is_absent():
+def test_a_sample_with_c_0_is_absent():
     K, y, C, fit_intercept = random_case(np.random.default_rng(3), n=20, C=5.0)
     closed, rest = C.copy(), np.arange(20) % 4 != 0
     closed[~rest] = 0.0
@@ -94,7 +93,7 @@ def test_small_box_has_no_coefficients():
     assert solution.objective == pytest.approx(0.2)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-2, 2), st.booleans())
 def test_flipped_labels_and_scaled_kernel(seed, exponent, fit_intercept):
     """y -> -y flips f; K -> sK, C -> C/s with a -> a/s has the objective over s."""
@@ -105,12 +104,6 @@ def test_flipped_labels_and_scaled_kernel(seed, exponent, fit_intercept):
     scaled = solve_lpm(Problem(s * K, y, C / s, fit_intercept)).objective
     assert flipped == pytest.approx(one, rel=1e-9, abs=1e-12)
     assert scaled * s == pytest.approx(one, rel=1e-9, abs=1e-9)
-
-
-def test_a_kernel_beyond_what_highs_takes_is_told():
-    K = 1e200 * np.array([[1.0, 0.2], [0.2, 1.0]])
-    with pytest.raises(LeaveoutError, match="HiGHS found no optimum"):
-        solve_lpm(Problem(K, np.array([1.0, -1.0]), np.ones(2)))
 
 
 def test_numbers_of_highs_stand_in_for_a_singular_basis(monkeypatch):

@@ -4,8 +4,8 @@
 import clarabel
 import numpy as np
 import pytest
-from oracles import loo_intervals
-from problems import DEGENERATE, random_case
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE, random_case
 from scipy import sparse
 from scipy.optimize import minimize
 from solved import loo_walk

@@ -8,12 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from agreement import assert_intervals, assert_signs, deviation, margin_interval
 from datasets import penalty_from_lambda
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import loo_intervals, svc_clarabel
-from problems import DEGENERATE, KERNELS, random_case
+from oracles.agreement import assert_intervals, assert_signs, deviation, margin_interval
+from oracles.binary import loo_intervals, svc_clarabel
+from oracles.problems import DEGENERATE, KERNELS, random_case
 from solved import loo_consolidated, loo_magic, loo_walk
 
 import leaveout as lo

@@ -3,11 +3,11 @@
 
 import numpy as np
 import pytest
-from agreement import decided
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import loo_intervals
-from problems import DEGENERATE, KERNELS, random_case
+from oracles.agreement import decided
+from oracles.binary import loo_intervals
+from oracles.problems import DEGENERATE, KERNELS, random_case
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 from solved import loo_walk

@@ -3,9 +3,9 @@
 
 import numpy as np
 import pytest
-from agreement import assert_signs, decided, margin_interval
-from oracles import loo_intervals, svc_clarabel
-from problems import DEGENERATE, KERNELS, random_case
+from oracles.agreement import assert_signs, decided, margin_interval
+from oracles.binary import loo_intervals, svc_clarabel
+from oracles.problems import DEGENERATE, KERNELS, random_case
 from solved import loo_refit, loo_stopping, loo_walk
 
 from leaveout.engine._problem import SETTLED_BY, Problem

@@ -3,15 +3,14 @@
 
 import numpy as np
 import pytest
-from agreement import assert_intervals
-from oracles import loo_intervals
-from problems import random_case
+from oracles.agreement import assert_intervals
+from oracles.binary import loo_intervals
+from oracles.problems import random_case
+from solved import loo_consolidated, loo_magic, loo_walk
 
 from leaveout.assess._bounds import tabulate_bounds, wrong_and_ambiguous
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._walk import loo_walk
-from leaveout.methods._consolidated import loo_consolidated, loo_magic
 from leaveout.methods._curve import trace_curve
 
 pytestmark = pytest.mark.nightly

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The multi-class SVM of Lee, Lin & Wahba: all classes in one machine."""
+"""LLWClassifier: the multi-class SVM of Lee, Lin & Wahba."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class LLWClassifier(KernelClassifier):
     gamma_ : float or None
         The number used for gamma; None for a precomputed or callable kernel.
     n_iter_ : int
-        Steps of SMO and the active set, linear systems and Newton steps.
+        Steps of SMO and of the active set.
     shape_fit_ : tuple of int
         Shape of the X passed to fit.
     n_features_in_ : int
@@ -100,8 +100,7 @@ class LLWClassifier(KernelClassifier):
     Notes
     -----
     The kernel must be positive semi-definite. Sequential minimal optimisation comes
-    near the optimum, an active set ends at it; where it does not, an interior point
-    whose steps factor one matrix per class: see docs/method/llw.
+    near the optimum, an active set ends at it: see docs/method/llw.
 
     References
     ----------
@@ -152,7 +151,7 @@ class LLWClassifier(KernelClassifier):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LLWClassifier:
-        """Solve the machine of all classes.
+        """Solve the problem of all classes.
 
         Parameters
         ----------
@@ -213,7 +212,7 @@ class LLWClassifier(KernelClassifier):
 
 
 def warn_indefinite(kernel: Any) -> None:
-    """Warn that there is no optimum to prove."""
+    """Warn that no optimum can be proved."""
     warnings.warn(
         f"The kernel {kernel!r} is not positive semi-definite on these data: the "
         "machine has no certified optimum. Use another kernel, or other parameters of "

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LPMClassifier and LOOMClassifier: classifiers that are linear programs.
-
-Linear programming machine: kernel classification with few coefficients.
-
-Leave-one-out machine: kernel classification without a C.
-"""
+"""LPMClassifier and LOOMClassifier: classifiers that are linear programs."""
 
 from __future__ import annotations
 
@@ -338,7 +333,7 @@ class LOOMClassifier(KernelClassifier):
 
 
 def _warn_of_trouble(solutions: list[LoomSolution]) -> None:
-    """Warn of a kernel too narrow to be trusted, or of a gap that stayed open."""
+    """Warn if the kernel is too narrow, or the gap too large."""
     n_capped = sum(solution.n_capped for solution in solutions)
     worst = max(solution.duality_gap for solution in solutions)
     if n_capped:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bounds on the leave-one-out errors of a hard-margin machine of Lee, Lin & Wahba.
+"""Bounds on the leave-one-out errors of a hard-margin SVM of Lee, Lin & Wahba.
 
 With D the diameter of the smallest ball around the samples in feature space, Delta_p
 the largest distance from sample p, Delta the largest of all, L the number of errors::
@@ -31,27 +31,13 @@ ROUNDING = 1e-7
 
 @dataclass(frozen=True)
 class LlwKeyNumbers:
-    """What the bounds are made of, over the samples that are present.
+    """What the bounds are made of, over the samples that are present."""
 
-    Parameters
-    ----------
-    squared_norm : float
-        Sum of ||w_k||^2.
-    diameter_squared : float
-        D^2, of a ball that holds all samples, too large by 1e-6 at most.
-    reach_squared : ndarray of shape (n,)
-        Delta_p^2.
-    largest, norm : ndarray of shape (n,)
-        max_k alpha_pk and ||alpha_p||.
-    n_classes : int
-        Q.
-    """
-
-    squared_norm: float
-    diameter_squared: float
-    reach_squared: FloatArray
-    largest: FloatArray
-    norm: FloatArray
+    squared_norm: float  # sum of ||w_k||^2
+    diameter_squared: float  # D^2, of a ball that holds all; at most 1e-6 too large
+    reach_squared: FloatArray  # (n,), Delta_p^2
+    largest: FloatArray  # (n,), max_k alpha_pk
+    norm: FloatArray  # (n,), ||alpha_p||
     n_classes: int
 
     @property
@@ -62,25 +48,13 @@ class LlwKeyNumbers:
 
     @property
     def sharp_ratio(self) -> FloatArray:
-        """The same of the sharper lemma."""
+        """Left over right side of the sharper lemma, (n,)."""
         Q = self.n_classes
         return self.norm * self.reach_squared / np.sqrt(Q / (Q - 1) ** 3)
 
 
 def llw_key_numbers(problem: LlwProblem, solution: LlwSolution) -> LlwKeyNumbers:
-    """Return norms, distances and the ball of a hard-margin machine.
-
-    Parameters
-    ----------
-    problem : LlwProblem
-        The machine; ``LlwProblem.as_hard_margin`` makes one of a soft machine.
-    solution : LlwSolution
-        Its optimum.
-
-    Returns
-    -------
-    LlwKeyNumbers
-    """
+    """Return norms, distances and the ball of a hard-margin problem."""
     rows = np.flatnonzero(problem.C > 0.0)
     K = problem.K[np.ix_(rows, rows)]
     diagonal = K.diagonal()
@@ -99,19 +73,10 @@ def llw_key_numbers(problem: LlwProblem, solution: LlwSolution) -> LlwKeyNumbers
 def bound_llw(
     problem: LlwProblem, solution: LlwSolution, note: str = ""
 ) -> tuple[Bound, ...]:
-    """Compute the three bounds, as shares of the samples; infinite without a margin.
+    """Return Theorem 2 and the two sharper bounds, as shares of the samples.
 
-    Parameters
-    ----------
-    problem, solution
-        A hard-margin machine and its optimum.
-    note : str, default=""
-        What else the machine is.
-
-    Returns
-    -------
-    tuple of Bound
-        ``radius_margin`` (Theorem 2), ``sharp_sum`` and ``sharp_count``.
+    The problem has a hard margin (:meth:`LlwProblem.as_hard_margin` makes one of a soft
+    problem); the first two are infinite if it does not exist.
     """
     if not solution.separable:
         none = "no hard margin"

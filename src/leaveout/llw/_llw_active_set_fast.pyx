@@ -303,6 +303,7 @@ cdef void climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
                 block = a
             if s.d[a] != s.d[a]:  # overflow
                 s.failed = True
+                return
         for a in range(s.m):
             shift_entry(s, s.M[a], t_min * s.d[a])
             s.v[a] *= 1.0 - t_min

@@ -181,7 +181,7 @@ def llw_smo(
             if violation <= tol or step >= max_steps:
                 break
             # Slopes per length of the move: two entries, or one of every column.
-            if wide * wide * Q >= 2.0 * max(rise, fall) * max(rise, fall):
+            if wide * wide * Q >= 2.0 * max(rise, fall, 0.0) ** 2:
                 if not move_pair(&s, widest):
                     break
             elif not move_tuple(&s, 1.0 if rise >= fall else -1.0, max(rise, fall)):

@@ -47,27 +47,10 @@ def padded(Py_ssize_t n):
 cdef class FadingWalk:
     """The state of one walk; arrays are (length,), a multiple of the block.
 
-    Parameters
-    ----------
-    x, low, high : ndarray of shape (length,)
-        Basic quantities and their ranges at the full optimum; changed in place.
-    state : ndarray of int8, shape (n Q,)
-        OUTSIDE, MARGIN or BOUNDED; changed in place.
-    box : ndarray of shape (n Q,)
-        Upper bounds of alpha.
-    capacity : int
-        Pivots at most.
-
-    Attributes
-    ----------
-    n_pivots : int
-        Pivots so far.
-    pending : int
-        The entry that is about to change sides, or -1.
-    left : float
-        Share of the walk that is left.
-    quantities : ndarray of shape (length,)
-        x.
+    x, low, high: basic quantities and their ranges at the full optimum; state: OUTSIDE,
+    MARGIN or BOUNDED, (n Q,); all changed in place. box: upper bounds of alpha, (n Q,);
+    capacity: pivots at most. ``pending`` is the entry that is about to change sides, or
+    -1; ``left`` the share of the walk that is left; ``quantities`` is x.
     """
 
     cdef readonly Py_ssize_t n_pivots, pending

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave-one-out of the multi-class SVM of Lee, Lin & Wahba by walks and refits.
+"""Leave-one-out of the multi-class SVM of Lee, Lin & Wahba by walks.
 
-The tableau at the optimum of Lee, Lin & Wahba's machine, shared by all walks.
+The multipliers of sample r are lowered together, ``alpha_r = (1 - t) alpha_r*`` for t
+from 0 to 1, and the others stay optimal. While the sets stay, alpha and b are linear in
+t; an entry that reaches a bound, or whose slope G + b reaches 0, changes sides: a pivot
+in a tableau that all walks share. If all multipliers of r are 0, W stays, and only the
+interval of b changes. If a walk does not reach a verified optimum, r is refitted.
 
 With alpha of all entries (numbered ``i * Q + k``) and coordinates w of b = -Z w, the
 columns of Z spanning the vectors with sum 0, the conditions of the free entries F and
@@ -10,44 +14,24 @@ of the column sums are ``(T z)_S = const`` for z = (alpha, w), S = F and all of 
     T = [ H + eps   E Z  ]      E: the column of each entry
         [ Z' E'    -delta ]
 
-The two tiny terms make T_SS regular for every F. They are proximal terms around the
-full optimum: the problem that is walked through has one optimum at every point of the
-walk. A column without a free entry moves its b, fast, until an entry comes in.
-
-Let A = T_SS^-1, R the other entries. Column j says how z_S and the slopes of R change
+The two tiny terms make T_SS regular for every F: they are proximal terms around the
+full optimum, taken away at the end, on the sets found. With A = T_SS^-1 and R the other
+entries, column j says how z_S and the slopes of R change
 
     with the slope of j in S:    -A_j                T_RS A_j
     with alpha_j, j in R:        -A T_Sj             T_RS A T_Sj - T_Rj
 
-Walk from the optimum of Lee, Lin & Wahba's machine to that without one sample.
-
-The multipliers of sample r are lowered together, ``alpha_r = (1 - t) alpha_r*`` for t
-from 0 to 1, and the others stay optimal: the walk of the binary machine, with Q
-columns. While the sets stay, alpha and b are linear in t; an entry that reaches a
-bound, or whose slope G + b reaches 0, changes sides, a pivot in the tableau that all
-walks share. Its two proximal terms are taken away at the end, on the sets found, and
-the conditions of the true problem are verified.
-
-The machine of Lee, Lin & Wahba: certified only where rounding cannot undo it.
-
-As for one binary machine (``engine/_trust.py``): kernel values near 1, no boxes
-that nobody reaches, and no certificate for labels that rounding may have changed. At
-the optimum ``sum(alpha) / (Q - 1) = ||W||^2 + sum C xi``, which is between the optimal
-value and twice that, and leaving a sample out lowers the value: no dual variable of a
-left-out machine is above ``2 sum(alpha)``.
-
-Leave samples out of the machine of Lee, Lin & Wahba.
-
-A sample whose multipliers are all 0 leaves W as it is, and only the box of b has to be
-read anew without it. For the others the optimum is followed while their multipliers go
-to 0 (``LlwWalker``); each end is verified, and where a walk gets
-lost the sample is solved for anew.
+Labels are certified as in ``engine/_trust.py``: kernel values near 1, C at most what
+alpha can reach, and no certificate for labels that rounding may have changed. At the
+optimum ``sum(alpha) / (Q - 1) = ||W||^2 + sum C xi``, which is between the optimal
+value and twice that, and leaving a sample out lowers the value: without one sample, no
+dual variable is above ``2 sum(alpha)``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 
@@ -82,8 +66,8 @@ from leaveout.engine._problem import (
     LooIntervals,
 )
 from leaveout.llw._llw_walk_fast import FadingWalk, Status, padded
-from leaveout.llw._pivot import LlwPoint, exchange, strain, wrong_side, zero_sum_basis
 from leaveout.llw._solve import (
+    LlwPoint,
     LlwProblem,
     LlwSolution,
     centre,
@@ -98,7 +82,7 @@ from leaveout.run._parallel import map_chunks, show_progress
 REGULAR, SINGULAR, DELTA = 1e-10, 1e-6, 1e-6
 # Share of a null vector of H_FF in an entry that makes it singular.
 NULL = 0.01
-# Columns of entries beside the margin for which there is room at first.
+# Columns of entries beside the margin for which memory is taken at first.
 ROOM = 256
 # Columns made at once, so that what they are made of stays small.
 BATCH = 64
@@ -113,38 +97,26 @@ FAR = 1e300
 # violations and strain that count.
 ROUNDS, CORRECTIONS, TIGHT = 4, 3, 1e-13
 TOL, STRAIN = 1e-11, 2e-10
-# Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are; boxes
-# further than that beyond reach hide the coefficients, and the machine is solved anew.
+# Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are; a C
+# further than that beyond reach hides the coefficients: the problem is solved again.
 RANGE = 20
 # Samples a thread takes at once; and between two lines of progress, per thread.
 CHUNK, LINE = 16, 64
 
 
 class LlwTableau:
-    """Columns of the tableau: those of S at once, others when they are asked for.
+    """Columns of the tableau: those of S at once, others on request.
 
     K + 1 takes the place of K: the same on equal column sums, and regular beside them.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Kernel matrix of unit scale.
-    state : ndarray of int8, shape (n, Q)
-        The sets at the full optimum.
-
-    Attributes
-    ----------
-    columns : ndarray of shape (n_columns, length)
-        Columns, those of S first; rows behind ``n Q + Q - 1`` are padding.
-    where : ndarray of int, shape (n Q + Q - 1,)
-        Row in ``columns``, or -1.
+    ``columns`` (n_columns, length) has those of S first, and padding behind row
+    ``n Q + Q - 1``; ``where`` is the row of each entry in it, or -1.
     """
 
     def __init__(self, K: FloatArray, state: StateArray) -> None:
         self.K, self.shape = K + 1.0, state.shape
         self.Q = state.shape[1]
         self.n_entries = state.size
-        self.basis = zero_sum_basis(self.Q)
+        self.basis = linalg.helmert(self.Q).T
         self.entries = np.flatnonzero(state == MARGIN)
         self.coordinates = np.arange(self.n_entries, self.n_entries + self.Q - 1)
         self.basic = np.concatenate([self.entries, self.coordinates])
@@ -179,14 +151,9 @@ class LlwTableau:
             self._size += 1
 
     def respond(self, rows: IntArray, alpha: FloatArray) -> FloatArray:
-        """Change of all as entries of a sample beside the margin change, (m, length).
+        """Change of all as entries beside the margin change, (m, length).
 
-        Parameters
-        ----------
-        rows : ndarray of int, shape (m,)
-            Samples.
-        alpha : ndarray of shape (m, Q)
-            The change of each; 0 for entries on the margin.
+        ``alpha`` (m, Q) is the change of each of the samples ``rows``.
         """
         moved = np.zeros((rows.size, self.length))
         # T z for z that is not 0 in one sample only
@@ -201,16 +168,10 @@ class LlwTableau:
         return force @ self.columns[: self.basic.size] - moved
 
     def shift(self, slope: FloatArray, sums: FloatArray, also: IntArray) -> FloatArray:
-        """Change of z_S, and of the slopes of some others, as the constants change.
+        """Change of z_S, and of the slopes of the entries ``also`` beside S.
 
-        Parameters
-        ----------
-        slope : ndarray of shape (n, Q)
-            Added to the slope of every entry.
-        sums : ndarray of shape (Q,)
-            Added to the column sums.
-        also : ndarray of int
-            Entries beside S whose change is wanted.
+        ``slope`` (n, Q) is added to the slope of every entry, ``sums`` to the column
+        sums.
         """
         force = np.concatenate([slope.ravel()[self.entries], sums @ self.basis])
         change = np.zeros(self.length)
@@ -270,21 +231,18 @@ def _invert_shifted(H: FloatArray, eps: float) -> FloatArray:
 class LlwWalker:
     """The optima without one sample each, by walks from that of all.
 
-    Parameters
-    ----------
-    problem : LlwProblem
-        The machine.
-    solution : LlwSolution
-        Its optimum.
-
-    Attributes
-    ----------
-    ready : bool
-        Whether the optimum is one to the last digits; no walk begins elsewhere.
+    ``ready`` says whether the start is an optimum to the last digits.
     """
 
-    def __init__(self, problem: LlwProblem, solution: LlwSolution) -> None:
+    def __init__(
+        self,
+        problem: LlwProblem,
+        solution: LlwSolution,
+        *,
+        max_pivots: int = MAX_PIVOTS,
+    ) -> None:
         self.problem, self.centred = problem, centre(problem)
+        self.max_pivots = max_pivots
         scale = self.centred.scale
         self.box = problem.box * scale
         W = scale * np.abs(solution.coef)
@@ -302,14 +260,11 @@ class LlwWalker:
         self.origin = self._quantities()
 
     def without(self, r: int) -> LlwSolution | None:
-        """Return the optimum without sample r, or None if the walk gets lost."""
+        """Return the optimum without sample r; None if the walk does not reach it."""
         return next(self.without_each(np.array([r])))
 
     def without_each(self, rows: IntArray) -> Iterator[LlwSolution | None]:
-        """Yield the optimum without each of some samples, in less time than one by one.
-
-        All begin at once: how fast the others move as entries beside the margin fade.
-        """
+        """Yield the optimum without each of some samples; all begin at once."""
         fading = np.where(self.full.state[rows] == MARGIN, 0.0, self.full.alpha[rows])
         for r, start in zip(rows, self.tableau.respond(rows, -fading), strict=True):
             yield self._walk(r, start)
@@ -322,16 +277,15 @@ class LlwWalker:
         walk.aim(start, NOISE * float(point.alpha[r].max()))
         if not (self._run(walk, point, r) and self._settle(point, walk, box, ROUNDS)):
             return None
-        n_pivots = walk.n_pivots
-        found = LlwPoint(point.alpha, point.b, point.state, True, n_pivots, "walk")
-        left = with_certificate(self.problem.without(r), found, self.centred, n_pivots)
+        found = LlwPoint(point.alpha, point.state, True, walk.n_pivots, "walk")
+        left = with_certificate(self.problem.without(r), found, self.centred)
         return left if left.converged else None
 
     def _begin(self, point: _Point) -> FadingWalk:
         """Return a walk that begins at the full optimum and changes the sets given."""
         x, low, high = self.origin.copy()
         state, box = point.state.reshape(-1), self.box.reshape(-1)
-        return FadingWalk(x, low, high, state, box, MAX_PIVOTS)
+        return FadingWalk(x, low, high, state, box, self.max_pivots)
 
     def _quantities(self) -> FloatArray:
         """Return what a walk follows at the full optimum, and ranges, (3, length)."""
@@ -368,20 +322,14 @@ class LlwWalker:
         self, point: _Point, walk: FadingWalk, box: FloatArray, rounds: int
     ) -> bool:
         """Solve without the proximal terms; return whether all conditions hold."""
-        slack = TOL * float(point.alpha.max())
         for _ in range(rounds):
             slope, off = self._correct(point, walk)
-            wrong = wrong_side(
-                box > 0.0, box, point.state, point.alpha, slope, TOL, slack
-            )
+            wrong = point.violations(slope, box)
             if not wrong.any():
                 return off <= STRAIN
             if not self._exchange(walk, np.flatnonzero(wrong)):
                 return False
-            exchange(point.state, wrong, point.alpha, box)
-            point.alpha[point.state == OUTSIDE] = 0.0
-            bounded = point.state == BOUNDED
-            point.alpha[bounded] = box[bounded]
+            point.exchange(wrong, box)
         return False
 
     def _correct(self, point: _Point, walk: FadingWalk) -> tuple[FloatArray, float]:
@@ -389,7 +337,7 @@ class LlwWalker:
         tableau = self.tableau
         for more in reversed(range(CORRECTIONS + 1)):
             slope = self._slope(point)
-            off = strain(point.state, point.alpha, slope / self.terms)
+            off = point.strain(slope / self.terms)
             if off <= TIGHT or not more:
                 break
             free = point.state == MARGIN
@@ -416,14 +364,41 @@ class LlwWalker:
         return 1.0 / (self.tableau.Q - 1) + self.tableau.pull(point.alpha) + point.b
 
 
+@dataclass
 class _Point:
     """alpha (n, Q), b (Q,) and the sets (n, Q), which a walk changes."""
 
-    def __init__(self, alpha: FloatArray, b: FloatArray, state: StateArray) -> None:
-        self.alpha, self.b, self.state = alpha, b, state
+    alpha: FloatArray
+    b: FloatArray
+    state: StateArray
 
     def copy(self) -> _Point:
+        """Return a copy whose arrays are its own."""
         return _Point(self.alpha.copy(), self.b.copy(), self.state.copy())
+
+    def strain(self, slope: FloatArray) -> float:
+        """How far free slopes are from 0, and column sums from each other."""
+        sums = self.alpha.sum(axis=0)
+        uneven = float(sums.max() - sums.min()) / max(float(sums.max()), 1e-300)
+        return max(uneven, float(np.abs(slope[self.state == MARGIN]).max(initial=0.0)))
+
+    def violations(self, slope: FloatArray, box: FloatArray) -> BoolArray:
+        """Entries that break a condition: slopes by TOL, free alpha relative to all."""
+        state, alpha, slack = self.state, self.alpha, TOL * float(self.alpha.max())
+        wrong = (state == MARGIN) & ((alpha < -slack) | (alpha > box + slack))
+        wrong |= (box > 0.0) & (state == OUTSIDE) & (slope > TOL)
+        wrong |= (state == BOUNDED) & (slope < -TOL)
+        return wrong
+
+    def exchange(self, wrong: BoolArray, box: FloatArray) -> None:
+        """Move free entries to the bound they passed; the others become free."""
+        free = wrong & (self.state == MARGIN)
+        self.state[wrong & ~free] = MARGIN
+        self.state[free & (self.alpha < 0.0)] = OUTSIDE
+        self.state[free & (self.alpha > box)] = BOUNDED
+        self.alpha[self.state == OUTSIDE] = 0.0
+        bounded = self.state == BOUNDED
+        self.alpha[bounded] = box[bounded]
 
 
 def drop_unsafe_llw(
@@ -527,7 +502,7 @@ LLW_METHODS = {"walk": loo_llw_walk, "refit": loo_llw_refit}
 
 
 class _Leaver:
-    """What all samples share, and where their answers go."""
+    """What all samples share, and their results."""
 
     def __init__(
         self,
@@ -595,7 +570,7 @@ class _Leaver:
             self._solve_without(r, left)
 
     def _solve_without(self, r: int, walked: LlwSolution | None) -> None:
-        """Take the end of the walk, or solve anew."""
+        """Take the end of the walk, or refit."""
         left = solve_llw(self.problem.without(r)) if walked is None else walked
         ends = left.intercept_lower, left.intercept_upper
         settled_by = REFIT if walked is None else WALK
@@ -603,7 +578,7 @@ class _Leaver:
         self.steps[r] = left.n_iter
 
     def _keep(self, r: int, settled_by: int) -> None:
-        """W stays; b has to do without the constraints of r."""
+        """Keep W; b loses the constraints of r."""
         can_fall, can_rise = self.can_fall.copy(), self.can_rise.copy()
         can_fall[r] = can_rise[r] = False
         ends = intercept_box(
@@ -613,7 +588,7 @@ class _Leaver:
         self._store(r, self.solution, self.solution.coef, b, ends, settled_by)
 
     def _without_its_class(self, r: int) -> None:
-        """Leave r out with its class: a machine of one class less, or none is left."""
+        """Leave r out with its class: a problem of one class less, or none is left."""
         problem, gone = self.problem, self.problem.codes[r]
         others = np.arange(problem.n_classes) != gone
         self.settled_by[r] = SINGLETON
@@ -647,7 +622,7 @@ class _Leaver:
         ends: tuple[FloatArray, FloatArray],
         settled_by: int,
     ) -> None:
-        """Write down h(x_r) with its ends."""
+        """Store h(x_r) with its ends."""
         base = self.problem.K[r] @ coef
         self.values[r], self.lower[r], self.upper[r] = (
             base + b,

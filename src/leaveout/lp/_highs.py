@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Linear programs through HiGHS, and sparse linear systems.
-
-HiGHS, as the linear programs of this package want it: quiet, on one thread, strict.
+"""Linear programs through HiGHS: quiet, on one thread, with strict tolerances.
 
 highspy is imported when it is first needed: it takes a while to load.
-
-A linear classifier on explicit features with the 1-norm of its weights, by an LP.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from leaveout.exceptions import LeaveoutError
 
 Bounds = tuple[FloatArray, FloatArray]
 # Most simplex steps of a run, by rows and columns. Some 1.2 is what ordinary programs
-# need; on kernel values next to nothing HiGHS may go in circles for ever.
+# need; on kernel values near 0 HiGHS may cycle.
 STEPS_PER_VARIABLE = 20
 
 
@@ -33,18 +29,10 @@ def open_highs(
     rows: Bounds,
     tolerance: float,
 ) -> Any:
-    """Load a program.
+    """Load ``min cost' x`` with bounds (lower, upper) of columns and rows.
 
-    Parameters
-    ----------
-    cost : ndarray of shape (n_columns,)
-        What is minimised.
-    matrix : tuple of (start, index, value)
-        By columns, as in :class:`scipy.sparse.csc_array`.
-    columns, rows : tuple of ndarray
-        Lower and upper bounds of the variables, and of the constraints.
-    tolerance : float
-        By how much HiGHS may violate them, primal and dual.
+    ``matrix`` is (start, index, value) by columns, as in
+    :class:`scipy.sparse.csc_array`; ``tolerance`` holds for primal and dual.
     """
     import highspy
 
@@ -69,9 +57,9 @@ def open_highs(
 
 
 def run_simplex(highs: Any, strategies: Sequence[dict[str, Any]], name: str) -> int:
-    """Let HiGHS work, by one strategy after the other; return its number of steps.
+    """Run the strategies until one finds an optimum; return the number of steps.
 
-    ``name`` is what the program is called in the error if none finds an optimum.
+    ``name`` is the program's name in the error if none does.
     """
     import highspy
 
@@ -94,24 +82,12 @@ def run_simplex(highs: Any, strategies: Sequence[dict[str, Any]], name: str) -> 
 
 @dataclass(frozen=True)
 class SparseLinear:
-    """An optimal sparse linear classifier.
+    """An optimal linear classifier with the 1-norm of its weights."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n_features,)
-        Weights, many of them zero.
-    intercept : float
-        b.
-    objective : float
-        Value of the primal problem at this point.
-    duality_gap : float
-        (primal - dual) / max(1, primal).
-    """
-
-    coef: FloatArray
+    coef: FloatArray  # (n_features,), many of them zero
     intercept: float
-    objective: float
-    duality_gap: float
+    objective: float  # primal value
+    duality_gap: float  # (primal - dual) / max(1, primal)
 
 
 def solve_sparse_linear(Z: FloatArray, y: FloatArray, C: float) -> SparseLinear:
@@ -120,28 +96,6 @@ def solve_sparse_linear(Z: FloatArray, y: FloatArray, C: float) -> SparseLinear:
     HiGHS solves the dual, max sum_i lam_i with |sum_i lam_i y_i z_ij| <= 1, sum_i lam_i
     y_i = 0 and 0 <= lam_i <= C: it has a row for each feature, not for each sample. The
     weights are the prices of those rows.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_samples, n_features)
-        Features.
-    y : ndarray of shape (n_samples,)
-        -1 or 1.
-    C : float
-        Price of an error.
-
-    Returns
-    -------
-    SparseLinear
-        With the duality gap that was reached.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Z = np.array([[0.0, 3.0], [1.0, 3.0], [3.0, 3.0], [4.0, 3.0]])
-    >>> found = solve_sparse_linear(Z, np.array([-1.0, -1.0, 1.0, 1.0]), C=10.0)
-    >>> found.coef.round(6), round(found.intercept, 6)
-    (array([1., 0.]), -2.0)
     """
     rows = (Z * y[:, None]).T
     answer = linprog(

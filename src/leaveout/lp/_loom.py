@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The leave-one-out machine (Weston 1999): solver and left-out values.
-
-All optima of a leave-one-out machine with the smallest sum of coefficients.
-
-The leave-one-out machine: a linear program that leaves each own term out.
+"""The leave-one-out machine (LOOM, Weston 1999): solver and left-out values.
 
 For kernel values K, signs y and weights w, with M_ij = y_i y_j K_ij off the diagonal
 and M_ii = (1 - nu) K_ii::
@@ -16,20 +12,17 @@ and M_ii = (1 - nu) K_ii::
 (Weston 1999, eq. (12)-(14) with nu = 1 and b = 0). Among all optima the one with the
 smallest sum of a is taken: the paper's program has many, and an unbounded set of them
 if every sample can be classified without its own term. The bound A is ours: it is
-about 1e6 / max |K|, and keeps the program well-posed where kernel values are next to
-nothing.
+about 1e6 / max |K|, and keeps the program well-posed where kernel values are near 0.
 
 HiGHS solves the dual in two stages, the two leading orders of M' u <= eps as eps falls
 to 0: first eps = 0; then, around that u, its direction v = du / deps, which is the dual
-of "smallest sum of a on the optimal face". The bases that it ends with are solved anew
+of "smallest sum of a on the optimal face". The bases that it ends with are solved again
 in full precision, and primal and dual value are compared (docs/method/loom).
 
-Leave-one-out of the leave-one-out machine itself: exact, and its own bound.
-
-The machine minimises what its terms say about each sample without the sample's own
-(Weston 1999, eq. (11)). That is no leave-one-out of the machine: the other coefficients
-were chosen with the sample there. The exact one takes row and column of the sample out
-of both stages of the linear program and solves them again, warm.
+The objective judges each sample without its own term (eq. (11)). That is not the
+leave-one-out error of the LOOM: the other coefficients were chosen with the sample
+present. The exact one takes row and column of the sample out of both stages and solves
+them again, warm.
 """
 
 from __future__ import annotations
@@ -66,10 +59,10 @@ CAP = 1e6
 # Relative duality gap below which a pair of primal and dual point counts as optimal;
 # the rounding of n dual constraints, times CAP, stays below it.
 OPTIMAL = 1e-6
-# Samples lighter than this, beside the heaviest, are next to absent: bounds of u as
-# small as that are hardly told apart.
+# Samples lighter than this, relative to the heaviest, are nearly absent: bounds of u as
+# small as that are hard to distinguish.
 LIGHTEST = 1e-8
-# Above this gap the dual point is looked at again, magnified by LENS.
+# Above this gap the dual point is refined, magnified by LENS.
 FINE, LENS = 1e-8, 2.0**20
 # Dual variables this close to a bound, and dual constraints this close to equality, are
 # there: slacks that differ by less are a tie.
@@ -78,8 +71,8 @@ FACE = 1e-11
 ROUNDING = 1e-13
 # The same for the direction of the second stage, which has fewer digits.
 STILL = 1e-8
-# What HiGHS may be asked, in this order. Its own scaling of the matrix is off: kernel
-# values have one scale, and lifting the tiny ones made it fail.
+# Tried in this order. HiGHS's own scaling of the matrix is off: kernel values have one
+# scale, and lifting the tiny ones made it fail.
 STRATEGIES: tuple[dict[str, Any], ...] = (
     {"simplex_strategy": 1, "presolve": "off", "simplex_scale_strategy": 0},
     {"simplex_strategy": 4, "presolve": "off", "simplex_scale_strategy": 0},
@@ -96,44 +89,23 @@ CHUNK = 64
 
 @dataclass(frozen=True)
 class LoomFace:
-    """The polyhedron ``low <= M a + y b <= high``, ``least <= a <= most``, scaled.
+    """All optima with the smallest sum of coefficients, scaled.
 
-    Parameters
-    ----------
-    M : ndarray of shape (n, n)
-        Margins by coefficients.
-    y : ndarray of shape (n,) or None
-        Signs; None without an intercept.
-    w : ndarray of shape (n,)
-        Weights; a sample without has no constraint.
-    least, most : ndarray of shape (n,)
-        Bounds of a.
-    low, high : ndarray of shape (n,)
-        Bounds of the margins.
-    scale : float
-        What K was divided by; the coefficients are a / scale.
-    unique : bool
-        Whether strict complementarity proves that it is one point.
+    The polyhedron ``low <= M a + y b <= high``, ``least <= a <= most``.
     """
 
-    M: FloatArray
-    y: FloatArray | None
-    w: FloatArray
-    least: FloatArray
+    M: FloatArray  # (n, n), margins by coefficients
+    y: FloatArray | None  # signs; None without an intercept
+    w: FloatArray  # (n,), weights; a sample without has no constraint
+    least: FloatArray  # (n,), bounds of a
     most: FloatArray
-    low: FloatArray
+    low: FloatArray  # (n,), bounds of the margins
     high: FloatArray
-    scale: float
-    unique: bool
+    scale: float  # what K was divided by; the coefficients are a / scale
+    unique: bool  # strict complementarity proves that it is one point
 
     def range_of(self, slope: FloatArray) -> tuple[float, float]:
-        """Return least and largest value of ``slope @ a + b`` on the face.
-
-        Raises
-        ------
-        LeaveoutError
-            If HiGHS finds no optimum.
-        """
+        """Return least and largest value of ``slope @ a + b`` on the face."""
         fixed = self.least == self.most
         columns, rows = np.flatnonzero(~fixed), np.flatnonzero(self.w > 0.0)
         base = float(slope[fixed] @ self.least[fixed])
@@ -179,64 +151,31 @@ def _smallest(
 
 @dataclass(frozen=True)
 class LoomSolution:
-    """An optimum of a leave-one-out machine, with its certificate.
+    """An optimum of the LOOM, with its certificate."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n,)
-        Signed coefficients a_j y_j, their sum of sizes the smallest of all optima.
-    intercept : float
-        b, in the middle of the interval that is optimal with these coefficients.
-    decision_values : ndarray of shape (n,)
-        f = K coef + b.
-    own_terms : ndarray of shape (n,)
-        coef_i K_ii: what f - own_terms leaves out.
-    slack : ndarray of shape (n,)
-        xi_i = max(0, 1 - y_i (f_i - nu coef_i K_ii)); 0 for a sample without weight.
-    row_dual : ndarray of shape (n,)
-        u.
-    objective : float
-        sum_i w_i xi_i.
-    duality_gap : float
-        (primal - dual) / max(1, primal) for the weights divided by their largest.
-    n_capped : int
-        Number of coefficients at their largest value.
-    n_iter : int
-        Simplex steps.
-    converged : bool
-        Whether the gap is below 1e-6 and the sum of coefficients the smallest.
-    telling : bool
-        Whether it is so beside the loss of the lightest sample, too: then the labels
-        of all are those of an optimum.
-    tight : ndarray of bool, shape (n,)
-        Samples that have a coefficient, or a part in one of the two dual points: all
-        others can be left out, and this point stays optimal.
-    face : LoomFace or None
-        All optima with the same sum of coefficients; None if HiGHS did not find it.
-    rival : LoomSolution or None
-        Where slacks differ by something between rounding and a tie, the optimum of a
-        rule that sees no tie there. What both do not agree on hangs on last digits.
-    """
-
-    coef: FloatArray
-    intercept: float
-    decision_values: FloatArray
-    own_terms: FloatArray
-    slack: FloatArray
-    row_dual: FloatArray
-    objective: float
-    duality_gap: float
-    n_capped: int
-    n_iter: int
-    converged: bool
-    telling: bool
+    coef: FloatArray  # (n,), signed a_j y_j, with the smallest sum of sizes
+    intercept: float  # the middle of the interval that is optimal with these
+    decision_values: FloatArray  # (n,), f = K coef + b
+    own_terms: FloatArray  # (n,), coef_i K_ii
+    slack: FloatArray  # (n,), max(0, 1 - y_i (f_i - nu coef_i K_ii)); 0 without weight
+    row_dual: FloatArray  # (n,), u
+    objective: float  # sum_i w_i xi_i
+    duality_gap: float  # (primal - dual) / max(1, primal), largest weight 1
+    n_capped: int  # coefficients at their largest value
+    n_iter: int  # simplex steps
+    converged: bool  # the gap is below 1e-6 and the sum of coefficients the smallest
+    telling: bool  # also relative to the loss of the lightest sample: labels are proved
+    # Samples that have a coefficient, or a part in one of the two dual points: all
+    # others can be left out, and this point stays optimal.
     tight: BoolArray
-    face: LoomFace | None
+    face: LoomFace | None  # None if HiGHS did not find it
+    # If slacks differ by something between rounding and a tie, the optimum of a rule
+    # that sees no tie there. What both do not agree on depends on the last digits.
     rival: LoomSolution | None = None
 
     @property
     def left_out_values(self) -> FloatArray:
-        """The sum over all others, and b: f without the own term, (n,)."""
+        """Decision values without the own term, (n,)."""
         return self.decision_values - self.own_terms
 
 
@@ -283,13 +222,7 @@ def solve_loom(problem: LoomProblem) -> LoomSolution:
 
 
 class LoomSolver:
-    """HiGHS with the dual of one machine loaded; solves it, also without some samples.
-
-    Parameters
-    ----------
-    problem, nu
-        As in :func:`solve_loom`.
-    """
+    """HiGHS with the dual of one problem loaded; solves it, also without samples."""
 
     def __init__(self, problem: Problem, *, nu: float = 1.0) -> None:
         self.problem, self.nu = problem, nu
@@ -302,15 +235,15 @@ class LoomSolver:
         self._start: Any = None
 
     def solve(self) -> LoomSolution:
-        """Solve the machine, from scratch; keep its basis for warm starts."""
+        """Solve from scratch; keep the basis for warm starts."""
         return self._solve(self.problem.C)
 
     def start_from(self, solver: LoomSolver) -> None:
-        """Take the basis that another solver of the same machine ended with."""
+        """Take the basis that another solver of the same problem ended with."""
         self._start = solver._start
 
     def solve_without(self, rows: IntArray) -> LoomSolution:
-        """Solve the machine without some samples, warm from the full basis."""
+        """Solve without some samples, warm from the full basis."""
         weights = self.problem.C.copy()
         weights[rows] = 0.0
         return self._solve(weights)
@@ -323,7 +256,7 @@ class LoomSolver:
         first.read_dual(self._highs, _column_values(self._highs))
         first.read_primal(self._highs)
         if first.gap > FINE:
-            # Where HiGHS fails at that, the gap stays as it is, and tells.
+            # If HiGHS fails at that, the gap stays as it is.
             with suppress(LeaveoutError):
                 n_iter += self._refine(first)
         rules = (FACE, ROUNDING) if first.has_near_ties else (FACE,)
@@ -436,7 +369,7 @@ class LoomSolver:
 
 
 class _Point:
-    """Primal and dual point of the scaled machine, from the bases of HiGHS."""
+    """Primal and dual point of the scaled problem, from the bases of HiGHS."""
 
     def __init__(self, M: FloatArray, problem: Problem, w: FloatArray) -> None:
         self.M, self.w, self.y = M, w, problem.y
@@ -634,7 +567,7 @@ def loo_loom_refit(
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out of one leave-one-out machine, by warm linear programs.
+    """Leave every sample out of one LOOM, by warm linear programs.
 
     Parameters
     ----------
@@ -736,8 +669,8 @@ class _Ranges:
         self.trusted = not near
         self._certify(slice(None), full.telling)
         self.n_iter = np.zeros(n, dtype=np.int64)
-        # The full optimum stays where nothing hangs on the sample; if it is the only
-        # one, so is that without the sample.
+        # The full optimum stays if the sample has no part in it; if it is the only one,
+        # so is that without the sample.
         unique = full.rival is None and full.face is not None and full.face.unique
         idle = ~full.tight & unique
         self.found.settled_by[idle] = ZERO_ALPHA
@@ -753,7 +686,7 @@ class _Ranges:
         self.found.uncertified_by[row] = reason if self.trusted else BY_ROUNDING
 
     def put(self, row: int, left_out: LoomSolution) -> None:
-        """Keep the answer for one sample that the machine is without."""
+        """Store the range of one sample from the solution without it."""
         self.n_iter[row] = left_out.n_iter
         self._certify(row, left_out.telling)
         self._put_range(row, left_out)
@@ -765,7 +698,7 @@ class _Ranges:
         self._certify(row, False)
 
     def _put_range(self, row: int, solution: LoomSolution) -> None:
-        """Keep the range of f over the optimal face; near ties must not move it."""
+        """Store the range of f over the optimal face; near ties must not move it."""
         ends = self._range(row, solution)
         if ends is None:
             ends = (solution.decision_values[row],) * 2
@@ -777,13 +710,13 @@ class _Ranges:
                 self._certify(row, False)
 
     def _range(self, row: int, solution: LoomSolution) -> tuple[float, float] | None:
-        """Return both ends of f at a sample the machine is without, if found."""
+        """Return both ends of f at a sample that was left out, if found."""
         face = solution.face
         if face is None:
             return None
         if face.unique:
             return (solution.decision_values[row],) * 2
-        # The face speaks of a y and of a kernel whose largest value is about 1.
+        # The face is that of a y, with a kernel whose largest value is about 1.
         slope = self.problem.K[row] * self.problem.y / face.scale
         try:
             return face.range_of(slope)
@@ -792,5 +725,5 @@ class _Ranges:
 
 
 def _agree(ends: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two ranges are one, infinite ends included."""
+    """Whether two ranges are equal, infinite ends included."""
     return np.allclose(ends, other, rtol=SAME, atol=SAME)

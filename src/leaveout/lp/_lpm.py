@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The linear programming machine: an SVM with the 1-norm of its coefficients.
+"""The linear programming machine (LPM): an SVM with the 1-norm of its coefficients.
 
-For kernel values K, signs y and boxes C, with f_i = sum_j a_j K_ij + b::
+For kernel values K, signs y and weights C, with f_i = sum_j a_j K_ij + b::
 
     primal   min   sum_j |a_j| + sum_i C_i max(0, 1 - y_i f_i)
     dual     max   sum_i lam_i    s.t.   |sum_i lam_i y_i K_ij| <= 1 for all j,
@@ -9,7 +9,7 @@ For kernel values K, signs y and boxes C, with f_i = sum_j a_j K_ij + b::
 
 (Tsuda, Rätsch, Mika & Müller 2001, eq. (1)). The kernel need not be definite. HiGHS
 solves the dual, which has a third of the primal's columns; the basis it ends with is
-then solved anew in full precision, and primal and dual value are compared.
+then solved again in full precision, and primal and dual value are compared.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from leaveout.lp._highs import open_highs, run_simplex
 
 # Relative duality gap below which a pair of primal and dual point counts as optimal.
 OPTIMAL = 1e-9
-# Where rounding alone may leave a larger one than this, a gap says nothing.
+# If rounding alone may leave a larger one than this, a gap proves nothing.
 TELLING = 1e-6
-# What HiGHS may be asked, in this order: the second for the rare LP the first gives up.
+# Tried in this order: the others for the rare LP that the first gives up.
 STRATEGIES: tuple[dict[str, Any], ...] = (
     {"simplex_strategy": 1, "presolve": "off"},
     {"simplex_strategy": 4, "presolve": "off"},
@@ -40,17 +40,10 @@ STRATEGIES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class LpmBasis:
-    """Which quantities are at their kinks.
+    """Which quantities are at their kinks."""
 
-    Parameters
-    ----------
-    rows : ndarray of int8, shape (n,)
-        OUTSIDE (lam = 0), MARGIN (y f = 1) or BOUNDED (lam = C).
-    columns : ndarray of int8, shape (n,) or (n + 1,)
-        Sign of each coefficient that is not fixed at 0, else 0; the intercept is last.
-    """
-
-    rows: StateArray
+    rows: StateArray  # (n,), OUTSIDE (lam = 0), MARGIN (y f = 1) or BOUNDED (lam = C)
+    # Sign of each coefficient that is not fixed at 0, else 0; the intercept is last.
     columns: StateArray
 
     @property
@@ -66,39 +59,17 @@ class LpmBasis:
 
 @dataclass(frozen=True)
 class LpmSolution:
-    """An optimum of a linear programming machine, with its certificate.
+    """An optimum of the LPM, with its certificate."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n,)
-        Signed coefficients a.
-    intercept : float
-        b, in the middle of the interval that is optimal with this a.
-    decision_values : ndarray of shape (n,)
-        f = K a + b.
-    row_dual : ndarray of shape (n,)
-        lam.
-    objective : float
-        Primal value.
-    duality_gap : float
-        (primal - dual) / max(1, primal), with lam scaled into the dual's constraints.
-    n_iter : int
-        Simplex steps.
-    converged : bool
-        Whether the gap is below 1e-9, or what rounding leaves.
-    basis : LpmBasis
-        The vertex; with several optimal b it has one of the ends.
-    """
-
-    coef: FloatArray
-    intercept: float
-    decision_values: FloatArray
-    row_dual: FloatArray
-    objective: float
-    duality_gap: float
-    n_iter: int
-    converged: bool
-    basis: LpmBasis
+    coef: FloatArray  # (n,), signed coefficients a
+    intercept: float  # the middle of the interval that is optimal with this a
+    decision_values: FloatArray  # (n,), f = K a + b
+    row_dual: FloatArray  # (n,), lam
+    objective: float  # primal value
+    duality_gap: float  # as of :func:`lpm_certificate`
+    n_iter: int  # simplex steps
+    converged: bool  # the gap is below 1e-9, or what rounding leaves
+    basis: LpmBasis  # the vertex; with several optimal b it has one of the ends
 
     @property
     def alpha(self) -> FloatArray:
@@ -107,39 +78,15 @@ class LpmSolution:
 
 
 def solve_lpm(problem: Problem) -> LpmSolution:
-    """Solve one binary linear programming machine.
+    """Solve one binary LPM; a sample with C = 0 has neither row nor column.
 
-    Parameters
-    ----------
-    problem : Problem
-        Kernel values, signs, boxes; a sample with C = 0 has neither row nor column. The
-        kernel may be indefinite.
-
-    Returns
-    -------
-    LpmSolution
-        With primal and dual point.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
-    >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
-    >>> solution = solve_lpm(Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0)))
-    >>> solution.coef.round(4), round(solution.objective, 4)
-    (array([0.    , 0.    , 0.    , 0.3333]), 0.3333)
+    The kernel may be indefinite.
     """
     return LpmSolver(problem).solve()
 
 
 class LpmSolver:
-    """HiGHS with the dual of one machine loaded; solves it, also without some samples.
-
-    Parameters
-    ----------
-    problem : Problem
-        As in :func:`solve_lpm`.
-    """
+    """HiGHS with the dual of one problem loaded; solves it, also without samples."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -147,17 +94,17 @@ class LpmSolver:
         self._start: Any = None
 
     def solve(self) -> LpmSolution:
-        """Solve the machine, from scratch; keep its basis for warm starts."""
+        """Solve from scratch; keep the basis for warm starts."""
         n_iter = self._run()
         self._start = self._highs.getBasis()
         return self._solution(self.problem, n_iter)
 
     def start_from(self, solver: LpmSolver) -> None:
-        """Take the basis that another solver of the same machine ended with."""
+        """Take the basis that another solver of the same problem ended with."""
         self._start = solver._start
 
     def solve_without(self, rows: IntArray) -> LpmSolution:
-        """Solve the machine without some samples, warm from the full basis.
+        """Solve without some samples, warm from the full basis.
 
         Their rows and columns are switched off by bounds, and on again afterwards.
         """
@@ -182,11 +129,11 @@ class LpmSolver:
                 highs.changeRowBounds(int(row), -1.0, 1.0)
 
     def _run(self) -> int:
-        """Let HiGHS work; return its number of steps."""
+        """Run HiGHS; return its number of steps."""
         return run_simplex(self._highs, STRATEGIES, "linear programming machine")
 
     def _solution(self, problem: Problem, n_iter: int) -> LpmSolution:
-        """Solve the basis anew; keep the numbers of HiGHS if they are better."""
+        """Solve the basis again; keep the numbers of HiGHS if they are better."""
         basis = _read_basis(self._highs.getBasis(), problem)
         z, row_dual = solve_lpm_basis(problem, basis)
         own = make_lpm_solution(problem, z, row_dual, basis, n_iter)
@@ -231,25 +178,13 @@ def lpm_certificate(
     slopes: FloatArray,
     boxes: FloatArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Measure how far pairs of primal and dual points are from each other.
+    """Compare k primal points with k dual points; arrays are (k, n).
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    coefs, values : ndarray of shape (k, n)
-        a and f = K a + b of k primal points.
-    slopes : ndarray of shape (k, n)
-        lam * y of k dual points, 0 <= lam <= C.
-    boxes : ndarray of shape (k, n)
-        C of each; 0 = the sample has neither row nor column.
-
-    Returns
-    -------
-    primal, gap, optimal : ndarray of shape (k,)
-        Primal values, (primal - dual) / max(1, primal), and whether that is below 1e-9,
-        or what rounding alone leaves, if that is below 1e-6. A dual point is first
-        scaled until it is feasible; what it lacks in sum(lam y) = 0 adds to the gap.
+    ``coefs`` and ``values`` are a and f = K a + b, ``slopes`` lam * y with 0 <= lam <=
+    ``boxes``, the C of each (0: neither row nor column). Return primal values, gaps
+    (primal - dual) / max(1, primal), and whether a gap is below 1e-9, or what rounding
+    alone leaves, if that is below 1e-6. A dual point is first scaled until it is
+    feasible; what it lacks in sum(lam y) = 0 adds to the gap.
     """
     hinge = np.maximum(0.0, 1.0 - problem.y * values)
     primal = np.abs(coefs).sum(axis=1) + (boxes * hinge).sum(axis=1)

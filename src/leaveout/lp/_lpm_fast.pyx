@@ -90,10 +90,12 @@ cdef struct Walk:
     bint row_gone  # f has no cost any more
     bint col_gone  # the coefficient stays at 0
     Py_ssize_t* basic  # (n,) quantity of each row
-    Py_ssize_t* nonbasic  # (m,) quantity of each column
+    Py_ssize_t* nonbasic  # (m,) quantity of each column, behind basic
     double* x  # (n,) values of the basic quantities
-    double* side  # (n,) +1 above the kink, -1 below
-    double* D  # (m,)
+    double* side  # (n,) +1 above the kink, -1 below, behind x
+    double* D  # (m,) behind side
+    double* kept  # (2n + m,) x, side, D from which the second end of the range starts
+    Py_ssize_t* kept_places  # (n + m,) basic, nonbasic there
     double* rho  # (m,) row of the fading quantity
     double* column  # (n,)
     double* row  # (m,)
@@ -151,18 +153,15 @@ def leave_out_rows(
     shared.rate_slack, shared.value_slack = rate_slack, value_slack
     shared.doubt = DOUBT * rate_slack if shared_optimum else rate_slack
     cdef double* floats = &work[0]
-    walk.x, walk.side, walk.column = floats, floats + n, floats + 2 * n
-    floats += 3 * n
-    walk.D, walk.rho, walk.row = floats, floats + m, floats + 2 * m
-    floats += 3 * m
-    # What the second end of the range starts from.
-    cdef double* kept = floats
-    floats += 2 * n + m
+    walk.x, walk.side, walk.D = floats, floats + n, floats + 2 * n
+    walk.kept = floats + 2 * n + m
+    floats += 2 * (2 * n + m)
+    walk.column, walk.rho, walk.row = floats, floats + n, floats + n + m
+    floats += n + 2 * m
     walk.pivots, walk.columns = floats, floats + capacity
     walk.rows = floats + capacity * (1 + n)
     cdef Py_ssize_t* places = &integers[0]
-    walk.basic, walk.nonbasic = places, places + n
-    cdef Py_ssize_t* kept_places = places + n + m
+    walk.basic, walk.nonbasic, walk.kept_places = places, places + n, places + n + m
     walk.pivot_row, walk.pivot_col = places + 2 * (n + m), places + 2 * (n + m) + capacity
     walk.capacity = capacity
     with nogil:
@@ -174,21 +173,19 @@ def leave_out_rows(
             memcpy(walk.D, &D[0], m * sizeof(double))
             walk.n_pivots = walk.n_made = 0
             status[k] = leave_out(
-                &shared, &walk, rows[k], y[rows[k]], kept, kept_places,
-                &z_least[k, 0], &z_most[k, 0], &slopes[k, 0], &end_basic[k, 0],
-                &end_side[k, 0],
+                &shared, &walk, rows[k], y[rows[k]], &z_least[k, 0], &z_most[k, 0],
+                &slopes[k, 0], &end_basic[k, 0], &end_side[k, 0],
             )
             n_pivots[k] = walk.n_made
 
 
 cdef Status leave_out(
-    Shared* shared, Walk* walk, Py_ssize_t p, double y, double* kept,
-    Py_ssize_t* kept_places, double* z_least, double* z_most, double* slopes,
-    Py_ssize_t* end_basic, double* end_side,
+    Shared* shared, Walk* walk, Py_ssize_t p, double y, double* z_least, double* z_most,
+    double* slopes, Py_ssize_t* end_basic, double* end_side,
 ) noexcept nogil:
     """Fade row p, then coefficient p out; then push f_p down and up among the optima."""
     cdef Status status
-    cdef Py_ssize_t v, n = shared.n, m = shared.m
+    cdef Py_ssize_t v, n_pivots, end, n = shared.n, m = shared.m
     walk.row_out, walk.col_out = p, n + p
     walk.row_gone = walk.col_gone = False
     # Row first: what coefficient p did was mostly for its own row.
@@ -213,28 +210,18 @@ cdef Status leave_out(
         if walk.n_made > 0 and has_ties(shared, walk, shared.doubt):
             return DOUBTFUL
         return DONE
-    memcpy(kept, walk.x, n * sizeof(double))
-    memcpy(kept + n, walk.side, n * sizeof(double))
-    memcpy(kept + 2 * n, walk.D, m * sizeof(double))
-    memcpy(kept_places, walk.basic, n * sizeof(Py_ssize_t))
-    memcpy(kept_places + n, walk.nonbasic, m * sizeof(Py_ssize_t))
-    cdef Py_ssize_t n_pivots = walk.n_pivots
-    load_row(shared, walk, v, walk.rho)
-    status = fade(shared, walk, v, 1.0, 0.0)
-    if status != DONE:
-        return status
-    store_weights(shared, walk, z_least)
-    memcpy(walk.x, kept, n * sizeof(double))
-    memcpy(walk.side, kept + n, n * sizeof(double))
-    memcpy(walk.D, kept + 2 * n, m * sizeof(double))
-    memcpy(walk.basic, kept_places, n * sizeof(Py_ssize_t))
-    memcpy(walk.nonbasic, kept_places + n, m * sizeof(Py_ssize_t))
-    walk.n_pivots = n_pivots
-    load_row(shared, walk, v, walk.rho)
-    status = fade(shared, walk, v, -1.0, 0.0)
-    if status != DONE:
-        return status
-    store_weights(shared, walk, z_most)
+    memcpy(walk.kept, walk.x, (2 * n + m) * sizeof(double))
+    memcpy(walk.kept_places, walk.basic, (n + m) * sizeof(Py_ssize_t))
+    n_pivots = walk.n_pivots
+    for end in range(2):
+        memcpy(walk.x, walk.kept, (2 * n + m) * sizeof(double))
+        memcpy(walk.basic, walk.kept_places, (n + m) * sizeof(Py_ssize_t))
+        walk.n_pivots = n_pivots
+        load_row(shared, walk, v, walk.rho)
+        status = fade(shared, walk, v, 1.0 if end == 0 else -1.0, 0.0)
+        if status != DONE:
+            return status
+        store_weights(shared, walk, z_least if end == 0 else z_most)
     return DONE
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exact leave-one-out of the linear programming machine.
 
-Leaving p out takes row p and column p from the linear program. Samples with a_p = 0 and
-lam_p = 0 change nothing; for all others a few pivots lead from the basis of the full
-optimum, which all share, to an optimum without p (docs/method/lpm). An optimum of a
-linear program need not be unique, so the range of f(x_p) over all of them is found.
+Leaving p out removes row p and column p from the linear program. Samples with a_p = 0
+and lam_p = 0 change nothing; for all others a few pivots lead from the basis of the
+full optimum, which all share, to an optimum without p (docs/method/lpm). An optimum of
+a linear program need not be unique, so the range of f(x_p) over all of them is found.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from leaveout.lp._lpm import (
 from leaveout.lp._lpm_fast import Status, leave_out_rows, work_sizes
 from leaveout.run._parallel import map_chunks
 
-# Pivots there is room for; a sample that needs more is tried again, then refitted.
+# Pivots at most; a sample that needs more is tried again, then refitted.
 CAPACITIES = (128, 1024)
 # Samples in a row: their certificates are two products of matrices.
 CHUNK = 64
-# Rates end at 1 and margins at 1: what is not known to four digits tells no ties.
+# Rates end at 1 and margins at 1: four digits are needed to recognise ties.
 UNKNOWN = 1e-4
 
 
@@ -56,7 +56,7 @@ def loo_lpm_walk(
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out of one linear programming machine, by pivots.
+    """Leave every sample out of one LPM, by pivots from the full basis.
 
     Parameters
     ----------
@@ -149,9 +149,11 @@ def _walk_all(
         own = rows[part]
         walked = _walk(problem, tableau, own, capacity)
         for k in np.flatnonzero(walked.ended & ~walked.certified).tolist():
-            again = _prove_again(problem, walked.basis(k, problem), int(own[k]))
+            basis = read_basis(problem, walked.basic[k], walked.side[k])
+            again = _prove_again(problem, basis, int(own[k]))
             if again is not None:
-                walked.take(k, again)
+                walked.least[k], walked.most[k] = again.least[0], again.most[0]
+                walked.certified[k] = again.certified[0]
         good = walked.certified
         found.lower[own[good]] = walked.least[good]
         found.upper[own[good]] = walked.most[good]
@@ -166,38 +168,15 @@ def _walk_all(
 
 @dataclass(frozen=True)
 class _Walked:
-    """Ends of some walks.
+    """Ends of k walks."""
 
-    Parameters
-    ----------
-    least, most : ndarray of shape (k,)
-        Range of f.
-    certified : ndarray of bool, shape (k,)
-        Whether it is proved.
-    n_pivots : ndarray of shape (k,)
-        Number of pivots made.
-    ended : ndarray of bool, shape (k,)
-        Whether the walk came to its end.
-    basic, side : ndarray of shape (k, n)
-        The basis there.
-    """
-
-    least: FloatArray
-    most: FloatArray
-    certified: BoolArray
-    n_pivots: np.ndarray
-    ended: BoolArray
-    basic: IntArray
-    side: FloatArray
-
-    def basis(self, k: int, problem: Problem) -> LpmBasis:
-        """Return the basis that walk k ended with."""
-        return read_basis(problem, self.basic[k], self.side[k])
-
-    def take(self, k: int, other: _Walked) -> None:
-        """Replace the end of walk k by the only one of another."""
-        self.least[k], self.most[k] = other.least[0], other.most[0]
-        self.certified[k] = other.certified[0]
+    least: FloatArray  # (k,), range of f
+    most: FloatArray  # (k,)
+    certified: BoolArray  # (k,), whether it is proved
+    n_pivots: np.ndarray  # (k,)
+    ended: BoolArray  # (k,), whether the walk came to its end
+    basic: IntArray  # (k, n), the basis there
+    side: FloatArray  # (k, n)
 
 
 def _walk(
@@ -246,7 +225,7 @@ def _walk(
 
 
 def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
-    """Find the range of one sample from a basis without it, factored anew.
+    """Find the range of one sample from a basis without it, factored again.
 
     Products of many pivots lose digits; the basis they lead to is mostly right.
     """
@@ -262,7 +241,7 @@ def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
 def _certify(
     problem: Problem, rows: IntArray, z: FloatArray, slopes: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Return f at the sample left out, and whether the machine without it is optimal.
+    """Return f at the sample left out, and whether the point without it is optimal.
 
     Both come from z and the row duals alone, not from what the walk has updated.
     """
@@ -316,44 +295,28 @@ def _refit(problem: Problem, solver: LpmSolver, found: LooIntervals, row: int) -
 
 @dataclass(frozen=True)
 class LpmTableau:
-    """The optimum of a machine, written in the quantities that are at their kinks.
+    """The optimum, written in the quantities that are at their kinks.
 
-    The quantities are f_1 … f_n and then z_1 … z_m: coefficients and intercept. See
-    ``_lpm_fast.pyx`` for what they mean.
-
-    Parameters
-    ----------
-    T, transposed : ndarray of shape (n, m) and (m, n)
-        Basic quantities per unit of the nonbasic ones.
-    basic, nonbasic : ndarray of shape (n,) and (m,)
-        Quantity of each row and of each column.
-    x, side : ndarray of shape (n,)
-        Values of the basic quantities, and the side of the kink they are on.
-    D : ndarray of shape (m,)
-        Rates of the cost.
-    kink, has_kink, low, high : ndarray of shape (n + m,)
-        Of each quantity.
-    rate_slack, value_slack : float
-        Size of the rounding errors of D and x.
+    They are f_1 … f_n, then z_1 … z_m: coefficients and intercept (``_lpm_fast.pyx``).
     """
 
-    T: FloatArray
-    transposed: FloatArray
-    basic: IntArray
-    nonbasic: IntArray
-    x: FloatArray
-    side: FloatArray
-    D: FloatArray
-    kink: FloatArray
+    T: FloatArray  # (n, m), basic quantities per unit of the nonbasic ones
+    transposed: FloatArray  # (m, n)
+    basic: IntArray  # (n,), quantity of each row
+    nonbasic: IntArray  # (m,), quantity of each column
+    x: FloatArray  # (n,), values of the basic quantities
+    side: FloatArray  # (n,), the side of the kink they are on
+    D: FloatArray  # (m,), rates of the cost
+    kink: FloatArray  # (n + m,), of each quantity, as the next three
     has_kink: np.ndarray
     low: FloatArray
     high: FloatArray
-    rate_slack: float
-    value_slack: float
+    rate_slack: float  # size of the rounding errors of D
+    value_slack: float  # and of x
 
     @property
     def values(self) -> FloatArray:
-        """F of the full optimum on all samples, (n,)."""
+        """Decision values of the full optimum on all samples, (n,)."""
         n = self.x.size
         values = self.kink[:n].copy()
         values[self.basic[self.basic < n]] = self.x[self.basic < n]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bounds for hard margins of the SVM of Lee, Lin & Wahba, beside the exact error."""
+
+import numpy as np
+import pytest
+from oracles.llw import random_llw
+from solved import loo_llw_walk
+
+from leaveout.llw._bounds import bound_llw, llw_key_numbers
+from leaveout.llw._solve import LlwProblem, solve_llw
+
+
+def columns(machines, name):
+    return np.column_stack([getattr(machine, name) for machine in machines])
+
+
+def hard_loo(problem, solution):
+    """Return who is wrong or ambiguous when left out: own class not the largest."""
+    machines = loo_llw_walk(problem, solution=solution)
+    lower, upper = columns(machines, "lower"), columns(machines, "upper")
+    if problem.n_classes == 2:
+        lower, upper = np.hstack([-upper, lower]), np.hstack([-lower, upper])
+    rows = np.arange(len(problem.codes))
+    own = lower[rows, problem.codes].copy()
+    upper[rows, problem.codes] = -np.inf
+    assert machines[0].certified.all()
+    return own <= upper.max(axis=1) + 1e-9
+
+
+def random_hard(rng):
+    """Return a hard-margin machine, some made of a quadratic loss, and its optimum."""
+    while True:
+        K, codes, _, Q, _ = random_llw(rng, n=int(rng.integers(8, 17)))
+        if np.bincount(codes, minlength=Q).min() < 2:
+            continue
+        C = np.full(codes.size, 10 ** rng.uniform(-1, 2))
+        problem = LlwProblem(K, codes, C, Q).as_hard_margin()
+        if rng.random() < 0.5:
+            problem = LlwProblem(K, codes, np.full(codes.size, np.inf), Q)
+        solution = solve_llw(problem)
+        if solution.separable:
+            return problem, solution
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_hold(seed):
+    """20 problems each; ``benchmarks/papers/guermeur2009.py`` has a thousand more."""
+    rng = np.random.default_rng(100 + seed)
+    for _ in range(20):
+        problem, solution = random_hard(rng)
+        wrong = hard_loo(problem, solution)
+        numbers, n = llw_key_numbers(problem, solution), wrong.size
+        assert (numbers.paper_ratio[wrong] >= 1 - 1e-9).all()
+        assert (numbers.sharp_ratio[wrong] >= 1 - 1e-9).all()
+        paper, total, count = bound_llw(problem, solution)
+        assert wrong.mean() <= count.value <= 1.0
+        assert wrong.mean() <= total.value <= paper.value
+        assert n == problem.K.shape[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_proposition_2(seed):
+    """Geometrical margins as printed, sum ||w_k||^2, a'Ha and sum(a)/(Q-1) agree."""
+    problem, solution = random_hard(np.random.default_rng(seed))
+    Q, alpha, W = problem.n_classes, solution.alpha, solution.coef
+    gram = W.T @ problem.K @ W  # <w_k, w_l>
+    h = solution.decision_values
+    gaps = {
+        (k, m): np.abs(h[:, k] - h[:, m])[np.isin(problem.codes, (k, m))].min()
+        for k in range(Q)
+        for m in range(k)
+    }
+    d = min(gaps.values())
+    total = 0.0
+    for (k, m), gap in gaps.items():
+        d_kl = gap / d - 1
+        gamma = d * (1 + d_kl) / np.sqrt(gram[k, k] + gram[m, m] - 2 * gram[k, m])
+        total += ((1 + d_kl) / gamma) ** 2
+    curve = problem.K @ (alpha - alpha.mean(axis=1, keepdims=True))
+    quadratic = (alpha * curve).sum()
+    expected = solution.squared_norm
+    assert d**2 / Q * total == pytest.approx(expected, rel=1e-9)
+    assert np.trace(gram) == pytest.approx(expected, rel=1e-9)
+    assert quadratic == pytest.approx(expected, rel=1e-9)
+    assert alpha.sum() / (Q - 1) == pytest.approx(expected, rel=1e-9)
+
+
+def test_no_margin_no_bound():
+    x = np.array([0.0, 1.0, 2.0, 3.0])
+    problem = LlwProblem(np.outer(x, x), np.array([0, 1, 0, 1]), np.full(4, np.inf), 2)
+    values = [bound.value for bound in bound_llw(problem, solve_llw(problem))]
+    assert values == [np.inf, np.inf, 1.0]
