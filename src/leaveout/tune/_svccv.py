@@ -267,34 +267,13 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         return self.best_estimator_.decision_function(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the labels by the chosen classifier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As in :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the labels by the chosen classifier; X as in decision_function."""
         X = self._check(X)
         return self.best_estimator_.predict(X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As in :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
+        """Return the probability of each class, in the order of ``classes_``."""
         X = self._check(X)
         values = self.best_estimator_._machine_values(X)
         fitted = zip(self.platt_slope_, self.platt_offset_, strict=True)
@@ -302,17 +281,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As in :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Return the logarithm of the probability of each class."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
