@@ -59,12 +59,6 @@ def fit_sigmoid(
     values do so if the data hold no signal: leaving out a positive sample shifts the
     intercept towards the other class. The sigmoid is then constant, the proportion of
     the positive class.
-
-    >>> import numpy as np
-    >>> values = np.array([-2.0, -1.0, 0.5, -0.5, 1.0, 2.0])
-    >>> sigmoid = fit_sigmoid(values, np.array([0, 0, 0, 1, 1, 1], dtype=bool))
-    >>> sigmoid(np.array([-1.0, 1.0])).round(3)
-    array([0.347, 0.653])
     """
     weights = np.ones(values.shape[0]) if weights is None else weights
     n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
@@ -145,7 +139,8 @@ def fit_pair_sigmoids(
 
     All of them were left out of that subproblem, which was not trained on the others.
     """
-    n_classes = len(target.classes)
+    classes = target.classes.tolist()  # for a message with plain labels
+    n_classes = len(classes)
     sigmoids, wrong = [], []
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         inside = np.isin(target.codes, (i, j)) & (target.weights > 0)
@@ -156,7 +151,7 @@ def fit_pair_sigmoids(
         )
         sigmoids.append(sigmoid)
         if sigmoid.slope == 0.0:
-            wrong.append((target.classes[i], target.classes[j]))
+            wrong.append((classes[i], classes[j]))
     if wrong:
         _warn_prior(wrong, len(sigmoids), stacklevel + 1)
     return sigmoids
@@ -178,7 +173,7 @@ def class_probabilities(
 
 def _warn_prior(pairs: list[tuple[Any, Any]], n_pairs: int, stacklevel: int) -> None:
     """Warn of pairs whose left-out values order the classes the wrong way round."""
-    named = ", ".join(f"{_plain(a)!r} and {_plain(b)!r}" for a, b in pairs[:3])
+    named = ", ".join(f"{a!r} and {b!r}" for a, b in pairs[:3])
     more = f" and {len(pairs) - 3} more pairs" if len(pairs) > 3 else ""
     which = "" if n_pairs == 1 else f" between {named}{more}"
     warnings.warn(
@@ -188,7 +183,3 @@ def _warn_prior(pairs: list[tuple[Any, Any]], n_pairs: int, stacklevel: int) -> 
         CalibrationWarning,
         stacklevel=stacklevel,
     )
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label

@@ -59,12 +59,7 @@ def _sizes(rows: Any, kernel: str | Callable[..., Any]) -> FloatArray:
 
 
 def default_gammas(X: Any, kernel: str | Callable[..., Any] = "rbf") -> FloatArray:
-    """Return the median heuristic times 1/16, 1/4, 1, 4 and 16; 1 if gamma is unused.
-
-    >>> import numpy as np
-    >>> default_gammas(np.array([[0.0], [1.0]]))
-    array([ 0.0625,  0.25  ,  1.    ,  4.    , 16.    ])
-    """
+    """Return the median heuristic times 1/16, 1/4, 1, 4, 16; 1 if gamma is unused."""
     if not needs_gamma(kernel):
         return np.ones(1)
     return median_heuristic(X, kernel) * np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])
@@ -90,11 +85,7 @@ def kernel_scale(X: Any, kernel: str | Callable[..., Any] = "rbf") -> float:
 
 
 def default_Cs(scale: float = 1.0) -> FloatArray:  # noqa: N802
-    """Return 0.01, 0.1, ..., 1000, divided by the power of ten nearest to ``scale``.
-
-    >>> default_Cs(30.0)
-    array([1.e-03, 1.e-02, 1.e-01, 1.e+00, 1.e+01, 1.e+02])
-    """
+    """Return 0.01, 0.1, ..., 1000, divided by the power of ten nearest to ``scale``."""
     exponent = round(np.log10(scale))
     return np.array([float(f"1e{k - exponent}") for k in range(-2, 4)])
 
@@ -103,10 +94,6 @@ def rank_candidates(scores: FloatArray, avoid: BoolArray | None = None) -> IntAr
     """Rank scores from 1, the largest first; equal scores share the smallest rank.
 
     Candidates to avoid rank after all others with a score, NaN ranks last.
-
-    >>> import numpy as np
-    >>> rank_candidates(np.array([0.8, 0.9, np.nan, 0.9]))
-    array([3, 1, 4, 1])
     """
     known = ~np.isnan(scores)
     levels = np.full(scores.shape, np.inf)

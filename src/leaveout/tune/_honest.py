@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +19,6 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-import leaveout
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.adapt._checks import (
     check_groups,
@@ -29,13 +27,8 @@ from leaveout.adapt._checks import (
     count_rows,
 )
 from leaveout.adapt._pipeline import take_columns, take_rows
-from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
-from leaveout.run._parallel import (
-    count_workers,
-    limit_blas,
-    map_parallel,
-    show_progress,
-)
+from leaveout.run._parallel import count_workers, limit_blas, show_progress
+from leaveout.tune._paths import open_checkpoint, run_tasks
 from leaveout.tune._search import LooSearchCV
 from leaveout.tune._svccv import SVCCV
 
@@ -62,15 +55,6 @@ class HonestLoo:
         smallest of many.
     seconds : float
         Time it took.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> labels, found = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
-    >>> chosen = ({"C": 1}, {"C": 10}, {"C": 1}, {"C": 1})
-    >>> result = HonestLoo(labels, found, np.arange(4), chosen, 0.0, 0.1)
-    >>> result.error, result.choices[0]
-    (0.25, ({'C': 1}, 3))
     """
 
     __module__ = "leaveout"
@@ -206,12 +190,22 @@ def honest_loo(
     nested = _prepare(search, X, y, sample_weight, groups)
     full, warned = nested.fit(np.arange(nested.labels.size))
     result = full.loo_result_ if isinstance(full, SVCCV) else full.best_loo_result_
-    outcomes = _run_folds(nested, count_workers(n_jobs), verbose, checkpoint)
+    data = [nested.X, nested.labels, nested.weights, nested.groups]
+    outcomes = run_tasks(
+        _Nested.run,
+        [(nested, number) for number in range(int(nested.folds.max()) + 1)],
+        open_checkpoint(checkpoint, task="honest", data=data, search=nested.search),
+        lambda number, arrays, facts: _FoldOutcome(number, **arrays, **facts),
+        partial(show_progress, label="Folds", verbose=verbose > 0),
+        n_workers=count_workers(n_jobs),
+        unit="folds",
+        verbose=verbose,
+    )
     _repeat_warnings(warned, outcomes)
     predictions = np.empty_like(nested.labels)
     for number, outcome in outcomes.items():
         predictions[nested.folds == number] = nested.classes[outcome.codes]
-    params = [nested.params_of(outcomes[k].choice) for k in range(len(outcomes))]
+    params = [nested.params_of(outcome.choice) for outcome in outcomes.values()]
     return HonestLoo(
         y=nested.labels,
         predictions=predictions,
@@ -235,6 +229,10 @@ class _FoldOutcome(NamedTuple):
     codes: IntArray
     choice: int | dict[str, float]
     warned: Warned = ()
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return arrays and facts for the checkpoint."""
+        return {"codes": self.codes}, {"choice": self.choice}
 
 
 @dataclass(frozen=True)
@@ -337,49 +335,6 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _N
     quiet = {name: value for name, value in quiet.items() if name in known}
     inner = clone(search).set_params(**quiet)
     return _Nested(inner, X, labels, np.unique(labels), weights, groups, folds)
-
-
-def _run_folds(
-    nested: _Nested, n_workers: int, verbose: int, checkpoint: Any
-) -> dict[int, _FoldOutcome]:
-    """Run all folds that the checkpoint does not have."""
-    n_folds = int(nested.folds.max()) + 1
-    done: dict[int, _FoldOutcome] = {}
-    with (
-        _open_checkpoint(checkpoint, nested) as kept,
-        report_interruption(kept, n_folds, "folds"),
-    ):
-        for number in range(n_folds):
-            stored = None if kept is None else kept.get(number)
-            if stored is not None:
-                arrays, facts = stored
-                done[number] = _FoldOutcome(number, arrays["codes"], facts["choice"])
-        if verbose > 0 and done:
-            sys.stderr.write(f"Resumed: {len(done)} of {n_folds} folds are done.\n")
-        tasks = [(nested, number) for number in range(n_folds) if number not in done]
-        n_workers = min(n_workers, max(1, len(tasks)))
-        outcomes = map_parallel(_Nested.run, tasks, n_jobs=n_workers, ordered=False)
-        shown = verbose > 0 and bool(tasks)
-        for outcome in show_progress(outcomes, len(tasks), "Folds", verbose=shown):
-            done[outcome.number] = outcome
-            if kept is not None:
-                facts = {"choice": outcome.choice}
-                kept.put(outcome.number, {"codes": outcome.codes}, facts)
-    return done
-
-
-def _open_checkpoint(path: Any, nested: _Nested) -> Any:
-    """Open the checkpoint of these data and this search, if asked for."""
-    if path is None:
-        return nullcontext()
-    data = [nested.X, nested.labels, nested.weights, nested.groups]
-    meta = {
-        "task": "honest_loo",
-        "data": fingerprint(data),
-        "search": fingerprint(nested.search),
-        "version": leaveout.__version__,
-    }
-    return Checkpoint(path, meta)
 
 
 def _repeat_warnings(full: Warned, outcomes: Mapping[int, _FoldOutcome]) -> None:

@@ -11,9 +11,10 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from time import perf_counter
 from typing import Any
@@ -69,8 +70,8 @@ class PathJob:
     method: str
     preprocessing: str
     balanced: str
+    catch: bool
     n_threads: int = 1
-    catch: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,23 +89,20 @@ class PathOutcome:
     results: tuple[LooResult | Failure, ...]
     warned: tuple[tuple[type[Warning], str], ...] = ()
 
-    @property
-    def failed(self) -> bool:
-        """Whether a candidate has no result."""
-        return any(isinstance(result, Failure) for result in self.results)
-
-    def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return arrays and facts for the checkpoint."""
-        arrays, facts = pack_results(self.results)  # type: ignore[arg-type]
+    def pack(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return arrays and facts for the checkpoint; None if a candidate failed."""
+        known = [result for result in self.results if isinstance(result, LooResult)]
+        if len(known) < len(self.results):
+            return None
+        arrays, facts = pack_results(known)
         warned = [(category.__name__, text) for category, text in self.warned]
         return arrays, {"results": facts, "warnings": warned}
 
     @classmethod
     def unpack(
-        cls, number: int, stored: tuple[Any, Any], y: Any, groups: IntArray | None
+        cls, number: int, arrays: Any, facts: Any, *, y: Any, groups: IntArray | None
     ) -> PathOutcome:
         """Undo :meth:`pack`."""
-        arrays, facts = stored
         warned = tuple(
             (getattr(exceptions, name, UserWarning), text)
             for name, text in facts["warnings"]
@@ -117,6 +115,11 @@ def set_candidate(estimator: Any, params: Mapping[str, Any]) -> Any:
     """Return a clone with these parameters; estimators among them are cloned, too."""
     cloned = {name: clone(value, safe=False) for name, value in params.items()}
     return clone(estimator).set_params(**cloned)
+
+
+def own_C(model: Model) -> Any:  # noqa: N802
+    """Return the C of a candidate, None if its classifier has none."""
+    return getattr(model.svc, "C", None)
 
 
 def split_paths(
@@ -134,7 +137,7 @@ def split_paths(
         CandidatePath(
             number=number,
             params=others[positions[0]],
-            Cs=tuple(getattr(models[k].svc, "C", None) for k in positions),
+            Cs=tuple(own_C(models[k]) for k in positions),
             positions=tuple(positions),
         )
         for number, positions in enumerate(groups.values())
@@ -216,57 +219,83 @@ def run_paths(
     single path. This does not depend on how many paths a checkpoint already has.
     """
     n_workers = count_workers(n_jobs)
-    here = runs_here()
-    if len(paths) == 1 and here:
+    if len(paths) == 1 and runs_here():
         job, n_workers = replace(job, n_threads=n_workers), 1
     groups = None
     if job.groups is not None:
         groups = check_groups(job.groups, np.ones(len(labels)))
-    done: dict[int, PathOutcome] = {}
-    with _open_checkpoint(checkpoint, paths, job) as kept:
-        for number in range(len(paths)):
-            stored = None if kept is None else kept.get(number)
-            if stored is not None:
-                done[number] = PathOutcome.unpack(number, stored, labels, groups)
-        if verbose and done:
-            sys.stderr.write(f"Resumed: {len(done)} of {len(paths)} paths are done.\n")
-        tasks = [(path, job) for path in paths if path.number not in done]
-        if here:  # on a cluster even a single path goes to a worker
-            n_workers = min(n_workers, max(1, len(tasks)))
-        with (
-            closing(
-                map_parallel(leave_path_out, tasks, n_jobs=n_workers, ordered=False)
-            ) as outcomes,
-            report_interruption(kept, len(paths), "paths"),
-        ):
-            for outcome in _show(outcomes, len(tasks), paths, verbose):
-                if kept is not None and not outcome.failed:
-                    kept.put(outcome.number, *outcome.pack())
-                done[outcome.number] = outcome
-    repeat_warnings(done.values(), stacklevel + 1)
+    # Scoring is not part of it: results hold predictions, which are scored later.
+    kept = open_checkpoint(
+        checkpoint,
+        data=[job.X, job.y, job.sample_weight, job.groups],
+        estimator=[job.estimator, job.method, job.preprocessing, job.balanced],
+        grid=[[path.params, path.Cs, path.positions] for path in paths],
+    )
+    done = run_tasks(
+        leave_path_out,
+        [(path, job) for path in paths],
+        kept,
+        partial(PathOutcome.unpack, y=labels, groups=groups),
+        partial(_show, paths=paths, verbose=verbose),
+        n_workers=n_workers,
+        unit="paths",
+        verbose=verbose,
+    )
+    for category, text in dict.fromkeys(w for k in done for w in done[k].warned):
+        warnings.warn(text, category, stacklevel=stacklevel)
     results: dict[int, LooResult | Failure] = {}
     for path in paths:
         results.update(zip(path.positions, done[path.number].results, strict=True))
     return [results[position] for position in range(len(results))]
 
 
-def _open_checkpoint(
-    path: str | os.PathLike[str] | None, paths: Sequence[CandidatePath], job: PathJob
-) -> Any:
-    """Open the checkpoint of these data, this estimator and this grid, if asked for.
-
-    Scoring is not part of it: results hold predictions, which are scored at the end.
-    """
+def open_checkpoint(path: str | os.PathLike[str] | None, **parts: Any) -> Any:
+    """Open the checkpoint of a run with these parts, if there is a path."""
     if path is None:
         return nullcontext()
-    options = [job.estimator, job.method, job.preprocessing, job.balanced]
-    meta = {
-        "data": fingerprint([job.X, job.y, job.sample_weight, job.groups]),
-        "estimator": fingerprint(options),
-        "grid": fingerprint([[own.params, own.Cs, own.positions] for own in paths]),
-        "version": leaveout.__version__,
-    }
-    return Checkpoint(path, meta)
+    meta = {name: fingerprint(part) for name, part in parts.items()}
+    return Checkpoint(path, {**meta, "version": leaveout.__version__})
+
+
+def run_tasks(
+    function: Callable[..., Any],
+    tasks: Sequence[tuple[Any, ...]],
+    checkpoint: Any,
+    unpack: Callable[..., Any],
+    show: Callable[[Iterator[Any], int], Iterator[Any]],
+    *,
+    n_workers: int,
+    unit: str,
+    verbose: int,
+) -> dict[int, Any]:
+    """Run the tasks that the checkpoint does not have; return all outcomes by number.
+
+    An outcome has a ``number`` and ``pack``, which ``unpack`` undoes; ``show`` passes
+    outcomes on while it shows progress.
+    """
+    done: dict[int, Any] = {}
+    with checkpoint as kept:
+        for number in range(len(tasks)):
+            stored = None if kept is None else kept.get(number)
+            if stored is not None:
+                done[number] = unpack(number, *stored)
+        if verbose > 0 and done:
+            sys.stderr.write(f"Resumed: {len(done)} of {len(tasks)} {unit} are done.\n")
+        left = [task for number, task in enumerate(tasks) if number not in done]
+        if runs_here():  # on a cluster even a single task goes to a worker
+            n_workers = min(n_workers, max(1, len(left)))
+        with (
+            closing(
+                map_parallel(function, left, n_jobs=n_workers, ordered=False)
+            ) as outcomes,
+            report_interruption(kept, len(tasks), unit),
+        ):
+            for outcome in show(outcomes, len(left)) if left else ():
+                packed = None if kept is None else outcome.pack()
+                if packed is not None:
+                    kept.put(outcome.number, *packed)
+                done[outcome.number] = outcome
+    return {number: done[number] for number in range(len(tasks))}
 
 
 def _show(
@@ -277,8 +306,7 @@ def _show(
 ) -> Iterator[PathOutcome]:
     """Pass the outcomes on, with one line of progress, or one line for each."""
     if verbose < 2:
-        shown = verbose > 0 and total > 0
-        yield from show_progress(outcomes, total, "Paths", verbose=shown)
+        yield from show_progress(outcomes, total, "Paths", verbose=verbose > 0)
         return
     for count, outcome in enumerate(outcomes, start=1):
         known = [r for r in outcome.results if isinstance(r, LooResult)]
@@ -288,15 +316,7 @@ def _show(
             f"Path {count} of {total}: {dict(paths[outcome.number].params)}, "
             f"{len(outcome.results)} C, lowest error {lowest}, {seconds:.2f} s\n"
         )
-        sys.stderr.flush()
         yield outcome
-
-
-def repeat_warnings(outcomes: Iterable[Any], stacklevel: int) -> None:
-    """Give each warning of the workers once, in the main process."""
-    warned = dict.fromkeys(w for outcome in outcomes for w in outcome.warned)
-    for category, text in warned:
-        warnings.warn(text, category, stacklevel=stacklevel)
 
 
 def report_failures(

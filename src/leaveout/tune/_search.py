@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from operator import index
@@ -40,9 +39,9 @@ from leaveout.exceptions import AntiLearningWarning
 from leaveout.loo._result import LooResult
 from leaveout.tune._choice import rank_candidates, tabulate_params, take_best
 from leaveout.tune._paths import (
-    CandidatePath,
     Failure,
     PathJob,
+    own_C,
     report_failures,
     run_paths,
     set_candidate,
@@ -181,11 +180,8 @@ class LooSearchCV(GridSearchCV):
         self.balanced = balanced
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return which metadata go to the estimator, the scorers and the search.
-
-        GridSearchCV has a splitter, which would get the groups, and does not know our
-        own scorers.
-        """
+        """Return which metadata go to the estimator, the scorers and the search."""
+        # GridSearchCV would send groups to a splitter, and lacks our own scorers.
         scorer = make_scoring(self.estimator, self.scoring).router
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         to_score = MethodMapping().add(caller="fit", callee="score")
@@ -221,29 +217,25 @@ class LooSearchCV(GridSearchCV):
         self._check_parameters()
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a fit that fails leaves nothing of an earlier one
-        candidates = list(ParameterGrid(self.param_grid))
-        if not candidates:
-            raise ValueError("param_grid is empty. Give one dict or more.")
-        with _hint_parameter_prefix(self.estimator, candidates):
-            scoring = make_scoring(self.estimator, self.scoring, self.error_score)
-            estimators = [set_candidate(self.estimator, own) for own in candidates]
-        if scoring.multimetric:
-            self._check_refit(scoring.scorers)
+        candidates, estimators, scoring = self._make_candidates()
         X, y = indexable(X, y)
         labels = check_labels(y, count_rows(X))
         models = [unwrap(estimator, MACHINES) for estimator in estimators]
         weights, fit_params = self._share_metadata(params, estimators, models, scoring)
-        job = PathJob(
-            self.estimator,
-            X,
-            y,
-            weights,
-            groups,
-            self.method,
-            self.preprocessing,
-            self.balanced,
+        paths = split_paths(candidates, models)
+        self._check_memory(models, len(labels), len(paths))
+        catch = self.error_score != "raise"
+        options = (self.method, self.preprocessing, self.balanced, catch)
+        results = run_paths(
+            paths,
+            PathJob(self.estimator, X, y, weights, groups, *options),
+            labels,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            checkpoint=self.checkpoint,
+            stacklevel=3,
         )
-        results = self._run_paths(split_paths(candidates, models), job, models, labels)
+        report_failures(results, self.error_score, stacklevel=3)
         decisive = self.refit if scoring.multimetric else "score"
         results = _with_score_weights(results, scoring.params.get(decisive, {}))
         n_splits = len(labels)
@@ -291,6 +283,37 @@ class LooSearchCV(GridSearchCV):
             f"{self.refit!r}."
         )
 
+    def _make_candidates(self) -> tuple[list[dict[str, Any]], list[Any], Scoring]:
+        """Return the grid, an estimator for each of its points, and the scorers."""
+        candidates = list(ParameterGrid(self.param_grid))
+        if not candidates:
+            raise ValueError("param_grid is empty. Give one dict or more.")
+        try:
+            scoring = make_scoring(self.estimator, self.scoring, self.error_score)
+            estimators = [set_candidate(self.estimator, own) for own in candidates]
+        except (TypeError, ValueError) as error:
+            model = unwrap(self.estimator, MACHINES)  # its error comes first
+            own = set(model.svc.get_params()).intersection(*map(set, candidates))
+            if not model.prefix or not own:
+                raise
+            hint = f"Did you mean '{model.prefix}{min(own)}'?"
+            raise ValueError(f"{error} {hint}") from error
+        if scoring.multimetric:
+            self._check_refit(scoring.scorers)
+        return candidates, estimators, scoring
+
+    def _check_memory(self, models: list[Model], n_samples: int, n_paths: int) -> None:
+        """Raise if the Gram matrices of the paths that run at a time exceed memory."""
+        if not (models[0].in_pipeline and self.preprocessing == "refit"):
+            check_search_room(
+                [model.svc for model in models],
+                n_samples,
+                self.method,
+                n_cells=n_paths,
+                n_jobs=self.n_jobs,
+                refit=self.refit is not False,
+            )
+
     def _share_metadata(
         self,
         params: dict[str, Any],
@@ -313,35 +336,6 @@ class LooSearchCV(GridSearchCV):
             ]
         return shared[0][0], [fit_params for _, fit_params in shared]
 
-    def _run_paths(
-        self,
-        paths: list[CandidatePath],
-        job: PathJob,
-        models: list[Model],
-        labels: NDArray[Any],
-    ) -> list[LooResult | Failure]:
-        """Leave one out for all candidates, path by path."""
-        if not (models[0].in_pipeline and self.preprocessing == "refit"):
-            check_search_room(
-                [model.svc for model in models],
-                len(labels),
-                self.method,
-                n_cells=len(paths),
-                n_jobs=self.n_jobs,
-                refit=self.refit is not False,
-            )
-        results = run_paths(
-            paths,
-            replace(job, catch=self.error_score != "raise"),
-            labels,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            checkpoint=self.checkpoint,
-            stacklevel=4,
-        )
-        report_failures(results, self.error_score, stacklevel=4)
-        return results
-
     def _choose(
         self,
         table: dict[str, Any],
@@ -363,7 +357,7 @@ class LooSearchCV(GridSearchCV):
             flagged = np.ma.filled(table["anti_learning"], True)
             best = take_best(
                 2 * table[f"rank_test_{decisive}"] + flagged,
-                [getattr(model.svc, "C", None) for model in models],
+                [own_C(model) for model in models],
                 [model.svc.gamma for model in models],
             )
             found["best_score_"] = float(table[f"mean_test_{decisive}"][best])
@@ -389,22 +383,6 @@ class LooSearchCV(GridSearchCV):
         if hasattr(best, "feature_names_in_"):
             found["feature_names_in_"] = best.feature_names_in_
         return found
-
-
-@contextmanager
-def _hint_parameter_prefix(
-    estimator: Any, candidates: list[dict[str, Any]]
-) -> Iterator[None]:
-    """Where scikit-learn refuses a grid or a score, look at the estimator first."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        model = unwrap(estimator, MACHINES)
-        own = set(model.svc.get_params()).intersection(*map(set, candidates))
-        if not model.prefix or not own:
-            raise
-        hint = f"Did you mean '{model.prefix}{min(own)}'?"
-        raise ValueError(f"{error} {hint}") from error
 
 
 def _plain_metadata(
@@ -449,9 +427,6 @@ def _route_weights(estimator: Any, params: dict[str, Any], model: Model) -> Any:
         own = dict(routed[name]["fit"])
         inner = holder.named_steps if isinstance(holder, Pipeline) else vars(holder)
         holder = inner[name]
-    unknown = own.keys() - {"sample_weight"}
-    if unknown:
-        raise TypeError(f"SVC.fit takes sample_weight only; got {', '.join(unknown)}.")
     return own.get("sample_weight")
 
 
@@ -488,17 +463,15 @@ def tabulate(
             started = perf_counter()
             scores[k], errors[k] = scoring.score(result, X, y)
             seconds[:, k] = result.counts["seconds"], perf_counter() - started
-    unknown = np.full(len(results), np.nan)
     table: dict[str, Any] = {
         "mean_fit_time": seconds[0] / n_splits,
-        "std_fit_time": unknown,
+        "std_fit_time": np.full(len(results), np.nan),
         "mean_score_time": seconds[1] / n_splits,
-        "std_score_time": unknown.copy(),
+        "std_score_time": np.full(len(results), np.nan),
         **tabulate_params(candidates),
         "params": list(candidates),
     }
-    fullest: dict[str, float] = max(scores, key=len)
-    names = list(fullest)  # a function that failed names one score
+    names = max(map(list, scores), key=len)  # a function that failed names one score
     default = np.nan if scoring.error_score == "raise" else scoring.error_score
     for name in names:
         means = np.array([own.get(name, default) for own in scores], dtype=np.float64)
