@@ -80,14 +80,14 @@ def test_stopped_search_keeps_its_cells(table, tmp_path, n_jobs, run):
     assert running.wait() == 130
     # A fork ends without Python's own clean-up, which joblib remarks upon later.
     assert running.read_err().splitlines()[:2] == [
-        f"Interrupted: 3 of 6 cells are kept in {checkpoint}; run again to go on.",
+        f"Interrupted: 3 of 6 paths are kept in {checkpoint}; run again to go on.",
         "Stopped.",
     ]
     assert running.read_out() == ""
     assert not running.has_workers()
     assert count_cells(checkpoint) == 3
     whole = run("select", table, *options, "--verbose")
-    assert "Resumed: 3 of 6 cells are there." in whole.stderr
+    assert "Resumed: 3 of 6 paths are done." in whole.stderr
     assert count_cells(checkpoint) == 6
 
 
@@ -298,7 +298,7 @@ def test_worker_that_is_killed_is_told_and_its_peers_cells_are_kept(table, tmp_p
     first, last, *_ = running.read_err().splitlines()
     kept = count_cells(checkpoint)
     assert kept >= 2
-    assert first.startswith(f"Interrupted: {kept} of 60 cells are kept in")
+    assert first.startswith(f"Interrupted: {kept} of 60 paths are kept in")
     assert last.startswith("Error: A worker process was killed")
     assert not running.has_workers()
 

@@ -42,3 +42,25 @@ def test_the_naive_error_is_too_small_and_the_nested_one_is_not():
     nested = np.mean([result.error for result in results])
     assert nested > 0.45
     assert np.mean([result.naive_error for result in results]) < nested - 0.05
+
+
+@pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_noise_is_never_anti_calibrated(n_classes):
+    """Probabilities never fall with f, and are near the proportions of the classes."""
+    fallbacks = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((45, 4)), rng.permutation(np.arange(45) % n_classes)
+        clf = lo.SVCCV(Cs=[0.1, 1.0, 10.0], gammas=[0.05, 0.25]).fit(X, y)
+        assert (clf.platt_slope_ >= 0).all()
+        fallbacks += int((clf.platt_slope_ == 0).sum())
+        new = rng.standard_normal((200, 4))
+        p = clf.predict_proba(new)
+        if n_classes == 2:
+            order = np.argsort(clf.decision_function(new))
+            assert (np.diff(p[order, 1]) >= -1e-12).all()
+        # In expectation over the labels, which have nothing to do with X.
+        expected_loss = -np.log(p).mean()
+        assert expected_loss < 1.35 * np.log(n_classes)
+    assert fallbacks > 0

@@ -216,7 +216,7 @@ def test_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, capsys):
         for process in (workers, scheduler):
             process.terminate()
             process.wait(30)
-    assert "of 200 cells are kept in" in capsys.readouterr().err
+    assert "of 200 paths are kept in" in capsys.readouterr().err
     resumed = make(path).set_params(verbose=1).fit(table, labels)
     assert "Resumed: " in capsys.readouterr().err
     assert digest(resumed) == digest(make(None).fit(table, labels))

@@ -1,97 +1,83 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import rankdata
-from sklearn.model_selection import ParameterGrid
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
+from leaveout.kernel._gram import KERNELS, gram_matrix
 from leaveout.tune._choice import (
     best_within_one_se,
+    default_Cs,
+    default_gammas,
+    kernel_scale,
+    median_heuristic,
+    needs_gamma,
     rank_candidates,
     tabulate_params,
     take_best,
 )
-from leaveout.tune._paths import split_paths
 
 
-def split(grid, C_name="C", own=1.0):
-    candidates = list(ParameterGrid(grid))
-    names = [C_name] * len(candidates)
-    return candidates, split_paths(
-        candidates, names, [c.get(C_name, own) for c in candidates]
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_needs_gamma_is_true_of_the_kernels(kernel, rng):
+    X = rng.standard_normal((5, 3))
+    same = np.array_equal(
+        gram_matrix(X, kernel=kernel, gamma=0.1), gram_matrix(X, kernel=kernel, gamma=1)
     )
+    assert needs_gamma(kernel) is not same
 
 
-def test_every_candidate_is_in_one_cell():
-    scalers = [StandardScaler(), MinMaxScaler()]
-    weights = [{0: 1, 1: 2}, "balanced", None]  # no hash, a text, nothing
-    candidates, cells = split(
-        [
-            {
-                "svc__C": np.logspace(0, 2, 3),
-                "scale": scalers,
-                "svc__class_weight": weights,
-            },
-            {"svc__kernel": ["linear"], "svc__C": [1, 10]},
-        ],
-        "svc__C",
-    )
-    assert len(cells) == 2 * 3 + 1
-    positions = [position for cell in cells for position in cell.positions]
-    assert sorted(positions) == list(range(len(candidates)))
-    for cell in cells:
-        assert "svc__C" not in cell.params
-        for position, C in zip(cell.positions, cell.Cs, strict=True):
-            assert candidates[position] == {**cell.params, "svc__C": C}
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid"])
+def test_median_heuristic_makes_typical_kernel_values(kernel, rng):
+    X = 7.0 * rng.standard_normal((80, 5)) * (rng.random((80, 5)) < 0.5)
+    gamma = median_heuristic(X, kernel)
+    if kernel in ("rbf", "laplacian"):
+        K = gram_matrix(X, kernel=kernel, gamma=gamma)[np.triu_indices(80, 1)]
+        assert np.median(K[K < 1]) == pytest.approx(np.exp(-1), rel=0.02)
+    else:
+        norms = (X**2).sum(axis=1)
+        assert np.median(gamma * norms[norms > 0]) == pytest.approx(1.0)
+    assert median_heuristic(sparse.csr_array(X), kernel) == pytest.approx(gamma)
+    assert default_gammas(X, kernel) == pytest.approx(gamma * 4.0 ** np.arange(-2, 3))
 
 
-def test_a_grid_without_c_has_one_cell_each():
-    _, cells = split({"gamma": [0.1, 0.2]}, own=3.0)
-    assert [cell.Cs for cell in cells] == [(3.0,), (3.0,)]
-    assert len(split({})[1]) == 1
+def test_median_heuristic_of_many_rows_and_of_none(rng):
+    X = rng.standard_normal((2001, 5))
+    assert median_heuristic(X) == pytest.approx(median_heuristic(X[:500]), rel=0.1)
+    for equal in (np.zeros((3, 2)), np.ones((1, 2))):
+        assert median_heuristic(equal) == 1.0
+    assert default_gammas(X, "linear").tolist() == [1.0]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_ranks_are_those_of_scipy(seed):
-    scores = np.random.default_rng(seed).integers(0, 5, 12) / 5
+def test_scale_of_the_kernel_and_penalties_in_its_units(rng):
+    X = 5.0 + 3.0 * rng.standard_normal((50, 4))
+    spread = np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))
+    assert kernel_scale(X, "linear") == pytest.approx(spread)
+    assert kernel_scale(sparse.csr_array(X), "linear") == pytest.approx(spread)
+    assert kernel_scale(X @ X.T, "precomputed") == pytest.approx(spread)
+    assert kernel_scale(X, "rbf") == kernel_scale(X, np.dot) == 1.0
+    assert kernel_scale(np.zeros((3, 2)), "linear") == 1.0
+    assert default_Cs().tolist() == [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+    np.testing.assert_allclose(1e4 * default_Cs(1e4), default_Cs())
+    np.testing.assert_allclose(default_Cs(2e-3), 1e3 * default_Cs())
+
+
+def test_ranks_are_those_of_scipy_nan_last_and_avoided_before_it(rng):
+    scores = rng.integers(0, 5, 12) / 5
     assert (rank_candidates(scores) == rankdata(-scores, method="min")).all()
-
-
-def test_nan_ranks_last_and_avoided_before_it():
     scores = np.array([np.nan, 0.5, 1.0, 0.7, np.nan, -np.inf])
     avoid = np.array([True, False, True, False, False, False])
     assert rank_candidates(scores, avoid).tolist() == [5, 2, 4, 1, 5, 3]
-    assert rank_candidates(scores, np.ones(6, dtype=bool)).tolist() == [
-        5,
-        3,
-        1,
-        2,
-        5,
-        4,
-    ]
+    every = np.ones(6, dtype=bool)
+    assert rank_candidates(scores, every).tolist() == [5, 3, 1, 2, 5, 4]
 
 
 def test_ties_go_to_smaller_c_then_smaller_gamma_then_order():
     ranks = np.array([2, 1, 1, 1, 1])
     assert take_best(ranks, [0.1, 10, 1, 1, 1], [1, 1, 2, 0.5, 0.5]) == 3
-    assert (
-        take_best(ranks, [0.1, 1, 1, 1, 1], ["scale", "auto", "scale", 5, "auto"]) == 3
-    )
+    gammas = ["scale", "auto", "scale", 5, "auto"]
+    assert take_best(ranks, [0.1, 1, 1, 1, 1], gammas) == 3
     assert take_best(ranks, [1, 1, 1, 1, 1]) == 1
-
-
-def test_parameter_columns_have_the_types_of_their_values():
-    table = tabulate_params(
-        [
-            {"C": 1, "kernel": "rbf", "gamma": 0.1, "class_weight": {0: 1}},
-            {"C": 2.5, "kernel": lambda A, B: A, "gamma": "scale"},
-        ]
-    )
-    assert table["param_C"].dtype == np.float64
-    assert table["param_gamma"].tolist() == [0.1, "scale"]
-    assert table["param_kernel"].dtype == object
-    assert table["param_class_weight"][0] == {0: 1}
-    assert table["param_class_weight"].mask.tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -107,17 +93,29 @@ def test_parameter_columns_have_the_types_of_their_values():
         ([np.nan] * 4, None, 0),
     ],
 )
-def test_smoothest_within_one_standard_error(scores, avoid, chosen):
+def test_smallest_C_within_one_standard_error(scores, avoid, chosen):  # noqa: N802
     avoid = None if avoid is None else np.array(avoid)
-    Cs = [0.1, 1.0, 10.0, 100.0]
-    found = best_within_one_se(
-        np.array(scores), np.full(4, 0.1 + 1e-12), Cs, avoid=avoid
-    )
-    assert found == chosen
+    Cs, errors = [0.1, 1.0, 10.0, 100.0], np.full(4, 0.1 + 1e-12)
+    assert best_within_one_se(np.array(scores), errors, Cs, avoid=avoid) == chosen
 
 
-def test_smoothest_goes_by_C_then_gamma():  # noqa: N802
+def test_one_standard_error_goes_by_C_then_gamma():  # noqa: N802
     Cs, gammas = [10.0, 1.0, 1.0, 1.0], [0.1, 4.0, 0.5, 2.0]
     scores = np.array([0.9, 0.89, 0.87, 0.88])
     assert best_within_one_se(scores, np.full(4, 0.1), Cs, gammas) == 2
     assert best_within_one_se(scores, np.full(4, np.nan), Cs, gammas) == 0
+
+
+def test_parameter_columns_have_the_types_of_their_values():
+    table = tabulate_params(
+        [
+            {"C": 1, "kernel": "rbf", "gamma": 0.1, "class_weight": {0: 1}},
+            {"C": 2.5, "kernel": lambda A, B: A, "gamma": "scale", "steps": [1, 2]},
+        ]
+    )
+    assert table["param_C"].dtype == np.float64
+    assert table["param_gamma"].tolist() == [0.1, "scale"]
+    assert table["param_kernel"].dtype == object
+    assert table["param_class_weight"][0] == {0: 1}
+    assert table["param_class_weight"].mask.tolist() == [False, True]
+    assert table["param_steps"][1] == [1, 2]

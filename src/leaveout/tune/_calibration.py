@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Probabilities from left-out values (Platt scaling).
+"""Probabilities of classes from left-out decision values.
 
-From decision values to probabilities: one sigmoid a machine, coupled over pairs.
-
-Probabilities of classes from the values of one-vs-one machines.
+One sigmoid per binary subproblem (Platt), coupled over the pairs of classes (Wu, Lin &
+Weng). References: :class:`leaveout.SVCCV`.
 """
 
 from __future__ import annotations
@@ -29,20 +28,10 @@ SMALLEST_PROBABILITY = 1e-7
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """P(positive | f) = 1 / (1 + exp(-(slope f + offset))), never falling in f.
+    """P(positive | f) = 1 / (1 + exp(-(slope f + offset))), never decreasing in f.
 
-    Parameters
-    ----------
-    slope : float
-        >= 0; Platt's -A. 0 means that the probability is the same for every f.
-    offset : float
-        Platt's -B.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Sigmoid(2.0, 0.0)(np.array([-1.0, 0.0, 1.0])).round(3)
-    array([0.119, 0.5  , 0.881])
+    With slope 0 the probability is the same for every f. Platt's A and B are -slope
+    and -offset.
     """
 
     slope: float
@@ -56,51 +45,20 @@ class Sigmoid:
 def fit_sigmoid(
     values: FloatArray, positive: BoolArray, weights: FloatArray | None = None
 ) -> Sigmoid:
-    r"""Fit Platt's sigmoid to decision values of samples that were left out.
+    r"""Fit Platt's sigmoid to left-out decision values.
 
     .. math:: \min_{a, b} -\sum_i v_i \big( t_i \log p_i + (1 - t_i) \log(1 - p_i)
               \big), \quad p_i = 1 / (1 + e^{-(a f_i + b)})
 
-    The targets are Platt's [1]_: :math:`t_i = (N_+ + 1) / (N_+ + 2)` for the positive
-    samples and :math:`1 / (N_- + 2)` for the others, N being sums of weights: the
-    optimum is finite even if the values separate the classes. Newton's method with
-    halved steps, as in [2]_.
+    The targets are Platt's: :math:`t_i = (N_+ + 1) / (N_+ + 2)` for the positive
+    samples and :math:`1 / (N_- + 2)` for the others, N being sums of the weights v, so
+    the optimum is finite even if the values separate the classes. Newton's method with
+    halved steps, as in Lin, Lin & Weng (2007).
 
-    If a comes out negative, the values order the classes the wrong way round. Left-out
-    values do so without any signal in the data: leaving a positive sample out shifts b
-    towards the other class. The sigmoid is then constant, the share of the positive
-    class; a probability that falls with f is never returned.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Left-out decision values, finite.
-    positive : ndarray of bool, shape (n,)
-        Which samples are of the positive class; some are and some are not.
-    weights : ndarray of shape (n,), optional
-        Weights v of the samples, >= 0; both classes have some.
-
-    Returns
-    -------
-    Sigmoid
-        With slope 0 if it is the share of the class.
-
-    References
-    ----------
-    .. [1] J. Platt, "Probabilistic outputs for support vector machines and comparisons
-       to regularized likelihood methods", Advances in Large Margin Classifiers, 1999.
-    .. [2] H.-T. Lin, C.-J. Lin and R. C. Weng, "A note on Platt's probabilistic outputs
-       for support vector machines", Machine Learning 68, 2007.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> values = np.array([-2.0, -1.0, 0.5, -0.5, 1.0, 2.0])
-    >>> sigmoid = fit_sigmoid(values, np.array([0, 0, 0, 1, 1, 1], dtype=bool))
-    >>> sigmoid(np.array([-1.0, 1.0])).round(3)
-    array([0.347, 0.653])
-    >>> fit_sigmoid(-values, np.array([0, 0, 0, 1, 1, 1], dtype=bool)).slope
-    0.0
+    A negative a means that the values order the classes the wrong way round. Left-out
+    values do so if the data hold no signal: leaving out a positive sample shifts the
+    intercept towards the other class. The sigmoid is then constant, the proportion of
+    the positive class.
     """
     weights = np.ones(values.shape[0]) if weights is None else weights
     n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
@@ -108,7 +66,7 @@ def fit_sigmoid(
         positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2)
     )
     prior = Sigmoid(0.0, float(np.log(n_positive / n_negative)))
-    # In units of the values, so that tiny C and large C are the same to Newton.
+    # Newton does not depend on the units of the values, be C tiny or large.
     scale = float(np.abs(values[weights > 0]).max())
     if scale == 0.0:
         return prior
@@ -150,36 +108,14 @@ def _loss(logits: FloatArray, targets: FloatArray, weights: FloatArray) -> float
 def couple_pairs(pairwise: FloatArray) -> FloatArray:
     r"""Turn probabilities of pairs of classes into one probability per class.
 
-    The second method of Wu, Lin & Weng [1]_: with :math:`r_{ij}` the estimate of
-    P(i | i or j),
+    The second method of Wu, Lin & Weng (2004), equations (18) to (21): with
+    :math:`r_{ij}` the estimate of P(i | i or j),
 
     .. math:: \min_p \sum_i \sum_{j \ne i} (r_{ji} p_i - r_{ij} p_j)^2,
               \quad \sum_i p_i = 1.
 
-    The minimum is one linear system per sample and is positive by itself.
-
-    Parameters
-    ----------
-    pairwise : ndarray of shape (n, n_classes, n_classes)
-        r, with r_ij + r_ji = 1; the diagonal is not used.
-
-    Returns
-    -------
-    ndarray of shape (n, n_classes)
-        Probabilities that sum to 1.
-
-    References
-    ----------
-    .. [1] T.-F. Wu, C.-J. Lin and R. C. Weng, "Probability estimates for multi-class
-       classification by pairwise coupling", Journal of Machine Learning Research 5,
-       2004, equations (18) to (21).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> p = np.array([0.6, 0.3, 0.1])
-    >>> couple_pairs((p[:, None] / (p[:, None] + p))[None]).round(6)
-    array([[0.6, 0.3, 0.1]])
+    The minimum is one linear system per sample and is positive. ``pairwise`` is
+    r of shape (n, n_classes, n_classes); its diagonal is not used.
     """
     n, k, _ = pairwise.shape
     r = np.clip(pairwise, SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
@@ -199,21 +135,12 @@ def couple_pairs(pairwise: FloatArray) -> FloatArray:
 def fit_pair_sigmoids(
     machine_values: FloatArray, target: Target, stacklevel: int = 3
 ) -> list[Sigmoid]:
-    """Fit one sigmoid per machine, on the samples of its two classes.
+    """Fit one sigmoid per column of left-out values, on the samples of its two classes.
 
-    All of them were left out of the machine; what it says of other classes, which it
-    was not trained on, is not needed.
-
-    Parameters
-    ----------
-    machine_values : ndarray of shape (n, n_machines)
-        Left-out values, as in ``LooResult.machine_values``.
-    target : Target
-        Classes and weights of the samples.
-    stacklevel : int, default=3
-        Whose line a warning names.
+    All of them were left out of that subproblem, which was not trained on the others.
     """
-    n_classes = len(target.classes)
+    classes = target.classes.tolist()  # for a message with plain labels
+    n_classes = len(classes)
     sigmoids, wrong = [], []
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         inside = np.isin(target.codes, (i, j)) & (target.weights > 0)
@@ -224,7 +151,7 @@ def fit_pair_sigmoids(
         )
         sigmoids.append(sigmoid)
         if sigmoid.slope == 0.0:
-            wrong.append((target.classes[i], target.classes[j]))
+            wrong.append((classes[i], classes[j]))
     if wrong:
         _warn_prior(wrong, len(sigmoids), stacklevel + 1)
     return sigmoids
@@ -233,19 +160,7 @@ def fit_pair_sigmoids(
 def class_probabilities(
     machine_values: FloatArray, sigmoids: Sequence[Sigmoid]
 ) -> FloatArray:
-    """Return the probability of each class at the values of all machines.
-
-    Parameters
-    ----------
-    machine_values : ndarray of shape (n, n_machines)
-        Values of the machines at new samples.
-    sigmoids : sequence of Sigmoid
-        One per machine.
-
-    Returns
-    -------
-    ndarray of shape (n, n_classes)
-    """
+    """Return the probability of each class from the values of all subproblems."""
     of_positive = [s(machine_values[:, k]) for k, s in enumerate(sigmoids)]
     if len(sigmoids) == 1:
         return np.column_stack([1.0 - of_positive[0], of_positive[0]])
@@ -256,19 +171,15 @@ def class_probabilities(
     return couple_pairs(pairwise)
 
 
-def _warn_prior(pairs: list[tuple[Any, Any]], n_machines: int, stacklevel: int) -> None:
-    """Warn of machines whose left-out values say less than nothing."""
-    named = ", ".join(f"{_plain(a)!r} and {_plain(b)!r}" for a, b in pairs[:3])
+def _warn_prior(pairs: list[tuple[Any, Any]], n_pairs: int, stacklevel: int) -> None:
+    """Warn of pairs whose left-out values order the classes the wrong way round."""
+    named = ", ".join(f"{a!r} and {b!r}" for a, b in pairs[:3])
     more = f" and {len(pairs) - 3} more pairs" if len(pairs) > 3 else ""
-    which = "" if n_machines == 1 else f" between {named}{more}"
+    which = "" if n_pairs == 1 else f" between {named}{more}"
     warnings.warn(
         f"The left-out decision values{which} order the classes the wrong way round, "
-        "as they do where there is nothing to learn. The probabilities there are the "
-        "shares of the classes, the same for every sample.",
+        "as they do if there is nothing to learn. The probabilities there are the "
+        "proportions of the classes, the same for every sample.",
         CalibrationWarning,
         stacklevel=stacklevel,
     )
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label

@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""honest_loo: the error of tuning and fitting together.
-
-The error of "tune by leave-one-out, then fit", from nested leave-one-out.
-
-``honest_loo``: nested leave-one-out, the error of tuning and fitting together.
-"""
+"""``honest_loo``: nested leave-one-out, the error with tuning included."""
 
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,7 +19,6 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-import leaveout
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.adapt._checks import (
     check_groups,
@@ -34,13 +27,10 @@ from leaveout.adapt._checks import (
     count_rows,
 )
 from leaveout.adapt._pipeline import take_columns, take_rows
-from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
-from leaveout.run._parallel import (
-    count_workers,
-    limit_blas,
-    map_parallel,
-    show_progress,
-)
+from leaveout.run._parallel import count_workers, limit_blas, show_progress
+from leaveout.tune._paths import open_checkpoint, run_tasks
+from leaveout.tune._search import LooSearchCV
+from leaveout.tune._svccv import SVCCV
 
 # Choices that str() shows.
 SHOWN = 5
@@ -48,7 +38,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class HonestLoo:
-    """Nested leave-one-out: parameters were chosen anew without each left-out sample.
+    """Nested leave-one-out: parameters are chosen again without each left-out sample.
 
     Parameters
     ----------
@@ -61,19 +51,10 @@ class HonestLoo:
     params : tuple of dict
         Parameters chosen in each fold; empty where a fold had one class only.
     naive_error : float
-        Leave-one-out error of the parameters chosen on all samples: the smallest of
-        many, hence optimistic.
+        Leave-one-out error of the parameters chosen on all samples; optimistic, the
+        smallest of many.
     seconds : float
         Time it took.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> labels, found = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
-    >>> chosen = ({"C": 1}, {"C": 10}, {"C": 1}, {"C": 1})
-    >>> result = HonestLoo(labels, found, np.arange(4), chosen, 0.0, 0.1)
-    >>> result.error, result.choices[0]
-    (0.25, ({'C': 1}, 3))
     """
 
     __module__ = "leaveout"
@@ -87,7 +68,7 @@ class HonestLoo:
 
     @property
     def wrong(self) -> BoolArray:
-        """Mask of the samples that are predicted wrongly."""
+        """Mask of the samples with a wrong prediction."""
         return self.predictions != self.y
 
     @property
@@ -99,27 +80,27 @@ class HonestLoo:
     def standard_error(self) -> float:
         """Standard error of ``error``, as if folds were independent.
 
-        The deviations are summed over each fold first, since samples of a group go
-        wrong together; with one sample a fold it is sqrt(p (1 - p) / n).
+        Deviations are summed within each fold first, because samples of a group are
+        not independent; with one sample per fold it is sqrt(p (1 - p) / n).
         """
         sums = np.bincount(self.folds, self.wrong - self.error)
         return float(np.sqrt((sums**2).sum()) / self.y.shape[0])
 
     @property
     def optimism(self) -> float:
-        """How much the naive error is too small: ``error - naive_error``."""
+        """How far the naive error is too small: ``error - naive_error``."""
         return self.error - self.naive_error
 
     @property
     def choices(self) -> list[tuple[Mapping[str, Any], int]]:
-        """Parameters and how many folds chose them, the most frequent first."""
+        """Parameters and how many folds chose them, most frequent first."""
         texts = [repr(sorted(chosen.items())) for chosen in self.params]
         first = {text: k for k, text in reversed(list(enumerate(texts)))}
         counted = Counter(texts).most_common()
         return [(self.params[first[text]], count) for text, count in counted]
 
     def __str__(self) -> str:
-        """Small table: the honest error beside the naive one, and what was chosen."""
+        """Return a small table: both errors, and which parameters were chosen."""
         rows: list[tuple[str, Any]] = [
             ("samples", self.y.shape[0]),
             ("folds", len(self.params)),
@@ -135,7 +116,7 @@ class HonestLoo:
 
 
 def _text(params: Mapping[str, Any]) -> str:
-    """Parameters as a user would write them."""
+    """Return parameters as a user would write them."""
     shown = [
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in params.items()
@@ -154,35 +135,34 @@ def honest_loo(
     verbose: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> HonestLoo:
-    """Estimate the error of "tune by leave-one-out, then fit", by nested leave-one-out.
+    """Estimate the error with tuning included, by nested leave-one-out.
 
-    The smallest leave-one-out error of a grid is too good: its parameters were chosen
-    with the very samples it is measured on. Here every sample is left out of the whole
+    The smallest leave-one-out error of a grid is optimistic: the parameters were chosen
+    on the same samples it is measured on. Here every sample is left out of the whole
     procedure in turn: parameters are chosen by exact leave-one-out on the others, the
-    classifier is fitted on them, preprocessing included, and asked about the one.
+    classifier is fitted on them, preprocessing included, and predicts the left-out one.
 
     Parameters
     ----------
     search : LooSearchCV or SVCCV
-        How parameters are chosen. It need not be fitted and is not changed.
+        How parameters are chosen. It does not need to be fitted and is not changed.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed".
     y : array-like of shape (n_samples,)
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
-        What ``search.fit`` gets of it. The error counts all samples alike.
+        Passed to ``search.fit``. All samples count equally in the error.
     groups : array-like of shape (n_samples,), default=None
-        Samples with equal entries are left out together, outside and inside. There
-        must be three groups or more.
+        Samples with equal entries are left out together, outside and inside. At least
+        three groups.
     n_jobs : int, default=None
-        joblib's workers over the samples or groups left out; None means 1, -1 all
-        cores. The searches inside have one.
+        Number of folds computed at a time; None means 1, -1 all cores. The searches
+        inside run one job.
     verbose : int, default=1
-        Above 0, the time it will take, measured on the first fold, and how far it is
-        are written to stderr.
+        Above 0, progress and the time left are written to stderr.
     checkpoint : str or path-like, default=None
-        File that keeps each finished fold. Run again with the same data and search, it
-        goes on from there.
+        File that keeps each finished fold. Run again with the same data and search to
+        resume from it.
 
     Returns
     -------
@@ -207,20 +187,31 @@ def honest_loo(
     (0.525, 0.425)
     """
     started = perf_counter()
-    case = _prepare(search, X, y, sample_weight, groups)
-    full, warned = case.fit(np.arange(case.labels.size))
-    naive_error = _left_out_error(full)
-    outcomes = _run_folds(case, count_workers(n_jobs), verbose, checkpoint)
+    nested = _prepare(search, X, y, sample_weight, groups)
+    full, warned = nested.fit(np.arange(nested.labels.size))
+    result = full.loo_result_ if isinstance(full, SVCCV) else full.best_loo_result_
+    data = [nested.X, nested.labels, nested.weights, nested.groups]
+    outcomes = run_tasks(
+        _Nested.run,
+        [(nested, number) for number in range(int(nested.folds.max()) + 1)],
+        open_checkpoint(checkpoint, task="honest", data=data, search=nested.search),
+        lambda number, arrays, facts: _FoldOutcome(number, **arrays, **facts),
+        partial(show_progress, label="Folds", verbose=verbose > 0),
+        n_workers=count_workers(n_jobs),
+        unit="folds",
+        verbose=verbose,
+    )
     _repeat_warnings(warned, outcomes)
-    predictions = np.empty_like(case.labels)
+    predictions = np.empty_like(nested.labels)
     for number, outcome in outcomes.items():
-        predictions[case.folds == number] = case.classes[outcome.codes]
+        predictions[nested.folds == number] = nested.classes[outcome.codes]
+    params = [nested.params_of(outcome.choice) for outcome in outcomes.values()]
     return HonestLoo(
-        y=case.labels,
+        y=nested.labels,
         predictions=predictions,
-        folds=case.folds,
-        params=tuple(case.params_of(outcomes[k].choice) for k in range(len(outcomes))),
-        naive_error=naive_error,
+        folds=nested.folds,
+        params=tuple(params),
+        naive_error=float(result.wrong.mean()),
         seconds=perf_counter() - started,
     )
 
@@ -228,11 +219,10 @@ def honest_loo(
 Warned: TypeAlias = tuple[tuple[type[Warning], str], ...]
 
 
-class _Outcome(NamedTuple):
-    """What a fold gives.
+class _FoldOutcome(NamedTuple):
+    """Result of a fold: codes of the predicted classes, and the chosen candidate.
 
-    ``codes`` are the classes predicted for the samples left out, ``choice`` is the
-    chosen candidate: its number, or its parameters if the search has no list of them.
+    ``choice`` is its number, or its parameters if the search has no list of them.
     """
 
     number: int
@@ -240,9 +230,13 @@ class _Outcome(NamedTuple):
     choice: int | dict[str, float]
     warned: Warned = ()
 
+    def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return arrays and facts for the checkpoint."""
+        return {"codes": self.codes}, {"choice": self.choice}
+
 
 @dataclass(frozen=True)
-class _Case:
+class _Nested:
     """What all folds share."""
 
     search: Any
@@ -266,23 +260,27 @@ class _Case:
         with warnings.catch_warnings(record=True) as caught, limit_blas(1):
             warnings.simplefilter("always")
             fitted = clone(self.search).fit(X, self.labels[rows], **how)
-        return fitted, tuple(
-            dict.fromkeys((w.category, str(w.message)) for w in caught)
-        )
+        warned = dict.fromkeys((w.category, str(w.message)) for w in caught)
+        return fitted, tuple(warned)
 
-    def run(self, number: int) -> _Outcome:
+    def run(self, number: int) -> _FoldOutcome:
         """Leave one sample or group out of everything."""
         left_out = self.folds == number
         kept, rows = np.flatnonzero(~left_out), np.flatnonzero(left_out)
         present = slice(None) if self.weights is None else self.weights[kept] > 0
         found = np.unique(self.labels[kept][present])
         if found.size == 1:
-            # Nothing to choose: whatever the parameters, all are of that class.
-            return _Outcome(number, np.full(rows.size, self._code(found)[0]), {})
+            # There is nothing to choose: every candidate predicts that class.
+            return _FoldOutcome(number, np.full(rows.size, self._code(found)[0]), {})
         fitted, warned = self.fit(kept)
         x = take_rows(self.X, rows)
         labels = fitted.predict(take_columns(x, kept) if self._pairwise else x)
-        return _Outcome(number, self._code(labels), _choice(fitted), warned)
+        choice = (
+            fitted.best_index_
+            if isinstance(fitted, LooSearchCV)
+            else {name: float(v) for name, v in fitted.best_params_.items()}
+        )
+        return _FoldOutcome(number, self._code(labels), choice, warned)
 
     def params_of(self, choice: int | dict[str, float]) -> Mapping[str, Any]:
         """Return the parameters of a choice."""
@@ -298,11 +296,15 @@ class _Case:
         return np.searchsorted(self.classes, labels)
 
 
-def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Case:
-    """Check what was passed; make the search inside a fold silent and sequential."""
-    of_sklearn = type(search).__module__.startswith("sklearn.")
-    if of_sklearn or not hasattr(search, "fit") or not hasattr(search, "get_params"):
-        raise _unfit(search)
+def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Nested:
+    """Check the arguments; make the search inside a fold silent and sequential."""
+    if not isinstance(search, LooSearchCV | SVCCV):
+        raise TypeError(
+            f"search must be a LooSearchCV or SVCCV; got {type(search).__name__}. Wrap "
+            "an SVC: LooSearchCV(SVC(), {'C': [...], 'gamma': [...]}); for other "
+            "searches use sklearn.model_selection.cross_val_predict(search, X, y, "
+            "cv=LeaveOneOut())."
+        )
     labels = check_labels(y, count_rows(X))
     n = labels.size
     weights = None if sample_weight is None else check_sample_weight(sample_weight, n)
@@ -310,15 +312,16 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _C
     if groups is not None:
         if not has_fit_parameter(search, "groups"):
             raise ValueError(
-                f"groups: {type(search).__name__} leaves out single samples and has no "
-                "groups to choose by. Pass a LooSearchCV."
+                f"groups: {type(search).__name__} leaves out single samples. Pass a "
+                "LooSearchCV, which can leave out groups."
             )
-        present = np.ones(n) if weights is None else weights
-        groups = folds = check_groups(groups, present)
+        groups = folds = check_groups(
+            groups, np.ones(n) if weights is None else weights
+        )
         if folds.max() < 2:
             raise ValueError(
-                "groups: nested leave-one-out needs three groups or more, one to ask "
-                "about, one to choose parameters by, one to fit on; got 2."
+                "groups: nested leave-one-out needs three groups or more, one to "
+                "predict, one to choose parameters by, one to fit on; got 2."
             )
     known = search.get_params(deep=False)
     quiet = {"n_jobs": 1, "verbose": 0, "checkpoint": None, "probability": False}
@@ -326,102 +329,15 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _C
         quiet["refit"] = True  # it has to predict
         if isinstance(search.scoring, list | tuple | set | Mapping):
             raise ValueError(
-                "search has several scores and refit=False: there is no choice to "
-                "judge. Set refit to the name of the score that decides."
+                "search has several scores and refit=False, so it makes no choice. Set "
+                "refit to the name of the score that decides."
             )
     quiet = {name: value for name, value in quiet.items() if name in known}
     inner = clone(search).set_params(**quiet)
-    return _Case(inner, X, labels, np.unique(labels), weights, groups, folds)
+    return _Nested(inner, X, labels, np.unique(labels), weights, groups, folds)
 
 
-def _run_folds(
-    case: _Case, n_workers: int, verbose: int, checkpoint: Any
-) -> dict[int, _Outcome]:
-    """Run all folds that the checkpoint does not have."""
-    n_folds = int(case.folds.max()) + 1
-    found: dict[int, _Outcome] = {}
-    with _open(checkpoint, case) as kept, report_interruption(kept, n_folds, "folds"):
-        for number in range(n_folds):
-            stored = None if kept is None else kept.get(number)
-            if stored is not None:
-                arrays, facts = stored
-                found[number] = _Outcome(number, arrays["codes"], facts["choice"])
-        open_ = [number for number in range(n_folds) if number not in found]
-        if verbose > 0 and found:
-            sys.stderr.write(f"Resumed: {len(found)} of {n_folds} folds are there.\n")
-        for outcome in _outcomes(case, open_, n_workers, verbose):
-            found[outcome.number] = outcome
-            if kept is not None:
-                facts = {"choice": outcome.choice}
-                kept.put(outcome.number, {"codes": outcome.codes}, facts)
-    return found
-
-
-def _outcomes(
-    case: _Case, numbers: list[int], n_workers: int, verbose: int
-) -> Iterator[_Outcome]:
-    """Yield each fold when it is done; the first one tells how long all will take."""
-    if not numbers:
-        return
-    started = perf_counter()
-    yield case.run(numbers[0])
-    seconds = perf_counter() - started
-    later = numbers[1:]
-    if verbose > 0:
-        total = seconds * -(-len(later) // n_workers)
-        sys.stderr.write(
-            f"Nested leave-one-out: {len(later)} folds to go, {seconds:.2g} s each, "
-            f"about {total:.2g} s on {n_workers} worker(s)\n"
-        )
-        sys.stderr.flush()
-    others = map_parallel(
-        _Case.run,
-        ((case, number) for number in later),
-        n_jobs=min(n_workers, max(1, len(later))),
-        ordered=False,
-    )
-    yield from show_progress(others, len(later), "folds", verbose=verbose > 0)
-
-
-def _open(path: Any, case: _Case) -> Any:
-    """Open the checkpoint of these data and this search, if asked for."""
-    if path is None:
-        return nullcontext()
-    data = [case.X, case.labels, case.weights, case.groups]
-    meta = {
-        "task": "honest_loo",
-        "data": fingerprint(data),
-        "search": fingerprint(case.search),
-        "version": leaveout.__version__,
-    }
-    return Checkpoint(path, meta)
-
-
-def _choice(fitted: Any) -> int | dict[str, float]:
-    """Return what a fitted search has chosen."""
-    if hasattr(fitted, "param_grid"):
-        return int(fitted.best_index_)
-    return {name: float(value) for name, value in fitted.best_params_.items()}
-
-
-def _left_out_error(fitted: Any) -> float:
-    """Return the leave-one-out error of what a search has chosen on all samples."""
-    for name in ("best_loo_result_", "loo_result_"):
-        if hasattr(fitted, name):
-            return float(getattr(fitted, name).wrong.mean())
-    raise _unfit(fitted)
-
-
-def _unfit(search: Any) -> TypeError:
-    """Say what to pass instead of something that does not tune by leave-one-out."""
-    return TypeError(
-        f"search must be a LooSearchCV or SVCCV; got {type(search).__name__}. Wrap an "
-        "SVC: LooSearchCV(SVC(), {'C': [...], 'gamma': [...]}); for other searches use "
-        "sklearn.model_selection.cross_val_predict(search, X, y, cv=LeaveOneOut())."
-    )
-
-
-def _repeat_warnings(full: Warned, outcomes: Mapping[int, _Outcome]) -> None:
+def _repeat_warnings(full: Warned, outcomes: Mapping[int, _FoldOutcome]) -> None:
     """Give the warnings of the full fit, and one of each other kind of the folds."""
     for category, text in full:
         warnings.warn(text, category, stacklevel=3)
@@ -432,8 +348,5 @@ def _repeat_warnings(full: Warned, outcomes: Mapping[int, _Outcome]) -> None:
             texts.setdefault(category, []).append(text)
     for category in texts.keys() - known:
         found = texts[category]
-        warnings.warn(
-            f"In {len(found)} of {len(outcomes)} folds: {found[0]}",
-            category,
-            stacklevel=3,
-        )
+        text = f"In {len(found)} of {len(outcomes)} folds: {found[0]}"
+        warnings.warn(text, category, stacklevel=3)

@@ -40,19 +40,17 @@ from leaveout.tune._search import LooSearchCV
 
 
 def _has_probabilities(self: SVCCV) -> bool:
-    if not self.probability:
-        raise AttributeError(
-            "This SVCCV has probability=False. Fit it with probability=True."
-        )
-    return True
+    if self.probability:
+        return True
+    raise AttributeError("SVCCV has probability=False. Fit it with probability=True.")
 
 
 class SVCCV(ClassifierMixin, BaseEstimator):
     """Support vector classifier tuned by exact leave-one-out.
 
-    One line from data to a tuned classifier: a grid of C and gamma from the scale of
-    the data, the exact leave-one-out error of every cell, the best cell fitted on all
-    samples, and probabilities from its left-out decision values.
+    Chooses C and gamma on a grid that fits the scale of the data by the exact
+    leave-one-out error of every cell, fits the best cell on all samples, and takes
+    probabilities from its left-out decision values.
 
     Parameters
     ----------
@@ -63,53 +61,50 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         variance of the samples if kernel is "linear" or "precomputed".
     gammas : "auto" or array-like, default="auto"
         Values of gamma, for the kernels that have one. "auto" is 1/16, 1/4, 1, 4 and 16
-        times 1 / median squared distance ("rbf"; others alike).
+        times 1 / median squared distance ("rbf"; similar for others).
     scoring : str or callable, default=None
         Score of the left-out predictions that decides; None is the accuracy. It is
-        called once for all of them, as in :class:`LooSearchCV`.
+        called once with all of them, as in :class:`LooSearchCV`.
     probability : bool, default=True
-        Whether there is ``predict_proba``. It costs next to nothing.
+        Whether to provide ``predict_proba``, which costs almost nothing.
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is resolved once, on all rows.
     one_se : bool, default=False
-        Take the smoothest model, the one with the smallest C and then the smallest
-        gamma, whose score is within one standard error of the best.
+        Take the cell with the smallest C, then the smallest gamma, whose score is
+        within one standard error of the best.
     degree : int, default=3
         Exponent of kernel="poly".
     coef0 : float, default=0.0
         Constant of "poly" and "sigmoid".
     n_jobs : int, default=None
-        Cells at a time, as in :class:`LooSearchCV`; None means 1, -1 all cores.
+        Paths computed at a time, as in :class:`LooSearchCV`; None means 1, -1 all
+        cores.
     verbose : int, default=0
-        1 shows on stderr how far the search is, 2 each cell.
+        1 shows progress on stderr, 2 a line for each path.
     checkpoint : str or path-like, default=None
-        File that keeps finished cells, as in :class:`LooSearchCV`.
+        File that keeps finished paths, as in :class:`LooSearchCV`.
 
     Attributes
     ----------
     C_, gamma_ : float
         The values chosen. ``gamma_`` is None for a kernel without one.
     loo_error_, loo_error_std_ : float
-        Leave-one-out error of the chosen cell, and its standard error. The error is the
-        smallest of many, hence optimistic.
+        Leave-one-out error of the chosen cell, and its standard error. The error is
+        optimistic: the smallest of many.
     loo_decision_values_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         ``decision_function`` of each sample by the classifier trained without it.
     loo_result_ : LooResult
-        All there is to know of the chosen cell.
+        Predictions, margins and certificates of the chosen cell.
     cv_results_ : dict of ndarray
         One entry per cell, as in :class:`LooSearchCV`.
     best_index_, best_params_, best_score_
-        Where the chosen cell stands in it, its parameters, its score.
+        Position of the chosen cell in it, its parameters, its score.
     best_estimator_ : SVC
         Fitted on all samples.
     platt_slope_, platt_offset_ : ndarray of shape (n_machines,)
         P = 1 / (1 + exp(-(slope f + offset))) for each pair of classes, if probability.
-    classes_ : ndarray of shape (n_classes,)
-        Sorted labels.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has them and all are strings.
+    classes_, n_features_in_, feature_names_in_
+        Sorted labels; number and names of the columns of X.
 
     See Also
     --------
@@ -118,16 +113,16 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Scale the features first: ``make_pipeline(StandardScaler(), SVCCV())``. In such a
-    Pipeline the scaler is fitted once on all rows, also on those left out later.
+    Pipeline the scaler is fitted once on all rows, including those left out later.
 
-    Of equal scores, the smaller C wins, then the smaller gamma. Cells whose C is so
-    small that the balance of the classes decides (``LooResult.anti_learning``) are
-    taken only if there is no other; a warning then says so.
+    Ties go to the smaller C, then to the smaller gamma. Cells with C too small, where
+    class proportions alone decide (``LooResult.anti_learning``), are taken only if
+    there is no other; a warning then says so.
 
     Probabilities are Platt's, fitted to the exact left-out values [1]_ [2]_, for more
-    than two classes coupled over pairs [3]_. Where the left-out values order the
-    classes the wrong way round, as on pure noise, the probabilities are the shares of
-    the classes, and a warning says so. As in scikit-learn's SVC, the most probable
+    than two classes coupled over pairs [3]_. If the left-out values order the classes
+    the wrong way round, as on pure noise, the probabilities are the proportions of the
+    classes, and a warning says so. As in scikit-learn's SVC, the most probable
     class need not be the one ``predict`` returns.
 
     References
@@ -196,7 +191,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> SVCCV:
-        """Leave every sample out in every cell, take the best, fit it on all samples.
+        """Choose C and gamma by exact leave-one-out, and fit on all samples.
 
         Parameters
         ----------
@@ -206,7 +201,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Factor of C per sample, and weight in the scores and in the fit of the
-            probabilities. A row with 0 takes no part.
+            probabilities. Rows with weight 0 are ignored.
 
         Returns
         -------
@@ -227,27 +222,27 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             ),
             self._make_grid(X, target.weights > 0),
             scoring=self.scoring,
-            refit=_take_smoothest if self.one_se else _take_best,
+            refit=_take_within_one_se if self.one_se else _take_best,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
             error_score="raise",
         )
         weights = {} if sample_weight is None else {"sample_weight": target.weights}
-        with warnings.catch_warnings(record=True) as caught:
+        # All get the weights here; routing would require each to request them.
+        routing_off = config_context(enable_metadata_routing=False)
+        with warnings.catch_warnings(record=True) as caught, routing_off:
             warnings.simplefilter("always")
-            # The weights are for everyone here; routing would ask each for a request.
-            with config_context(enable_metadata_routing=False):
-                search.fit(X, target.labels, **weights)
+            search.fit(X, target.labels, **weights)
         for warning in caught:
             warnings.warn(warning.message, warning.category, stacklevel=2)
-        self._store(search)
-        self._report_passed_over()
         if self.probability:
-            values: Any = self.loo_result_.machine_values
+            values: Any = search.best_loo_result_.machine_values
             sigmoids = fit_pair_sigmoids(values, target, stacklevel=3)
             self.platt_slope_ = np.array([s.slope for s in sigmoids])
             self.platt_offset_ = np.array([s.offset for s in sigmoids])
+        self._store(search)
+        self._warn_passed_over()
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -267,34 +262,13 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         return self.best_estimator_.decision_function(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the labels by the chosen classifier.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As in :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Return the labels by the chosen classifier; X as in decision_function."""
         X = self._check(X)
         return self.best_estimator_.predict(X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As in :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
-        """
+        """Return the probability of each class, in the order of ``classes_``."""
         X = self._check(X)
         values = self.best_estimator_._machine_values(X)
         fitted = zip(self.platt_slope_, self.platt_offset_, strict=True)
@@ -302,17 +276,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As in :meth:`decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Return the logarithm of the probability of each class."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -361,16 +325,16 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         gamma = self.best_params_.get("gamma")
         self.gamma_ = None if gamma is None else float(gamma)
 
-    def _report_passed_over(self) -> None:
-        """Warn if the best score was not taken because it is no learning."""
+    def _warn_passed_over(self) -> None:
+        """Warn if the best score was not taken because the cell is anti-learning."""
         scores = self.cv_results_["mean_test_score"]
         above = scores[_flagged(self.cv_results_) & (scores > self.best_score_)]
         if above.size and not self.loo_result_.anti_learning:
             warnings.warn(
                 f"{above.size} cell(s) with a score up to {above.max():.4g} were "
-                f"passed over for one with {self.best_score_:.4g}: their C is so small "
-                "that the balance of the classes decides. Where that scores better, "
-                "there may be nothing to learn; else try larger C or other features.",
+                f"passed over for one with {self.best_score_:.4g}: their C is too "
+                "small, class proportions alone decide. If that scores better, there "
+                "may be nothing to learn; else try larger C or other features.",
                 AntiLearningWarning,
                 stacklevel=3,
             )
@@ -379,12 +343,6 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         """Return new samples, checked against those of fit."""
         check_is_fitted(self)
         return check_features(self, X, reset=False)
-
-
-def _take_best(table: Mapping[str, Any]) -> int:
-    """Return the best cell that is not anti-learning, if there is one."""
-    ranks = rank_candidates(_scores(table), avoid=_flagged(table))
-    return take_best(ranks, table["param_C"], table.get("param_gamma"))
 
 
 def _scores(table: Mapping[str, Any]) -> FloatArray:
@@ -400,19 +358,21 @@ def _flagged(table: Mapping[str, Any]) -> BoolArray:
     return np.ma.filled(table["anti_learning"], True)
 
 
-def _take_smoothest(table: Mapping[str, Any]) -> int:
-    """Return the cell for ``one_se=True``, from ``cv_results_``."""
-    return best_within_one_se(
-        _scores(table),
-        table["std_test_score"],
-        table["param_C"],
-        table.get("param_gamma"),
-        avoid=_flagged(table),
-    )
+def _take_best(table: Mapping[str, Any]) -> int:
+    """Return the best cell that is not anti-learning, if there is one."""
+    ranks = rank_candidates(_scores(table), avoid=_flagged(table))
+    return take_best(ranks, table["param_C"], table.get("param_gamma"))
+
+
+def _take_within_one_se(table: Mapping[str, Any]) -> int:
+    """Return the cell for ``one_se=True``."""
+    scores, errors = _scores(table), table["std_test_score"]
+    Cs, gammas = table["param_C"], table.get("param_gamma")
+    return best_within_one_se(scores, errors, Cs, gammas, avoid=_flagged(table))
 
 
 def _is_auto(name: str, values: Any) -> bool:
-    """Whether the values are to come from the data; no other text will do."""
+    """Return whether the values come from the data; refuse any other text."""
     if isinstance(values, str) and values != "auto":
         raise ValueError(f"{name} must be 'auto' or numbers; got {values!r}.")
     return isinstance(values, str)
