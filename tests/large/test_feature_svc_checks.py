@@ -5,7 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-from feature_problems import draw
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
@@ -19,6 +18,7 @@ from sklearn.utils.estimator_checks import (
 
 import leaveout as lo
 from leaveout import FeatureSVC
+from leaveout.data import make_mixture
 
 WEIGHT_CHECKS = (
     "check_sample_weight_equivalence_on_dense_data",
@@ -57,8 +57,8 @@ def test_weights_are_repeats_where_no_row_shapes_the_features():
 
 
 @pytest.fixture
-def data(rng):
-    return draw(rng, 120, 4)
+def data():
+    return make_mixture(120, 4, random_state=0)
 
 
 def test_clone_pickle_and_parameters(data):

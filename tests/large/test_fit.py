@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from cluster_features import TroubledFeatures
+from on_workers import TroubledFeatures
 from sklearn.kernel_approximation import RBFSampler
 
 from leaveout import CheckpointError, FeatureSVC
