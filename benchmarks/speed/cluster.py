@@ -30,7 +30,7 @@ from numpy.lib.format import open_memmap
 from sklearn.kernel_approximation import RBFSampler
 
 from leaveout.data import make_mixture
-from leaveout.large._features import DaskRows, Encode, FeatureMap
+from leaveout.large._features import Encode, FeatureMap, FeatureRows
 from leaveout.large._solve import BandJob
 from leaveout.large._sources import open_rows
 from leaveout.large._window import LinearProblems
@@ -178,7 +178,7 @@ def measure(bench: Benchmark, count: int, files: dict, row: float) -> None:
                 f"{count} workers: {1e3 * task:.3g} ms per task, "
                 f"{1e-6 / max(byte, 1e-15):.3g} MB/s of sums per worker"
             )
-        measured = fastest(bench, partial(DaskRows(rows, encode, D).run, job))
+        measured = fastest(bench, partial(FeatureRows(rows, encode, n, D).run, job))
         busiest = -(-tasks // count)
         predicted = tasks * task + busiest * (n / tasks * row + SUM_BYTES * byte)
         bench.cells.append(

@@ -66,19 +66,21 @@ class DistributedRows:
         return deepcopy(_compute(level, n_threads)[0])
 
     def keep(self, make: Callable[[Any], Any], n_threads: int = 1) -> DistributedRows:
-        """Leave what is made of each partition where it is computed."""
+        """Leave what is made of each block where it is computed."""
         import dask
 
         with _report_losses(), dask.config.set(num_workers=n_threads):
-            kept = dask.persist(*_apply(make, self.partitions), retries=RETRIES)
+            tasks = _apply(_EachBlock(make), self.partitions)
+            kept = dask.persist(*tasks, retries=RETRIES)
         return DistributedRows(kept, self.stops, self.schema)
 
     def fetch(
         self, pick: Callable[[Any], R], index: IntArray, n_threads: int = 1
     ) -> list[R]:
-        """Return what is picked from the partitions that have rows of this index."""
+        """Return what is picked from each block of the partitions with these rows."""
         owners = np.unique(np.searchsorted(self.stops, index, side="right"))
-        return _compute(_apply(pick, [self.partitions[k] for k in owners]), n_threads)
+        tasks = _apply(_EachBlock(pick), [self.partitions[k] for k in owners])
+        return [picked for part in _compute(tasks, n_threads) for picked in part]
 
 
 def _apply(function: Callable[[Any], Any], partitions: Sequence[Any]) -> list[Any]:
@@ -136,6 +138,16 @@ class _SumBlocks:
 
     def __call__(self, blocks: Iterable[Any]) -> Any:
         return sum_in_order(self.job, blocks, n_threads=1)
+
+
+@dataclass(frozen=True)
+class _EachBlock:
+    """What a function makes of each block of one partition."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, blocks: Iterable[Any]) -> list[Any]:
+        return [self.function(block) for block in blocks]
 
 
 def _add_up(sums: list[Any]) -> Any:
@@ -197,19 +209,20 @@ def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> Distribu
         if X.numblocks[1] > 1:
             X = X.rechunk({1: X.shape[1]})  # rows must be whole
         schema = Schema(int(X.shape[1]))
-    sizes = _sizes(X)
-    y = _partitions_like(sizes, y, "y")
-    weights = _partitions_like(sizes, sample_weight, "sample_weight")
-    if None in sizes:
-        counts = _compute([delayed(len)(part) for part in _delayed(X)], 1)
+    parts = _delayed(X)
+    sizes = [] if hasattr(X, "columns") else X.chunks[0]
+    if np.isfinite(sizes).all() and len(sizes):
+        counts = [int(size) for size in sizes]
     else:
-        counts = [size for size in sizes if size is not None]
+        counts = _compute([delayed(len)(part) for part in parts], 1)
     stops = np.cumsum(counts)
     if not stops.size or stops[-1] == 0:
         raise no_rows()
+    y = _cut_at(stops, y, "y")
+    weights = _cut_at(stops, sample_weight, "sample_weight")
     partitions = []
     filled = np.flatnonzero(counts)
-    for k, part in enumerate(_delayed(X)):
+    for k, part in enumerate(parts):
         if counts[k] == 0:
             continue
         make = partial(
@@ -226,43 +239,22 @@ def _delayed(collection: Any) -> list[Any]:
     return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
-def _sizes(collection: Any) -> list[int | None]:
-    """Return the rows of each partition, None where dask does not know them."""
-    if not hasattr(collection, "chunks"):
-        return [None] * collection.npartitions
-    return [None if np.isnan(size) else int(size) for size in collection.chunks[0]]
-
-
-def _partitions_like(sizes: list[int | None], values: Any, argument: str) -> list[Any]:
+def _cut_at(stops: IntArray, values: Any, argument: str) -> list[Any]:
     """Return labels or weights cut at the same rows as X; names and numbers as such."""
     if values is None or isinstance(values, str) or np.ndim(values) == 0:
-        return [values] * len(sizes)
+        return [values] * len(stops)
+    n_rows = values.shape[0] if hasattr(values, "chunks") else np.nan
     if not is_dask(values):
-        if None in sizes:
-            raise ValueError(
-                f"{argument} is a {type(values).__name__}, but dask does not know how "
-                "many rows each partition of X has. Pass the name of a column, or a "
-                f"dask collection that is partitioned as X is, as {argument}."
-            )
-        from dask import array as da
-
-        values = da.from_array(np.asarray(values), chunks=-1)
-    found = _sizes(values)
-    unknown = None in found or None in sizes
-    if found == sizes or (unknown and len(found) == len(sizes)):
-        return _delayed(values)
-    if not unknown and _total(found) == _total(sizes):
-        return _delayed(values.rechunk({0: tuple(sizes)}))
-    raise ValueError(
-        f"X has {_describe(sizes)}, {argument} has {_describe(found)}. Cut both at the "
-        "same rows."
-    )
-
-
-def _total(sizes: list[int | None]) -> int:
-    return sum(size or 0 for size in sizes)
-
-
-def _describe(sizes: list[int | None]) -> str:
-    rows = "" if None in sizes else f" with {_total(sizes)} rows"
-    return f"{len(sizes)} partition(s){rows}"
+        n_rows = len(values)
+        parts = np.split(np.asarray(values), stops[:-1])
+    elif n_rows == stops[-1]:
+        parts = _delayed(values.rechunk({0: tuple(np.diff(stops, prepend=0).tolist())}))
+    else:
+        parts = _delayed(values)
+    known = not np.isnan(n_rows)
+    if len(parts) != len(stops) or (known and n_rows != stops[-1]):
+        raise ValueError(
+            f"X has {len(stops)} partition(s) with {stops[-1]} rows, {argument} has "
+            f"{len(parts)} with {n_rows} rows. Cut both at the same rows."
+        )
+    return parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -97,55 +97,6 @@ class Rows:
 S = TypeVar("S", bound=Summable)
 
 
-class FeatureRows(Protocol):
-    """What the solver needs of the rows, wherever they are."""
-
-    n_rows: int
-    n_components: int
-
-    def run(self, job: Callable[[FeatureBlock], S]) -> S:
-        """Add up what a job makes of every block."""
-
-    def gather(self, index: IntArray) -> Rows:
-        """Fetch the rows with these numbers, ascending."""
-
-
-class RowsInMemory:
-    """Rows whose features are kept; threads over blocks."""
-
-    def __init__(self, blocks: Iterable[FeatureBlock], n_threads: int = 1) -> None:
-        self.blocks = list(blocks)
-        self.n_threads = n_threads
-        last = self.blocks[-1]
-        self.n_rows = last.start + last.Z.shape[0]
-        self.n_components = last.Z.shape[1]
-
-    @classmethod
-    def of(
-        cls,
-        Z: FloatArray,
-        codes: IntArray,
-        weight: FloatArray,
-        *,
-        size: int = 4096,
-        n_threads: int = 1,
-    ) -> RowsInMemory:
-        """Cut arrays into blocks."""
-        codes = np.asarray(codes, dtype=np.int32)
-        parts = (slice(i, i + size) for i in range(0, Z.shape[0], size))
-        return cls(
-            (FeatureBlock(p.start, Z[p], codes[p], weight[p]) for p in parts), n_threads
-        )
-
-    def run(self, job: Callable[[FeatureBlock], S]) -> S:
-        """Add up what a job makes of every block."""
-        return sum_in_order(job, self.blocks, self.n_threads)
-
-    def gather(self, index: IntArray) -> Rows:
-        """Fetch the rows with these numbers, ascending."""
-        return Rows.join(_pick(block, index) for block in self.blocks)
-
-
 @dataclass(frozen=True)
 class Encode:
     """Rows to features, class codes and weights, with a factor per class.
@@ -172,72 +123,78 @@ class Encode:
         return FeatureBlock(block.start, self.feature_map(X), codes, factor)
 
 
-class StreamedRows:
-    """Rows that are read, and turned into features, again in every pass."""
+class FeatureRows:
+    """All rows as features: kept, or made again in every pass if there is an encode.
+
+    ``source`` are blocks here (:class:`KeptBlocks`, RowSource) or with dask.
+    """
 
     def __init__(
-        self, source: RowSource, encode: Encode, n_rows: int, n_threads: int = 1
-    ) -> None:
-        self.source, self.encode, self.n_rows = source, encode, n_rows
-        self.n_threads = n_threads
-        self.n_components = encode.feature_map.n_components
-
-    def run(self, job: Callable[[FeatureBlock], S]) -> S:
-        """Add up what a job makes of every block."""
-        return self.source.sum(_EncodeFirst(self.encode, job), self.n_threads)
-
-    def gather(self, index: IntArray) -> Rows:
-        """Fetch the rows with these numbers, ascending."""
-
-        def pick_from(block: Block) -> Rows:
-            return _pick(block, index, self.encode)
-
-        blocks = self.source.blocks()
-        return Rows.join(map_in_order(pick_from, blocks, self.n_threads))
-
-    def in_memory(self) -> RowsInMemory:
-        """Keep the features of all rows."""
-        blocks = map_in_order(self.encode, self.source.blocks(), self.n_threads)
-        return RowsInMemory(blocks, self.n_threads)
-
-
-class DaskRows:
-    """Rows of a dask collection; their features are kept there if encode is None."""
-
-    def __init__(
-        self, source: DistributedRows, encode: Encode | None, n_components: int,
+        self,
+        source: KeptBlocks | RowSource | DistributedRows,
+        encode: Encode | None,
+        n_rows: int,
+        n_components: int,
         n_threads: int = 1,
-    ) -> None:  # fmt: skip
-        self.source, self.encode, self.n_threads = source, encode, n_threads
-        self.n_rows, self.n_components = int(source.stops[-1]), n_components
+    ) -> None:
+        self.source, self.encode = source, encode
+        self.n_rows, self.n_components = n_rows, n_components
+        self.n_threads = n_threads
+
+    @classmethod
+    def of(
+        cls,
+        Z: FloatArray,
+        codes: IntArray,
+        weight: FloatArray,
+        *,
+        size: int = 4096,
+        n_threads: int = 1,
+    ) -> FeatureRows:
+        """Cut arrays into blocks."""
+        codes = np.asarray(codes, dtype=np.int32)
+        parts = [slice(i, i + size) for i in range(0, Z.shape[0], size)]
+        blocks = [FeatureBlock(p.start, Z[p], codes[p], weight[p]) for p in parts]
+        return cls(KeptBlocks(blocks), None, Z.shape[0], Z.shape[1], n_threads)
 
     def run(self, job: Callable[[FeatureBlock], S]) -> S:
         """Add up what a job makes of every block."""
-        if self.encode is not None:
-            job = _EncodeFirst(self.encode, job)  # type: ignore[assignment]
-        return self.source.sum(job, self.n_threads)
+        on_block: Any = job if self.encode is None else _EncodeFirst(self.encode, job)
+        return self.source.sum(on_block, self.n_threads)
 
     def gather(self, index: IntArray) -> Rows:
         """Fetch the rows with these numbers, ascending."""
-        pick = _PickAll(index, self.encode)
+        pick = _Pick(index, self.encode)
         return Rows.join(self.source.fetch(pick, index, self.n_threads))
 
-    def in_memory(self) -> DaskRows:
+    def in_memory(self) -> FeatureRows:
         """Keep the features of all rows where they are computed."""
         assert self.encode is not None
-        kept = self.source.keep(_EncodeAll(self.encode), self.n_threads)
-        return DaskRows(kept, None, self.n_components, self.n_threads)
+        assert not isinstance(self.source, KeptBlocks)
+        kept: KeptBlocks | DistributedRows
+        if isinstance(self.source, RowSource):
+            blocks = self.source.blocks()
+            kept = KeptBlocks(list(map_in_order(self.encode, blocks, self.n_threads)))
+        else:
+            kept = self.source.keep(self.encode, self.n_threads)
+        return FeatureRows(kept, None, self.n_rows, self.n_components, self.n_threads)
 
 
-def _pick(block: Any, index: IntArray, encode: Encode | None = None) -> Rows:
-    """Take rows by their numbers out of a block; only these become features."""
-    m = len(block.y) if encode is not None else len(block.Z)
-    low, high = np.searchsorted(index, [block.start, block.start + m])
-    here = index[low:high] - block.start
-    if encode is not None:
-        picked = encode(block, here)
-        return Rows(index[low:high], picked.Z, picked.codes, picked.weight)
-    return Rows(index[low:high], block.Z[here], block.codes[here], block.weight[here])
+@dataclass(frozen=True)
+class KeptBlocks:
+    """Blocks of features in memory."""
+
+    blocks: list[FeatureBlock]
+
+    def sum(self, job: Callable[[FeatureBlock], S], n_threads: int) -> S:
+        """Add up what a job makes of every block."""
+        return sum_in_order(job, self.blocks, n_threads)
+
+    def fetch(
+        self, pick: Callable[[FeatureBlock], Rows], index: IntArray, n_threads: int
+    ) -> list[Rows]:
+        """Return what is picked from each block."""
+        return [pick(block) for block in self.blocks]
 
 
 @dataclass(frozen=True)
@@ -252,21 +209,18 @@ class _EncodeFirst:
 
 
 @dataclass(frozen=True)
-class _EncodeAll:
-    """Features of all blocks of a partition."""
-
-    encode: Encode
-
-    def __call__(self, blocks: Iterable[Block]) -> list[FeatureBlock]:
-        return [self.encode(block) for block in blocks]
-
-
-@dataclass(frozen=True)
-class _PickAll:
-    """Some rows of all blocks of a partition, as features."""
+class _Pick:
+    """Take rows by their numbers out of a block; only these become features."""
 
     index: IntArray
     encode: Encode | None
 
-    def __call__(self, blocks: Iterable[Any]) -> Rows:
-        return Rows.join(_pick(block, self.index, self.encode) for block in blocks)
+    def __call__(self, block: Any) -> Rows:
+        m = len(block.codes if self.encode is None else block.y)
+        low, high = np.searchsorted(self.index, [block.start, block.start + m])
+        index = self.index[low:high]
+        here = index - block.start
+        if self.encode is not None:
+            picked = self.encode(block, here)
+            return Rows(index, picked.Z, picked.codes, picked.weight)
+        return Rows(index, block.Z[here], block.codes[here], block.weight[here])

@@ -18,14 +18,10 @@ from sklearn.base import clone
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_number
 from leaveout.exceptions import ClusterLostError
-from leaveout.large._dask import DistributedRows
 from leaveout.large._features import (
-    DaskRows,
     Encode,
     FeatureMap,
     FeatureRows,
-    RowsInMemory,
-    StreamedRows,
 )
 from leaveout.large._solve import LinearProgress, Sizes
 from leaveout.large._window import LinearProblems
@@ -34,6 +30,7 @@ from leaveout.run._checkpoint import Snapshot, fingerprint
 from leaveout.run._parallel import count_threads
 
 if TYPE_CHECKING:
+    from leaveout.large._dask import DistributedRows
     from leaveout.large._feature_svc import FeatureSVC
     from leaveout.large._rows import Block, RowSource
 
@@ -312,13 +309,8 @@ class FitRun:
     def _make_rows(self) -> FeatureRows:
         """Return all rows as features, here or where dask computes them."""
         encode = Encode(self.feature_map, self.classes, self.class_weight)
-        n_rows, n_threads = self.statistics.n_rows, self.n_threads
-        rows: StreamedRows | DaskRows
-        if isinstance(self.source, DistributedRows):
-            n_components = self.feature_map.n_components
-            rows = DaskRows(self.source, encode, n_components, n_threads)
-        else:
-            rows = StreamedRows(self.source, encode, n_rows, n_threads)
+        n_rows, n_components = self.statistics.n_rows, self.feature_map.n_components
+        rows = FeatureRows(self.source, encode, n_rows, n_components, self.n_threads)
         return rows.in_memory() if n_rows <= self.svc.rows_in_memory else rows
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
@@ -414,7 +406,7 @@ class FitRun:
             X.append(self.feature_map(part.X[rows]))
             codes.append(np.full(weight.size, code))
             weights.append(weight)
-        return RowsInMemory.of(
+        return FeatureRows.of(
             np.concatenate(X), np.concatenate(codes), np.concatenate(weights),
             n_threads=self.n_threads,
         )  # fmt: skip

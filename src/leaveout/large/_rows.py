@@ -18,10 +18,11 @@ from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 
 from leaveout._messages import check_names_known, list_names
-from leaveout._typing import FloatArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import count_rows, is_missing
-from leaveout.run._parallel import Summable, sum_in_order
+from leaveout.run._parallel import Summable, map_in_order, sum_in_order
 
+R = TypeVar("R")
 S = TypeVar("S", bound=Summable)
 WHAT_TO_PASS = (
     "a fit reads the rows many times. Pass a list of blocks, or a function without "
@@ -102,6 +103,12 @@ class RowSource:
     def sum(self, job: Callable[[Block], S], n_threads: int = 1) -> S:
         """Add up what a job makes of every block: one pass."""
         return sum_in_order(job, self.blocks(), n_threads)
+
+    def fetch(
+        self, pick: Callable[[Block], R], index: IntArray, n_threads: int = 1
+    ) -> list[R]:
+        """Return what is picked from each block."""
+        return list(map_in_order(pick, self.blocks(), n_threads))
 
 
 def no_rows(name: str = "X") -> ValueError:

@@ -168,7 +168,8 @@ def _assign_columns(names: list[str], y: Any, weight: Any, where: str) -> Column
 class File:
     """A file of a dataset (for pyarrow a fragment) and the types of its columns.
 
-    ``constants`` are columns told by the names of folders, as in kind=a/1.parquet.
+    The name is "" for a table in memory. ``constants`` are columns in the names of
+    folders, as in kind=a/1.parquet.
     """
 
     fragment: Any
@@ -237,7 +238,7 @@ def _naming(name: str) -> Iterator[None]:
         raise FileNotFoundError(f"No file {name} any more.") from error
     except (ArrowException, OSError, UnicodeError) as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"{name} cannot be read: {reason}") from error
+        raise ValueError(f"{name or 'X'} cannot be read: {reason}") from error
 
 
 def _is_arrow(X: Any) -> bool:
@@ -251,7 +252,7 @@ def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSou
     """Return the rows of files, of a dataset or of a table; y names a column."""
     try:
         import pyarrow as pa
-        from pyarrow.dataset import Dataset
+        from pyarrow.dataset import Dataset, dataset
     except ImportError as error:
         raise ImportError(
             "Parquet and Arrow files are read by pyarrow, which is not installed: "
@@ -260,9 +261,9 @@ def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSou
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     if isinstance(X, pa.Table):
-        return _open_table(X, y, sample_weight, rows_at_once)
+        X = dataset(X)
     if isinstance(X, Dataset):
-        files, names, where = _files(X), X.schema.names, "the dataset"
+        files, names, where = _files(X), X.schema.names, "X"
     elif isinstance(X, str | Path | list | tuple):
         paths = [X] if isinstance(X, str | Path) else X
         files = [file for path in paths for file in _files(_open_path(path))]
@@ -279,25 +280,8 @@ def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSou
         for file in files:
             yield from file.read(columns, rows_at_once)
 
-    return RowSource(pieces, _schema(columns), rows_at_once, files[0].name)
-
-
-def _open_table(table: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSource:
-    columns = _assign_columns(table.column_names, y, sample_weight, "X")
-    _check_types({field.name: field.type for field in table.schema}, columns, "X")
-    table = table.select(columns.names)
-
-    def pieces() -> Iterator[RawRows]:
-        first_row = 0
-        for batch in table.to_batches(max_chunksize=rows_at_once):
-            yield columns.rows_of(batch, {}, "", first_row)
-            first_row += batch.num_rows
-
-    return RowSource(pieces, _schema(columns), rows_at_once)
-
-
-def _schema(columns: Columns) -> Schema:
-    return Schema(len(columns.features), np.array(columns.features, dtype=object))
+    schema = Schema(len(columns.features), np.array(columns.features, dtype=object))
+    return RowSource(pieces, schema, rows_at_once, files[0].name or "X")
 
 
 def _files(dataset: Any) -> list[File]:
@@ -312,16 +296,15 @@ def _files(dataset: Any) -> list[File]:
             "filter and the like, or write the chosen rows to a file."
         ) from error
     files = []
-    for k, fragment in enumerate(fragments):
-        path = getattr(fragment, "path", None)
-        name = f"fragment {k} of the dataset" if path is None else f"'{path}'"
+    for fragment in fragments:
+        name = f"'{fragment.path}'" if hasattr(fragment, "path") else ""
         with _naming(name):
             types = {field.name: field.type for field in fragment.physical_schema}
         constants = get_partition_keys(fragment.partition_expression)
         types |= {key: dataset.schema.field(key).type for key in constants}
         files.append(File(fragment, name, types, constants))
     if not files:
-        raise ValueError("The dataset has no files.")
+        raise ValueError("Found array with 0 sample(s): X has no files with rows.")
     return files
 
 
@@ -357,7 +340,7 @@ def _check_files(files: Sequence[File], columns: Columns) -> None:
                 f"{file.name} lacks column {list_names(lacking)}. Give all files the "
                 "same columns."
             )
-        _check_types(file.types, columns, file.name)
+        _check_types(file.types, columns, file.name or "X")
         kind = _kind_of(file.types[columns.target])
         if kind != labels:
             raise ValueError(
