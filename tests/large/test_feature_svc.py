@@ -309,7 +309,7 @@ def test_what_no_intercept_turns_is_proved_among_three_classes():
     np.testing.assert_array_equal(clf.loo_labels_[:6], 0)
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1e-3, 1e3, 1e6])
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_any_scale_of_the_columns(make, rng, factor):
     X, y = draw(rng, 120, 3)
     C = 0.3 / factor**2  # the same machine
@@ -322,7 +322,7 @@ def test_any_scale_of_the_columns(make, rng, factor):
     assert both.sum() > 60
 
 
-@pytest.mark.parametrize("C", [1e-10, 1e-5, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("C", [1e-10, 1.0, 1e6])
 def test_any_penalty(make, rng, C):
     X, y = draw(rng, 150, 2, noise=0.3)
     clf = make("linear", C=C).fit(X, y)
@@ -394,7 +394,7 @@ def test_the_gap_of_a_window_that_was_not_solved_counts(monkeypatch, rng):
     assert not clf.loo_proved_.any()
 
 
-@pytest.mark.parametrize("max_walks", [0, 1, 7])
+@pytest.mark.parametrize("max_walks", [0, 7])
 def test_few_walks_leave_a_wider_interval(rng, max_walks):
     X, y = draw(rng, 200, 2, noise=1.0)
     clf, _ = compare_with_exact(ManyRows, X, y, 0.05, max_walks=max_walks)
@@ -474,14 +474,6 @@ def test_a_transformer_of_ones_own_is_cloned(rng):
         clf.decision_function(X),
         clf.transformer_.transform(X) @ clf.coef_[0] + clf.intercept_[0],
     )
-
-
-def test_no_warning_is_raised_where_all_is_well(rng):
-    X, y = draw(rng, 250, 4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clf = ManyRows(n_components=10, C=[1e-3, 1.0], random_state=0).fit(X, y)
-    assert clf.path_["duality_gap"].max() < 1e-9
 
 
 @pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0])

@@ -26,7 +26,6 @@ WEIGHT_CHECKS = (
 )
 SETTINGS = [
     FeatureSVC(n_components=200),
-    FeatureSVC("linear"),
     FeatureSVC("nystroem", n_components=30, gamma=0.1),
     FeatureSVC("linear", C=[0.1, 1.0], class_weight="balanced"),
 ]

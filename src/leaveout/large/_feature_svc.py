@@ -49,7 +49,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     r"""Support vector classifier in a space of explicit features, with leave-one-out.
 
     For more rows than a Gram matrix has room for. The kernel is approximated by a map
-    :math:`z(x)` to ``n_components`` features; in their space the machine is that of
+    :math:`z(x)` to ``n_components`` features; in their space the classifier is that of
     :class:`~leaveout.SVC`, with the hinge and an intercept that is not regularised, and
     is solved to its exact optimum. Rows may be in memory, in files or on a cluster,
     and are gone through in passes; one pass serves all values of C.
@@ -104,9 +104,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         Sorted labels.
     C_ : float
         The value of C that was taken.
-    coef_ : ndarray of shape (n_machines, n_components)
+    coef_ : ndarray of shape (n_pairs, n_components)
         Weights of the features, one row per pair of classes.
-    intercept_ : ndarray of shape (n_machines,)
+    intercept_ : ndarray of shape (n_pairs,)
         Intercepts.
     transformer_ : transformer or None
         What makes the features; None for features="linear".
@@ -114,16 +114,16 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         Interval (low, high) of the leave-one-out error at ``C_``; one point if every
         left-out label is proved.
     loo_labels_ : ndarray of shape (n_rows,)
-        Label of each row by the machine without it.
+        Label of each row by the classifier without it.
     loo_proved_ : ndarray of bool, shape (n_rows,)
-        Whether that label is proved, for all optimal intercepts of that machine; where
-        it is not, it is that of the full machine.
+        Whether that label is proved, for all optimal intercepts of that classifier;
+        where it is not, it is that of the full classifier.
     path_ : dict of ndarray
         For each C: "C", "loo_low", "loo_high", "n_open" (rows without proof),
-        "objective", "duality_gap" (largest of the machines, relative).
-    objective_ : ndarray of shape (n_machines,)
+        "objective", "duality_gap" (largest of the pairs, relative).
+    objective_ : ndarray of shape (n_pairs,)
         Primal values at ``C_``.
-    duality_gap_ : ndarray of shape (n_machines,)
+    duality_gap_ : ndarray of shape (n_pairs,)
         Relative duality gaps at ``C_``, over all rows.
     n_passes_ : int
         Passes over all rows.
@@ -134,12 +134,12 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    SVC : The machine on an exact kernel.
+    SVC : The classifier on an exact kernel.
 
     Notes
     -----
     Leave-one-out is conditional on the features: the landmarks of "nystroem" and the
-    directions of "fourier" are not drawn anew without a row.
+    directions of "fourier" are not drawn again without a row.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FeatureSVC:
-        """Solve the machines and leave every row out.
+        """Solve the SVMs and leave every row out.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             Two classes: f, (n_rows,), positive for ``classes_[1]``; more: one column
             per class, (n_rows, n_classes).
         """
-        values = self._machine_values(X)
+        values = self._pair_values(X)
         if len(self.classes_) == 2:
             return values[:, 0]
         return one_value_per_class(values)
@@ -291,11 +291,11 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Labels, as they were in y.
         """
-        values = self._machine_values(X)
+        values = self._pair_values(X)
         return self.classes_[vote(values)]
 
-    def _machine_values(self, X: Any) -> FloatArray:
-        """Value of each pair of classes, (n_rows, n_machines)."""
+    def _pair_values(self, X: Any) -> FloatArray:
+        """Value of each pair of classes, (n_rows, n_pairs)."""
         check_is_fitted(self)
         if isinstance(X, np.memmap):
             parts = range(0, X.shape[0], self.rows_at_once)
@@ -356,7 +356,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         return source
 
     def _best(self, loos: list[LinearLoo]) -> int:
-        """Smallest error, open rows counted as the full machine has them; first C."""
+        """Smallest error, open rows as the full classifier labels them; first C."""
         order = np.argsort(self._Cs, kind="stable")
         return int(min(order, key=lambda c: loos[c].estimate))
 

@@ -15,6 +15,8 @@ from leaveout.large._dask import DistributedRows
 from leaveout.large._rows import Block, RowSource
 from leaveout.run._parallel import Summable, map_in_order, sum_in_order
 
+S = TypeVar("S", bound=Summable)
+
 
 @dataclass(frozen=True)
 class FeatureMap:
@@ -92,9 +94,6 @@ class Rows:
         return Rows(
             self.index[place], self.Z[place], self.codes[place], self.weight[place]
         )
-
-
-S = TypeVar("S", bound=Summable)
 
 
 @dataclass(frozen=True)

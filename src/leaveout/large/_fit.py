@@ -23,6 +23,7 @@ from leaveout.large._features import (
     FeatureMap,
     FeatureRows,
 )
+from leaveout.large._rows import GOLDEN, mix_bits
 from leaveout.large._solve import LinearProgress, Sizes
 from leaveout.large._window import LinearProblems
 from leaveout.loo._multiclass import class_pairs
@@ -175,12 +176,9 @@ class CountClasses:
 
 
 def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
-    """Mix the bits of row numbers (SplitMix64; Steele, Lea & Flood 2014)."""
-    offset = (seed + 1) * 0x9E3779B97F4A7C15 % 2**64
-    z = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    """Return a hash of each row number."""
+    offset = (seed + 1) * int(GOLDEN) % 2**64
+    return mix_bits(rows.astype(np.uint64) * GOLDEN + np.uint64(offset))
 
 
 class FitCheckpoint:

@@ -31,6 +31,17 @@ WHAT_TO_PASS = (
 )
 
 
+# Increment of SplitMix64 (Steele, Lea & Flood 2014).
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mix_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the bits of each number, by SplitMix64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
 class Block(NamedTuple):
     """Rows ready to compute with; perhaps views of the user's arrays: do not write.
 

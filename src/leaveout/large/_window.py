@@ -18,6 +18,7 @@ from leaveout.engine._problem import BOUNDED, OUTSIDE, Problem, Solution
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._trust import ACCURACY, rounding_of_sum
 from leaveout.large._features import FeatureBlock, Rows
+from leaveout.large._rows import GOLDEN, mix_bits
 
 
 def largest_norm(Z: FloatArray) -> float:
@@ -102,11 +103,7 @@ def row_keys(block: FeatureBlock) -> np.ndarray:
     """
     h = block.codes.astype(np.uint64)
     for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
-        # SplitMix64 (Steele, Lea & Flood 2014)
-        h = (h ^ column) + np.uint64(0x9E3779B97F4A7C15)
-        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        h ^= h >> np.uint64(31)
+        h = mix_bits((h ^ column) + GOLDEN)
     return h
 
 
