@@ -45,7 +45,6 @@ STILL_WRONG = {
     "assess/_permutation.py": {"estimators"},
     "engine/_anti_learning.py": {"lp"},
     "engine/_walk.py": {"kernel"},
-    "large/_sources.py": {"tables"},
     "loo/_multiclass.py": {"estimators"},
     "loo/_task.py": {"adapt", "estimators"},
     "methods/_consolidated.py": {"kernel"},

@@ -21,16 +21,18 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+import dask.array as da
 import numpy as np
+from dask import delayed
 from dask.distributed import Client, LocalCluster
 from measure import Benchmark, Row, one_thread
 from numpy.lib.format import open_memmap
 from sklearn.kernel_approximation import RBFSampler
 
 from leaveout.data import make_mixture
-from leaveout.large._features import DaskRows, Encode, FeatureMap
+from leaveout.large._features import Encode, FeatureMap, FeatureRows
 from leaveout.large._solve import BandJob
-from leaveout.large._sources import Cluster, DistributedRows, open_rows
+from leaveout.large._sources import open_rows
 from leaveout.large._window import LinearProblems
 
 D, N_MACHINES, ROWS_AT_ONCE, N_FEATURES = 300, 10, 8192, 20
@@ -73,6 +75,25 @@ def write_rows(folder: Path, n: int) -> tuple[Path, np.ndarray]:
     return path, y
 
 
+def read_part(path: Path, start: int) -> np.ndarray:
+    """Read the rows of one partition."""
+    return np.array(np.load(path, mmap_mode="r")[start : start + ROWS_AT_ONCE])
+
+
+def map_file(path: Path, n: int) -> da.Array:
+    """Return the file as a dask array whose workers read their own rows."""
+    starts = range(0, n, ROWS_AT_ONCE)
+    parts = [
+        da.from_delayed(
+            delayed(read_part)(path, start),
+            (min(ROWS_AT_ONCE, n - start), N_FEATURES),
+            np.float64,
+        )
+        for start in starts
+    ]
+    return da.concatenate(parts)
+
+
 def make_work(n_machines: int = N_MACHINES) -> tuple[Encode, BandJob]:
     """Features, and machines that have some rows in their bands."""
     X, _ = make_mixture(4000, N_FEATURES, random_state=1000)
@@ -88,16 +109,16 @@ def make_work(n_machines: int = N_MACHINES) -> tuple[Encode, BandJob]:
 
 
 @contextmanager
-def workers(count: int) -> Iterator[Cluster]:
+def workers(count: int) -> Iterator[None]:
     """Start so many processes with one thread each."""
     with (
         LocalCluster(
             n_workers=count, threads_per_worker=1, processes=True,
             dashboard_address=":0",
         ) as local,
-        Client(local) as client,
+        Client(local),
     ):  # fmt: skip
-        yield Cluster(client)
+        yield
 
 
 def seconds_per_row(
@@ -135,31 +156,29 @@ def main() -> None:
         row = seconds_per_row(bench, *files[bench.sizes[-1]], N_MACHINES)
         seconds_per_row(bench, *files[bench.sizes[-1]], 50)  # as in docs/clusters
         for count in (1, 2):
-            with workers(count) as cluster:
-                measure(bench, cluster, count, files, row)
+            with workers(count):
+                measure(bench, count, files, row)
     bench.note(f"{os.cpu_count()} cores, which scheduler and client share")
     bench.close()
 
 
-def measure(
-    bench: Benchmark, cluster: Cluster, count: int, files: dict, row: float
-) -> None:
+def measure(bench: Benchmark, count: int, files: dict, row: float) -> None:
     """Fill the table for one number of workers."""
     encode, job = make_work()
     task = byte = 0.0
     for n, (path, y) in files.items():
-        source = open_rows(path, y, rows_at_once=ROWS_AT_ONCE)
-        placed = DistributedRows.of(source, cluster)
-        tasks = len(placed.bundles)
+        table = map_file(path, n)
+        rows = open_rows(table, y, rows_at_once=ROWS_AT_ONCE)
+        tasks = len(rows.partitions)
         if not task:
-            task = fastest(bench, partial(placed.sum, nothing)) / tasks
-            whole = fastest(bench, partial(placed.sum, large))
+            task = fastest(bench, partial(rows.sum, nothing)) / tasks
+            whole = fastest(bench, partial(rows.sum, large))
             byte = max(0.0, whole / tasks - task) * count / SUM_BYTES
             bench.note(
                 f"{count} workers: {1e3 * task:.3g} ms per task, "
                 f"{1e-6 / max(byte, 1e-15):.3g} MB/s of sums per worker"
             )
-        measured = fastest(bench, partial(DaskRows(placed, encode).run, job))
+        measured = fastest(bench, partial(FeatureRows(rows, encode, n, D).run, job))
         busiest = -(-tasks // count)
         predicted = tasks * task + busiest * (n / tasks * row + SUM_BYTES * byte)
         bench.cells.append(

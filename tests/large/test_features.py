@@ -6,7 +6,7 @@ import pytest
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import FunctionTransformer
 
-from leaveout.large._features import Encode, FeatureMap, StreamedRows
+from leaveout.large._features import Encode, FeatureMap, FeatureRows
 from leaveout.large._sources import open_rows
 
 
@@ -15,7 +15,8 @@ def streamed(rng, transformer, n_threads=1):
     feature_map = FeatureMap.around(transformer, X)
     encode = Encode(feature_map, np.array([0, 1]), np.array([1.0, 2.0]))
     source = open_rows(X, y, np.linspace(0.0, 1.0, 50), rows_at_once=8)
-    return StreamedRows(source, encode, 50, n_threads), X, feature_map
+    rows = FeatureRows(source, encode, 50, feature_map.n_components, n_threads)
+    return rows, X, feature_map
 
 
 @pytest.mark.parametrize("index", [[], [3], [3, 4, 40], list(range(50))])
@@ -35,7 +36,7 @@ def test_gathered_rows_are_those_kept_in_memory(rng, index, n_threads):
 
 def test_unknown_classes_have_no_weight(rng):
     rows, _, _ = streamed(rng, None)
-    block = rows.in_memory().blocks[0]
+    block = rows.in_memory().source.blocks[0]
     np.testing.assert_array_equal(block.codes, [0, 1, -1, 0, 1, -1, 0, 1])
     given = np.linspace(0.0, 1.0, 50)[:8]
     np.testing.assert_array_equal(block.weight, given * [1, 2, 0, 1, 2, 0, 1, 2])

@@ -25,20 +25,19 @@ from leaveout.adapt._checks import (
     check_penalties,
     check_sample_weight,
 )
-from leaveout.large._features import (
-    FeatureMap,
-)
+from leaveout.large._dask import DistributedRows
+from leaveout.large._features import FeatureMap
 from leaveout.large._fit import (
     DECISIVE,
     FitCheckpoint,
-    _check_digits,
-    _check_losses,
-    _Fit,
-    _is_in_memory,
+    FitRun,
+    check_digits,
+    check_losses,
+    is_in_memory,
 )
 from leaveout.large._loo import LinearLoo, ProvedError, label_rows, leave_one_out_linear
 from leaveout.large._rows import RowSource
-from leaveout.large._solve import solve_linear
+from leaveout.large._solve import Sizes, solve_linear
 from leaveout.large._sources import open_rows
 from leaveout.large._window import LinearOptimum, LinearProblems
 from leaveout.loo._multiclass import one_value_per_class, vote
@@ -50,7 +49,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     r"""Support vector classifier in a space of explicit features, with leave-one-out.
 
     For more rows than a Gram matrix has room for. The kernel is approximated by a map
-    :math:`z(x)` to ``n_components`` features; in their space the machine is that of
+    :math:`z(x)` to ``n_components`` features; in their space the classifier is that of
     :class:`~leaveout.SVC`, with the hinge and an intercept that is not regularised, and
     is solved to its exact optimum. Rows may be in memory, in files or on a cluster,
     and are gone through in passes; one pass serves all values of C.
@@ -87,9 +86,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         all workers together. Of more rows only a sample of 131,072, some blocks and the
         rows next to the margins are there at a time.
     n_jobs : int or None, default=None
-        Threads; -1 for all processors. The results do not depend on it. Inside of
-        ``joblib.parallel_config("dask")`` the workers of the cluster go through the
-        rows, and these threads do the rest (docs/clusters).
+        Threads; -1 for all processors. The results do not depend on it. If X is a
+        dask collection and there is a ``distributed.Client``, the workers of the
+        cluster go through the rows, and these threads do the rest (docs/clusters).
     random_state : int, RandomState or None, default=None
         Seed of the features and of the sample.
     checkpoint : str or path-like, default=None
@@ -105,9 +104,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         Sorted labels.
     C_ : float
         The value of C that was taken.
-    coef_ : ndarray of shape (n_machines, n_components)
+    coef_ : ndarray of shape (n_pairs, n_components)
         Weights of the features, one row per pair of classes.
-    intercept_ : ndarray of shape (n_machines,)
+    intercept_ : ndarray of shape (n_pairs,)
         Intercepts.
     transformer_ : transformer or None
         What makes the features; None for features="linear".
@@ -115,16 +114,16 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         Interval (low, high) of the leave-one-out error at ``C_``; one point if every
         left-out label is proved.
     loo_labels_ : ndarray of shape (n_rows,)
-        Label of each row by the machine without it.
+        Label of each row by the classifier without it.
     loo_proved_ : ndarray of bool, shape (n_rows,)
-        Whether that label is proved, for all optimal intercepts of that machine; where
-        it is not, it is that of the full machine.
+        Whether that label is proved, for all optimal intercepts of that classifier;
+        where it is not, it is that of the full classifier.
     path_ : dict of ndarray
         For each C: "C", "loo_low", "loo_high", "n_open" (rows without proof),
-        "objective", "duality_gap" (largest of the machines, relative).
-    objective_ : ndarray of shape (n_machines,)
+        "objective", "duality_gap" (largest of the pairs, relative).
+    objective_ : ndarray of shape (n_pairs,)
         Primal values at ``C_``.
-    duality_gap_ : ndarray of shape (n_machines,)
+    duality_gap_ : ndarray of shape (n_pairs,)
         Relative duality gaps at ``C_``, over all rows.
     n_passes_ : int
         Passes over all rows.
@@ -135,12 +134,12 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    SVC : The machine on an exact kernel.
+    SVC : The classifier on an exact kernel.
 
     Notes
     -----
     Leave-one-out is conditional on the features: the landmarks of "nystroem" and the
-    directions of "fourier" are not drawn anew without a row.
+    directions of "fourier" are not drawn again without a row.
 
     Examples
     --------
@@ -191,6 +190,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
+    # Tests set these down, so that few rows are solved as millions are.
+    _sizes = Sizes()
+
     def __sklearn_tags__(self) -> Any:
         """Declare sparse input."""
         tags = super().__sklearn_tags__()
@@ -198,7 +200,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FeatureSVC:
-        """Solve the machines and leave every row out.
+        """Solve the SVMs and leave every row out.
 
         Parameters
         ----------
@@ -225,34 +227,34 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         source = self._open(X, y, sample_weight)
         drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = kept.choose_seed(drawn, free=self.random_state is None)
-        with kept.told():
-            self._solve(_Fit(self, source, kept, seed), Cs)
+        with kept.report_loss():
+            self._solve(FitRun(self, source, kept, seed), Cs)
         return self
 
-    def _solve(self, fit: _Fit, Cs: FloatArray) -> None:
-        """Solve the machines, leave every row out, store all there is."""
+    def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
+        """Solve the problems, leave every row out, store all there is."""
         n_threads = fit.n_threads
-        _check_losses(Cs, fit.total_weight)
-        machines = fit.machines(Cs)
+        check_losses(Cs, fit.total_weight)
+        problems = fit.problems(Cs)
         optima = solve_linear(
-            fit.rows, machines, samples=fit.samples, progress=fit.progress,
-            n_threads=n_threads, after_pass=fit.after_pass,
+            fit.rows, problems, samples=fit.samples, progress=fit.progress,
+            sizes=fit.sizes, n_threads=n_threads, after_pass=fit.after_pass,
         )  # fmt: skip
-        _check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
-        machines = machines.moved(
+        check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
+        problems = problems.moved(
             np.array([optimum.point[:-1] for optimum in optima]),
             np.array([optimum.point[-1] for optimum in optima]),
         )
         loos, thresholds, hinge = leave_one_out_linear(
-            fit.rows, machines, optima, class_weight=fit.class_weight,
+            fit.rows, problems, optima, class_weight=fit.class_weight,
             class_sizes=np.array([part.n_weighted for part in fit.parts]),
             largest_weight=fit.largest_weight, max_walks=self.max_walks,
-            n_threads=n_threads,
+            sizes=fit.sizes, n_threads=n_threads,
         )  # fmt: skip
-        self._store(fit, machines, optima, loos, hinge)
+        self._store(fit, problems, optima, loos, hinge)
         k = self._best(loos)
         codes, proved = label_rows(
-            fit.rows, machines, thresholds, loos, k, len(self.classes_)
+            fit.rows, problems, thresholds, loos, k, len(self.classes_)
         )
         self.loo_labels_ = self.classes_[codes]
         self.loo_proved_: BoolArray = proved
@@ -271,7 +273,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             Two classes: f, (n_rows,), positive for ``classes_[1]``; more: one column
             per class, (n_rows, n_classes).
         """
-        values = self._machine_values(X)
+        values = self._pair_values(X)
         if len(self.classes_) == 2:
             return values[:, 0]
         return one_value_per_class(values)
@@ -289,11 +291,11 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Labels, as they were in y.
         """
-        values = self._machine_values(X)
+        values = self._pair_values(X)
         return self.classes_[vote(values)]
 
-    def _machine_values(self, X: Any) -> FloatArray:
-        """Value of each pair of classes, (n_rows, n_machines)."""
+    def _pair_values(self, X: Any) -> FloatArray:
+        """Value of each pair of classes, (n_rows, n_pairs)."""
         check_is_fitted(self)
         if isinstance(X, np.memmap):
             parts = range(0, X.shape[0], self.rows_at_once)
@@ -333,9 +335,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         check_class_weight(self.class_weight)
         return check_penalties(self.C, "C")
 
-    def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource:
+    def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource | DistributedRows:
         """Open the rows; arrays in memory are checked as in every classifier."""
-        if _is_in_memory(X):
+        if is_in_memory(X):
             if y is None:
                 raise ValueError(
                     "FeatureSVC requires y to be passed, but the target y is None."
@@ -346,31 +348,31 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
                 sample_weight = check_sample_weight(sample_weight, X.shape[0])
             return open_rows(X, y, sample_weight, rows_at_once=self.rows_at_once)
         source = open_rows(X, y, sample_weight, rows_at_once=self.rows_at_once)
-        self.n_features_in_ = source.n_features
-        if source.feature_names is not None:
-            self.feature_names_in_ = source.feature_names
+        self.n_features_in_ = source.schema.n_features
+        if source.schema.names is not None:
+            self.feature_names_in_ = source.schema.names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return source
 
     def _best(self, loos: list[LinearLoo]) -> int:
-        """Smallest error, open rows counted as the full machine has them; first C."""
+        """Smallest error, open rows as the full classifier labels them; first C."""
         order = np.argsort(self._Cs, kind="stable")
         return int(min(order, key=lambda c: loos[c].estimate))
 
     def _store(
         self,
-        fit: _Fit,
-        machines: LinearProblems,
+        fit: FitRun,
+        problems: LinearProblems,
         optima: list[LinearOptimum],
         loos: list[LinearLoo],
         hinge: FloatArray,
     ) -> None:
         """Set the fitted attributes."""
-        self._Cs = machines.C[:: len(fit.pairs)]
+        self._Cs = problems.C[:: len(fit.pairs)]
         self.classes_ = fit.classes
         self.class_weight_ = fit.class_weight
-        primal = 0.5 * (machines.W**2).sum(axis=1) + machines.C * hinge
+        primal = 0.5 * (problems.W**2).sum(axis=1) + problems.C * hinge
         dual = np.array([optimum.window_dual for optimum in optima])
         # A window leaves out hinges that are zero or linear: its optimum is below that
         # of all rows, and the difference bounds the distance to the optimum.
@@ -389,13 +391,13 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.C_ = float(self._Cs[k])
         self.loo_error_: ProvedError = loos[k].error
         self.transformer_ = fit.feature_map.transformer
-        self.coef_ = machines.W[chosen].copy()
-        self.intercept_ = machines.b[chosen] - self.coef_ @ fit.feature_map.center
+        self.coef_ = problems.W[chosen].copy()
+        self.intercept_ = problems.b[chosen] - self.coef_ @ fit.feature_map.center
         self.objective_ = primal[chosen]
         self.duality_gap_ = gaps[chosen]
         self.n_passes_ = fit.n_passes
         if gaps.max() > self.tol:
-            worst = machines.C[int(np.argmax(gaps))]
+            worst = problems.C[int(np.argmax(gaps))]
             warnings.warn(
                 f"The duality gap is {gaps.max():.1e} at C={worst:g}, above "
                 f"tol={self.tol:g}. Scale the columns of X, or take a smaller C.",

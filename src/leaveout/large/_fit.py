@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One fit of a FeatureSVC: passes over the rows, class statistics, checkpoints.
-
-The first pass over rows: which classes there are, how many, and a sample of each.
-
-How far a FeatureSVC has come, in a file, so that a fit cut short goes on.
-
-SVMs on approximate kernel features, for as many rows as there are.
-"""
+"""One fit of a FeatureSVC: class statistics, features, samples, checkpoint."""
 
 from __future__ import annotations
 
@@ -23,20 +16,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._checks import (
-    check_number,
-)
+from leaveout.adapt._checks import check_number
 from leaveout.exceptions import ClusterLostError
 from leaveout.large._features import (
-    DaskRows,
     Encode,
     FeatureMap,
     FeatureRows,
-    RowsInMemory,
-    StreamedRows,
 )
-from leaveout.large._solve import LinearProgress, sample_sizes
-from leaveout.large._sources import Cluster, DistributedRows
+from leaveout.large._rows import GOLDEN, mix_bits
+from leaveout.large._solve import LinearProgress, Sizes
 from leaveout.large._window import LinearProblems
 from leaveout.loo._multiclass import class_pairs
 from leaveout.run._checkpoint import (
@@ -46,21 +34,20 @@ from leaveout.run._checkpoint import (
     fingerprint,
     refuse_other_run,
 )
-from leaveout.run._parallel import count_threads, sum_in_order
+from leaveout.run._parallel import count_threads
 
 if TYPE_CHECKING:
+    from leaveout.large._dask import DistributedRows
     from leaveout.large._feature_svc import FeatureSVC
     from leaveout.large._rows import Block, RowSource
 
 FIELDS = ("W", "b", "tau", "share", "done")
-# Rows of the largest sample: it stays in memory, so that passes over it are cheap.
-LARGEST_SAMPLE = 131_072
 # Largest C times squared length of features; f is a sum of terms of this size, and
 # beyond it what is called optimal need not be.
 MOST_DIGITS = 1e10
 # Largest C times the weight of all rows; narrow bands divide it until it overflows.
 MOST_LOSS = 1e200
-# Parameters that decide what machine comes out; a checkpoint is one of them all.
+# Parameters that decide what problem comes out; a checkpoint is one of them all.
 DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
 
@@ -97,22 +84,10 @@ class ClassSample:
 
 @dataclass
 class ClassStatistics:
-    """What a pass over rows tells.
+    """What the first pass tells: a sample of each class, and moments of all entries.
 
-    Parameters
-    ----------
-    classes : dict
-        Label to :class:`ClassSample`.
-    most : int
-        Rows to keep, over all classes.
-    n_rows : int
-        Number of rows.
-    n_values, mean, spread : float
-        Number of entries of X, their mean, and the sum of their squared deviations.
-    largest_weight : float
-        Of any row.
-    weighted : bool
-        Whether rows came with weights.
+    ``most`` rows are kept over all classes; ``spread`` is the sum of the squared
+    deviations of the ``n_values`` entries of X from their mean.
     """
 
     classes: dict[Hashable, ClassSample]
@@ -122,7 +97,6 @@ class ClassStatistics:
     mean: float
     spread: float
     largest_weight: float
-    weighted: bool
 
     def add(self, other: ClassStatistics) -> None:
         """Take over what another block tells."""
@@ -142,7 +116,6 @@ class ClassStatistics:
         self.mean += apart * other.n_values / total
         self.n_values = total
         self.largest_weight = max(self.largest_weight, other.largest_weight)
-        self.weighted |= other.weighted
 
     def _cut(self) -> None:
         """Sort the samples when they have grown too large by half."""
@@ -175,21 +148,13 @@ class ClassStatistics:
 
 @dataclass(frozen=True)
 class CountClasses:
-    """Count a block.
-
-    Parameters
-    ----------
-    seed : int
-        Of the hashes.
-    most : int
-        Rows to keep, over all classes.
-    """
+    """Count a block; ``most`` rows are kept, chosen by hashes with this seed."""
 
     seed: int
     most: int
 
     def __call__(self, block: Block) -> ClassStatistics:
-        """Return the census of the block."""
+        """Return the statistics of the block."""
         X, m = block.X, block.X.shape[0]
         weight = np.ones(m) if block.weight is None else block.weight
         hashes = _hashes(block.start + np.arange(m), self.seed)
@@ -212,29 +177,18 @@ class CountClasses:
             spread = float(((X - mean) ** 2).sum())
         return ClassStatistics(
             classes, self.most, m, float(X.size), mean, spread,
-            float(weight.max(initial=0.0)), block.weight is not None,
+            float(weight.max(initial=0.0)),
         )  # fmt: skip
 
 
 def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
-    """Mix the bits of row numbers (SplitMix64; Steele, Lea & Flood 2014)."""
-    offset = (seed + 1) * 0x9E3779B97F4A7C15 % 2**64
-    z = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(offset)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    """Return a hash of each row number."""
+    offset = (seed + 1) * int(GOLDEN) % 2**64
+    return mix_bits(rows.astype(np.uint64) * GOLDEN + np.uint64(offset))
 
 
 class FitCheckpoint:
-    """The checkpoint of one fit, or none.
-
-    Parameters
-    ----------
-    path : str, path-like or None
-        The file.
-    parameters : mapping
-        What the fit was asked for.
-    """
+    """The checkpoint of one fit, or none: the fit goes on if it is cut short."""
 
     def __init__(
         self, path: str | os.PathLike[str] | None, parameters: Mapping[str, Any]
@@ -297,7 +251,7 @@ class FitCheckpoint:
             file.put(0, *self.stored)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def report_loss(self) -> Iterator[None]:
         """Say how to go on after Ctrl-C, or after a cluster was lost."""
         try:
             yield
@@ -327,58 +281,51 @@ class FitCheckpoint:
             refuse_other_run(self.path, find_differences(found, {name: value}))
 
 
-class _Fit:
-    """What a fit knows of the rows after the census."""
+class FitRun:
+    """What a fit knows of the rows after the first pass."""
 
     def __init__(
-        self, svc: FeatureSVC, source: RowSource, kept: FitCheckpoint, seed: int
+        self,
+        svc: FeatureSVC,
+        source: RowSource | DistributedRows,
+        kept: FitCheckpoint,
+        seed: int,
     ) -> None:
         self.svc, self.source, self.kept, self.seed = svc, source, kept, seed
         self.n_threads = count_threads(svc.n_jobs)
-        cluster = Cluster.active()
-        self.placed = None if cluster is None else DistributedRows.of(source, cluster)
-        self.census = census = self._take_census()
+        self.sizes: Sizes = svc._sizes
+        count = CountClasses(seed, self.sizes.largest_sample)
+        self.statistics = statistics = source.sum(count, self.n_threads)
         self.n_passes = 1
-        self.classes = census.labels()
+        self.classes = statistics.labels()
         if len(self.classes) < 2:
             raise ValueError(
                 "y needs two classes or more with weight; it has one class: "
                 f"{self.classes.tolist()}."
             )
         self.pairs = class_pairs(len(self.classes))
-        self.parts = list(census.samples(self.classes))
+        self.parts = list(statistics.samples(self.classes))
         self.class_weight = self._class_weights()
-        self.largest_weight = census.largest_weight * float(self.class_weight.max())
+        self.largest_weight = statistics.largest_weight * float(self.class_weight.max())
         totals = np.array([part.total_weight for part in self.parts])
         self.total_weight = float(totals @ self.class_weight)
         self.feature_map = self._make_map()
-        encode = Encode(self.feature_map, self.classes, self.class_weight)
-        self.rows = self._make_rows(encode)
+        self.rows = self._make_rows()
         probe = self.feature_map(self.parts[0].X[:16])
         self.progress = kept.resume(
-            census.n_rows, self.classes.tolist(), self.parts, probe
+            statistics.n_rows, self.classes.tolist(), self.parts, probe
         )
         self.samples = [] if self.progress else self._samples()
 
-    def _take_census(self) -> ClassStatistics:
-        """Go through all rows for the first time."""
-        job = CountClasses(self.seed, LARGEST_SAMPLE)
-        if self.placed is not None:
-            return self.placed.sum(job)
-        return sum_in_order(job, self.source.blocks(), self.n_threads)
-
-    def _make_rows(self, encode: Encode) -> FeatureRows:
-        """Return all rows as features, here or on the cluster."""
-        n_rows = self.census.n_rows
-        rows = (
-            StreamedRows(self.source, encode, n_rows, self.n_threads)
-            if self.placed is None
-            else DaskRows(self.placed, encode)
-        )
+    def _make_rows(self) -> FeatureRows:
+        """Return all rows as features, here or where dask computes them."""
+        encode = Encode(self.feature_map, self.classes, self.class_weight)
+        n_rows, n_components = self.statistics.n_rows, self.feature_map.n_components
+        rows = FeatureRows(self.source, encode, n_rows, n_components, self.n_threads)
         return rows.in_memory() if n_rows <= self.svc.rows_in_memory else rows
 
-    def machines(self, Cs: FloatArray) -> LinearProblems:
-        """One machine for each C and pair of classes; two classes: the second is +1."""
+    def problems(self, Cs: FloatArray) -> LinearProblems:
+        """One SVM for each C and pair of classes; two classes: the second is +1."""
         two = len(self.classes) == 2
         positive = [j if two else i for i, j in self.pairs]
         negative = [i if two else j for i, j in self.pairs]
@@ -396,8 +343,8 @@ class _Fit:
         if self.svc.verbose:
             left = int((~progress.done).sum())
             sys.stderr.write(
-                f"FeatureSVC: pass {self.n_passes} over {self.census.n_rows} rows; "
-                f"{left} of {len(progress.done)} machines on their way\n"
+                f"FeatureSVC: pass {self.n_passes} over {self.statistics.n_rows} rows; "
+                f"{left} of {len(progress.done)} SVMs not solved yet\n"
             )
 
     def _class_weights(self) -> FloatArray:
@@ -441,7 +388,7 @@ class _Fit:
     def _gamma(self, n_features: int) -> float:
         gamma = self.svc.gamma
         if gamma == "scale":
-            variance = self.census.variance
+            variance = self.statistics.variance
             if not np.isfinite(variance):
                 raise ValueError(
                     "gamma='scale' needs the variance of X, which is too large for a "
@@ -455,10 +402,8 @@ class _Fit:
 
     def _samples(self) -> list[FeatureRows]:
         """Take samples of growing size."""
-        sizes = sample_sizes(
-            self.census.n_rows, self.feature_map.n_components, LARGEST_SAMPLE
-        )
-        return [self._sample(size) for size in sizes]
+        n_rows, D = self.statistics.n_rows, self.feature_map.n_components
+        return [self._sample(size) for size in self.sizes.samples(n_rows, D)]
 
     def _sample(self, size: int) -> FeatureRows:
         """Take as many rows of each class, with weights as if they were all rows."""
@@ -472,13 +417,13 @@ class _Fit:
             X.append(self.feature_map(part.X[rows]))
             codes.append(np.full(weight.size, code))
             weights.append(weight)
-        return RowsInMemory.of(
+        return FeatureRows.of(
             np.concatenate(X), np.concatenate(codes), np.concatenate(weights),
             n_threads=self.n_threads,
         )  # fmt: skip
 
 
-def _check_losses(Cs: FloatArray, total_weight: float) -> None:
+def check_losses(Cs: FloatArray, total_weight: float) -> None:
     """Raise if sums of losses are beyond what the solver computes with."""
     C = float(Cs.max())
     if not C <= MOST_LOSS / total_weight:
@@ -488,7 +433,7 @@ def _check_losses(Cs: FloatArray, total_weight: float) -> None:
         )
 
 
-def _check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
+def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
     """Raise if losses, C times what a weight moves, have too few digits."""
     C = float(Cs.max())
     product = C * largest_weight * radius * radius
@@ -502,7 +447,7 @@ def _check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
         )
 
 
-def _is_in_memory(X: Any) -> bool:
+def is_in_memory(X: Any) -> bool:
     """Whether X is what scikit-learn calls array-like, and in memory."""
     if isinstance(X, np.memmap | str | Path) or callable(X):
         return False

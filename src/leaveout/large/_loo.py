@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Left-out labels of all rows of a FeatureSVC.
 
-Exact walks for the rows of a large machine that no certificate settles.
-
-The window of the machine is an SVM of its own, so that :class:`~leaveout.loo.Walker`
-leaves its rows out. Unit vectors with C = 0 go along: they take no part, but their
-decision values tell w and b at the end of the walk, and with that how far any row
-outside of the window can have moved. The answer is proved if none can have met the
-margin.
-
-Leave-one-out of linear machines on very many rows, with what is proved of it.
+Most follow from thresholds that the optimum proves (:mod:`leaveout.large._votes`), the
+others from exact walks. The window of a problem is an SVM of its own, so that
+:class:`~leaveout.engine._walk.Walker` leaves its rows out. Unit vectors with C = 0 go
+along: they take no part, but their decision values tell w and b at the end of the walk,
+and with that how far any row outside of the window can have moved. The result is proved
+if none can have met the margin.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from leaveout.engine._problem import (
 )
 from leaveout.engine._walk import Walker, settle_from_solution
 from leaveout.large._features import FeatureBlock, FeatureRows, Rows
-from leaveout.large._solve import is_small
+from leaveout.large._solve import Sizes
 from leaveout.large._votes import (
     OpenRows,
     Tally,
@@ -45,7 +42,7 @@ from leaveout.large._votes import (
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
-    Nearest,
+    NearMarginRows,
     WindowProblem,
     noise_of_window,
 )
@@ -63,17 +60,10 @@ FIRST_WALKS, WORTHWHILE = 32, 0.5
 
 @dataclass(frozen=True)
 class WindowLoo:
-    """Left-out values of some rows of a window.
+    """Left-out values of some rows of a window, b in the middle of its interval.
 
-    Parameters
-    ----------
-    values : ndarray of shape (m,)
-        f without the row, b in the middle of its interval.
-    known : ndarray of bool, shape (m,)
-        Whether it is the value on all rows.
-    proved : ndarray of bool, shape (m,)
-        Whether its sign is, too, whichever optimal b is taken: a value that is zero up
-        to rounding has none.
+    ``known`` if it is the value on all rows, ``proved`` if its sign is, too, whichever
+    optimal b is taken: a value that is zero up to rounding has none.
     """
 
     values: FloatArray
@@ -88,26 +78,7 @@ def leave_rows_out(
     radius: float,
     n_threads: int = 1,
 ) -> WindowLoo:
-    """Leave rows of the window out of its machine.
-
-    Parameters
-    ----------
-    window : WindowProblem
-        The rows next to the margin and the means of the others, seen from the optimum.
-    solution : Solution
-        Its optimum.
-    index : ndarray of int
-        Numbers of the rows to leave out, ascending.
-    radius : float
-        Largest norm of a row of the whole data.
-    n_threads : int, default=1
-        Threads over rows.
-
-    Returns
-    -------
-    WindowLoo
-        One value for each of them.
-    """
+    """Leave rows of the window, ascending, out; radius is the largest norm of a row."""
     rows = np.searchsorted(window.index, index)
     noise = noise_of_window(window, solution)
     if np.isinf(noise):
@@ -206,18 +177,8 @@ ProvedError.__module__ = "leaveout"
 class LinearLoo:
     """Leave-one-out at one C.
 
-    Parameters
-    ----------
-    error : ProvedError
-        Share of the weight of wrong rows.
-    walked : IntArray
-        Rows settled by walks, ascending.
-    labels : ndarray of int
-        Class given to each of them without it; -1 if not proved.
-    n_open : int
-        Rows no proof was found for.
-    estimate : float
-        The error if these have the labels of the full machines.
+    ``labels`` are those of the ``walked`` rows, -1 if not proved. ``estimate`` is the
+    error if the ``n_open`` rows without proof have the labels of the full problems.
     """
 
     error: ProvedError
@@ -229,79 +190,57 @@ class LinearLoo:
 
 def leave_one_out_linear(
     rows: FeatureRows,
-    machines: LinearProblems,
+    problems: LinearProblems,
     optima: Sequence[LinearOptimum],
     *,
     class_weight: FloatArray,
     class_sizes: IntArray,
     largest_weight: float,
     max_walks: int,
+    sizes: Sizes,
     n_threads: int = 1,
 ) -> tuple[list[LinearLoo], Thresholds, FloatArray]:
-    """Leave every row out of the machines.
+    """Leave every row out of the problems at their optima, those of the first C first.
 
-    Parameters
-    ----------
-    rows : FeatureRows
-        All rows.
-    machines : LinearProblems
-        The machines at their optima, those of the first C first.
-    optima : sequence of LinearOptimum
-        The optima.
-    class_weight : ndarray of shape (n_classes,)
-        Factor of the boxes of each class.
-    class_sizes : ndarray of shape (n_classes,)
-        Rows with weight in each class.
-    largest_weight : float
-        Largest box of a row, divided by C.
-    max_walks : int
-        Rows to walk at each C; the others stay open. Few rows are walked all.
-    n_threads : int, default=1
-        Threads over machines.
-
-    Returns
-    -------
-    results : list of LinearLoo
-        One for each C.
-    thresholds : Thresholds
-        What settles the rows that were not walked.
-    hinge : ndarray of shape (L,)
-        Weighted sum of hinges of each machine, for its primal value.
+    ``class_sizes`` counts the rows with weight; ``largest_weight`` is the largest upper
+    bound of a row, divided by C. Few rows are walked all. Returns one result for each
+    C, what settles the rows that were not walked, and the weighted sum of hinges of
+    each problem.
     """
-    boxes = machines.C * largest_weight
-    classes = np.column_stack([machines.positive, machines.negative])
+    boxes = problems.C * largest_weight
+    classes = np.column_stack([problems.positive, problems.negative])
     thresholds = Thresholds.prove(optima, boxes, class_sizes[classes] == 1)
     near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
     most_open = max_walks
-    if is_small(rows):
+    if sizes.is_small(rows):
         near, most_open = (rows.n_rows,) * len(optima), rows.n_rows
-    tally = rows.run(VoteJob(machines, thresholds, class_weight, most_open, near))
-    _walk_all(rows, machines, optima, tally, n_threads)
+    tally = rows.run(VoteJob(problems, thresholds, class_weight, most_open, near))
+    _walk_all(rows, problems, optima, tally, n_threads)
     results = [
-        _summarise(tally, c, open_, len(class_weight))
+        _assemble_result(tally, c, open_, len(class_weight))
         for c, open_ in enumerate(tally.open_rows)
     ]
-    return results, thresholds, tally.sides.hinge
+    return results, thresholds, tally.scan.hinge
 
 
 def _walk_all(
     rows: FeatureRows,
-    machines: LinearProblems,
+    problems: LinearProblems,
     optima: Sequence[LinearOptimum],
     tally: Tally,
     n_threads: int,
 ) -> None:
     """Settle the open votes that walks can prove; writes into the open rows."""
-    n_pairs = len(machines) // len(tally.open_rows)
+    n_pairs = len(problems) // len(tally.open_rows)
     jobs = []
     for k, optimum in enumerate(optima):
         open_ = tally.open_rows[k // n_pairs]
-        known = np.isin(open_.codes, (machines.positive[k], machines.negative[k]))
+        known = np.isin(open_.codes, (problems.positive[k], problems.negative[k]))
         known &= open_.weight > 0.0
         waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
         if optimum.proved and waiting.size:
             order = np.argsort(open_.closeness[waiting], kind="stable")
-            jobs.append(_Walks(machines, k, optimum, tally, open_, waiting[order]))
+            jobs.append(_Walks(problems, k, optimum, tally, open_, waiting[order]))
     if not jobs:
         return
     needed = [job.near.rows for job in jobs]
@@ -313,9 +252,9 @@ def _walk_all(
 
 @dataclass(frozen=True)
 class _Walks:
-    """The open rows of one machine, the closest calls first."""
+    """The open rows of one problem, the closest calls first."""
 
-    machines: LinearProblems
+    problems: LinearProblems
     k: int
     optimum: LinearOptimum
     tally: Tally
@@ -323,9 +262,9 @@ class _Walks:
     waiting: IntArray
 
     @property
-    def near(self) -> Nearest:
+    def near(self) -> NearMarginRows:
         """The rows next to the margin."""
-        return self.tally.sides.nearest[self.k]
+        return self.tally.scan.nearest[self.k]
 
     def run(self, picked: Rows) -> None:
         """Walk part by part, as long as that proves something."""
@@ -341,10 +280,10 @@ class _Walks:
 
     def _walk(self, part: IntArray, picked: Rows) -> float:
         """Leave some rows out; return the share of known values."""
-        index, radius = self.open_.index[part], self.tally.sides.radius
+        index, radius = self.open_.index[part], self.tally.scan.radius
         kept = picked.take(np.union1d(self.near.rows, index))
-        inside = self.tally.sides.inside[self.k]
-        window = WindowProblem.build(self.machines, self.k, kept, inside, self.near)
+        inside = self.tally.scan.inside[self.k]
+        window = WindowProblem.build(self.problems, self.k, kept, inside, self.near)
         solution = window.solve(window.start_from(self.optimum))
         moved = np.abs(window.point(solution) - window.origin).max()
         if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
@@ -359,7 +298,9 @@ class _Walks:
         return float(loo.known.mean())
 
 
-def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearLoo:
+def _assemble_result(
+    tally: Tally, c: int, open_: OpenRows, n_classes: int
+) -> LinearLoo:
     """Count at one C."""
     settled = is_settled(open_.votes, n_classes)
     labels = np.where(settled, elect(open_.votes, n_classes), -1)
@@ -379,7 +320,7 @@ def _summarise(tally: Tally, c: int, open_: OpenRows, n_classes: int) -> LinearL
 
 def label_rows(
     rows: FeatureRows,
-    machines: LinearProblems,
+    problems: LinearProblems,
     thresholds: Thresholds,
     loos: Sequence[LinearLoo],
     c: int,
@@ -387,17 +328,11 @@ def label_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return class and proof of every row left out at the c-th C.
 
-    Returns
-    -------
-    codes : ndarray of shape (n_rows,)
-        Class of each row by the machines without it; by the full machines where that
-        is not proved.
-    proved : ndarray of bool, shape (n_rows,)
-        Where it is.
+    The class is that of the full problems where it is not proved.
     """
     n_pairs = n_classes * (n_classes - 1) // 2
     group = np.arange(c * n_pairs, (c + 1) * n_pairs)
-    job = _LabelJob(machines.take(group), thresholds.take(group), n_classes)
+    job = _LabelJob(problems.take(group), thresholds.take(group), n_classes)
     labels = rows.run(job)
     codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
     settled = loos[c].labels >= 0
@@ -423,14 +358,14 @@ class _Labels:
 class _LabelJob:
     """Labels of the rows of a block at one C."""
 
-    machines: LinearProblems
+    problems: LinearProblems
     thresholds: Thresholds
     n_classes: int
 
     def __call__(self, block: FeatureBlock) -> _Labels:
-        f = self.machines.decide(block.Z)
-        full = full_votes(f, len(self.machines))
-        signs = trained_signs(self.machines, block)
+        f = self.problems.decide(block.Z)
+        full = full_votes(f, len(self.problems))
+        signs = trained_signs(self.problems, block)
         votes = left_out_votes(f, signs, self.thresholds)
         proved = is_settled(votes.T, self.n_classes)
         codes = elect(np.where(votes == 0, full, votes).T, self.n_classes)

@@ -1,46 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of FeatureSVC: blocks, checks, parts; arrays and iterables.
+"""Rows of FeatureSVC: read in blocks, checked, as often as a fit passes over them.
 
-Rows as they come become a Block of finite numbers, or an error that says where.
-
-A stream of a billion rows is repaired only by somebody who is told which file, which
-row and which column: every message here names them. Rows, blocks and columns without
-a name count from 0, as Python does.
-
-Parts of a source that threads or machines can read apart, and one pass over all.
-
-Where blocks end depends on the source and on rows_at_once alone, never on who reads:
-sums over blocks are then the same numbers in threads and on a cluster.
-
-Rows from anywhere, some thousand at a time: what a fit beyond memory reads.
-
-Rows of arrays, tables, sparse matrices and memory-mapped files, slice by slice.
-
-Rows that somebody's own code makes block by block, as often as they are asked for.
-
-A fit passes over the rows many times, and is meaningless if they change on the way:
-the checksums of the first pass are compared with those of all later ones.
+Where blocks end depends on ``rows_at_once`` alone, so that sums over blocks are the
+same numbers whatever the source. Errors name the file or block, the row and the column;
+rows, blocks and columns without a name count from 0.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from numbers import Real
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 
-from leaveout._messages import list_names
-from leaveout._typing import FloatArray
+from leaveout._messages import check_names_known, list_names
+from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import count_rows, is_missing
+from leaveout.run._parallel import Summable, map_in_order, sum_in_order
 
+R = TypeVar("R")
+S = TypeVar("S", bound=Summable)
 WHAT_TO_PASS = (
     "a fit reads the rows many times. Pass a list of blocks, or a function without "
     "arguments that returns a new iterator over the blocks (X, y) or (X, y, weight): "
@@ -48,19 +31,22 @@ WHAT_TO_PASS = (
 )
 
 
-class Block(NamedTuple):
-    """Rows that are ready to compute with; perhaps views of the user's: do not write.
+# Increment of SplitMix64 (Steele, Lea & Flood 2014).
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-    Parameters
-    ----------
-    start : int
-        Index of the first of these rows in the whole source.
-    X : ndarray of shape (m, n_features)
-        Finite, float64 and C-contiguous.
-    y : ndarray of shape (m,)
-        Labels as they came, none of them missing.
-    weight : ndarray of shape (m,) or None
-        Finite weights >= 0.
+
+def mix_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the bits of each number, by SplitMix64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+class Block(NamedTuple):
+    """Rows ready to compute with; perhaps views of the user's arrays: do not write.
+
+    ``start`` is the index of the first row in the whole source, X finite, float64 and
+    C-contiguous, y without missing labels, weight finite and >= 0, or None.
     """
 
     start: int
@@ -70,10 +56,9 @@ class Block(NamedTuple):
 
 
 class RawRows(NamedTuple):
-    """Rows as a source gives them: unchecked, and with the name of where they stand.
+    """Unchecked rows; ``name`` is a file or block in words, "" for arrays.
 
-    ``name`` is a file or a block in words, "" for an array of the user; ``first_row``
-    is the row of that file with which the piece begins.
+    ``first_row`` is the row of that file with which these begin.
     """
 
     X: Any
@@ -85,15 +70,7 @@ class RawRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """What all rows of a source have in common.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of columns of X.
-    names : ndarray of str or None
-        Their names, if they have any.
-    """
+    """What all rows have in common: number of columns, and their names if any."""
 
     n_features: int
     names: NDArray[Any] | None = None
@@ -101,6 +78,56 @@ class Schema:
     def column(self, j: int) -> str:
         """Return "column 'age'", or "column 3" where columns have no names."""
         return f"column {j}" if self.names is None else f"column '{self.names[j]}'"
+
+
+class RowSource:
+    """Rows that can be passed over as often as needed, always in the same blocks."""
+
+    def __init__(
+        self,
+        make: Callable[[], Iterator[RawRows]],
+        schema: Schema,
+        rows_at_once: int,
+        name: str = "X",
+    ) -> None:
+        self.schema, self._name = schema, name
+        self._make, self._rows_at_once = make, rows_at_once
+        self._n_rows: int | None = None
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows in order; refuse a pass with more or fewer than the first."""
+        n_rows = 0
+        checked = check_rows(self._make(), self.schema, 0, self._rows_at_once)
+        for block in regroup(checked, self._rows_at_once):
+            n_rows += len(block.y)
+            yield block
+        if self._n_rows is None and n_rows == 0:
+            raise no_rows(self._name)
+        if self._n_rows not in (None, n_rows):
+            raise ValueError(
+                f"The first pass over X had {self._n_rows} rows, this one has "
+                f"{n_rows}. The rows must stay the same until the fit is done: "
+                f"{WHAT_TO_PASS}"
+            )
+        self._n_rows = n_rows
+
+    def sum(self, job: Callable[[Block], S], n_threads: int = 1) -> S:
+        """Add up what a job makes of every block: one pass."""
+        return sum_in_order(job, self.blocks(), n_threads)
+
+    def fetch(
+        self, pick: Callable[[Block], R], index: IntArray, n_threads: int = 1
+    ) -> list[R]:
+        """Return what is picked from each block."""
+        return list(map_in_order(pick, self.blocks(), n_threads))
+
+
+def no_rows(name: str = "X") -> ValueError:
+    """Return the error for a source without rows."""
+    return ValueError(
+        f"Found array with 0 sample(s): {name} has no rows, while a minimum of 1 is "
+        "required."
+    )
 
 
 def column_names(X: Any) -> NDArray[Any] | None:
@@ -111,10 +138,10 @@ def column_names(X: Any) -> NDArray[Any] | None:
     return np.array(names, dtype=object)
 
 
-def form_of(X: Any, *, min_rows: int = 1) -> Schema:
-    """Return the form of the rows of X; refuse shapes that no features have."""
-    head = take_rows(X, 0, 1) if X.shape else X
-    check_array(  # speaks in the words of scikit-learn
+def schema_of(X: Any, *, min_rows: int = 1) -> Schema:
+    """Return the columns of X; refuse other shapes in the words of scikit-learn."""
+    head = slice_rows(X, slice(0, 1)) if X.shape else X
+    check_array(
         head,
         accept_sparse=True,
         dtype=None,
@@ -124,48 +151,47 @@ def form_of(X: Any, *, min_rows: int = 1) -> Schema:
     return Schema(int(X.shape[1]), column_names(X))
 
 
-def take_rows(X: Any, start: int, stop: int) -> Any:
-    """Return rows start to stop - 1, without a copy where there is a way."""
-    if hasattr(X, "iloc"):
-        return X.iloc[start:stop]
-    if sparse.issparse(X) and X.format == "csr":  # X[start:stop] would copy
-        first, last = X.indptr[start], X.indptr[min(stop, X.shape[0])]
-        indptr = X.indptr[start : stop + 1] - first
-        kept = (X.data[first:last], X.indices[first:last], indptr)
-        return type(X)(kept, shape=(len(indptr) - 1, X.shape[1]))
-    return X[start:stop]
+def slice_rows(X: Any, part: slice) -> Any:
+    """Return consecutive rows of an array, a table or a CSR matrix."""
+    return X.iloc[part] if hasattr(X, "iloc") else X[part]
 
 
-def check_pieces(
-    pieces: Iterator[RawRows], form: Schema, start: int, rows_at_once: int
+def split_frame(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Take the columns named as labels and weights out of a table."""
+    special = [name for name in (y, sample_weight) if isinstance(name, str)]
+    if not special:
+        return X, y, sample_weight
+    check_names_known(special, list(X.columns), "X")
+    features = X[[name for name in X.columns if name not in special]]
+    y, sample_weight = (
+        X[name] if isinstance(name, str) else name for name in (y, sample_weight)
+    )
+    return features, y, sample_weight
+
+
+# From raw rows to blocks
+
+
+def check_rows(
+    pieces: Iterable[RawRows], schema: Schema, start: int, rows_at_once: int
 ) -> Iterator[Block]:
-    """Yield the rows of the pieces as checked blocks of at most rows_at_once rows."""
+    """Yield the rows as checked blocks of at most rows_at_once rows."""
     for piece in pieces:
         for rows in _cut(piece, rows_at_once):
-            block = check_piece(rows, form, start)
+            block = check_piece(rows, schema, start)
             start += len(block.y)
             yield block
 
 
-def check_piece(piece: RawRows, form: Schema, start: int) -> Block:
-    """Return the block that a piece makes; ``start`` is its first row of all.
-
-    Examples
-    --------
-    >>> piece = RawRows([[1.0, float("nan")]], ["a"], None, "'b.parquet'", first_row=7)
-    >>> check_piece(piece, Schema(2, ["age", "dose"]), start=107)
-    Traceback (most recent call last):
-    ...
-    ValueError: X contains NaN in row 7 of 'b.parquet' (row 107 of all, counted from \
-0), column 'dose'. Fill missing values (sklearn.impute.SimpleImputer) or drop the rows.
-    """
-    X = _to_numbers(piece, form, start)
-    if X.shape[1] != form.n_features:
+def check_piece(piece: RawRows, schema: Schema, start: int) -> Block:
+    """Return the block that rows make; ``start`` is the first of them in the source."""
+    X = _to_numbers(piece, schema, start)
+    if X.shape[1] != schema.n_features:
         raise ValueError(
             f"X has {X.shape[1]} columns at {_row(piece, 0, start)}, the rows before "
-            f"have {form.n_features}. Every block must have the same columns."
+            f"have {schema.n_features}. Every block must have the same columns."
         )
-    _check_finite(X, piece, form, start)
+    _check_finite(X, piece, schema, start)
     y = np.asarray(piece.y)
     missing = np.flatnonzero(is_missing(y))
     if missing.size:
@@ -177,7 +203,7 @@ def check_piece(piece: RawRows, form: Schema, start: int) -> Block:
 
 
 def _cut(piece: RawRows, rows_at_once: int) -> Iterator[RawRows]:
-    """Yield the piece, or parts of it that are small enough, with y and weight 1-D."""
+    """Yield rows that are few enough, with y and weight as vectors."""
     n_rows = count_rows(piece.X)
     y = _column(piece.y, "y", "label", piece, n_rows)
     weight = piece.weight
@@ -185,11 +211,11 @@ def _cut(piece: RawRows, rows_at_once: int) -> Iterator[RawRows]:
         weight = _column(weight, "sample_weight", "weight", piece, n_rows)
     X = piece.X.tocsr() if sparse.issparse(piece.X) else piece.X
     for first in range(0, n_rows, rows_at_once):
-        stop = min(first + rows_at_once, n_rows)
+        part = slice(first, first + rows_at_once)
         yield piece._replace(
-            X=X if stop - first == n_rows else take_rows(X, first, stop),
-            y=y[first:stop],
-            weight=None if weight is None else weight[first:stop],
+            X=X if n_rows <= rows_at_once else slice_rows(X, part),
+            y=y[part],
+            weight=None if weight is None else weight[part],
             first_row=piece.first_row + first,
         )
 
@@ -225,7 +251,7 @@ def _row(piece: RawRows, k: int, start: int) -> str:
     )
 
 
-def _to_numbers(piece: RawRows, form: Schema, start: int) -> FloatArray:
+def _to_numbers(piece: RawRows, schema: Schema, start: int) -> FloatArray:
     """Return X as float64, one row after the other in memory."""
     X = piece.X.toarray() if sparse.issparse(piece.X) else piece.X
     try:
@@ -245,7 +271,7 @@ def _to_numbers(piece: RawRows, form: Schema, start: int) -> FloatArray:
             raise kind(f"X{where} cannot be used: {error}") from error
         k, j, value = found
         raise kind(
-            f"X has {value!r} in {_row(piece, k, start)}, {form.column(j)}, which is "
+            f"X has {value!r} in {_row(piece, k, start)}, {schema.column(j)}, which is "
             f"not a number: {error}. Encode such columns "
             "(sklearn.preprocessing.OneHotEncoder) or drop them."
         ) from error
@@ -264,7 +290,7 @@ def _first_text(X: Any) -> tuple[int, int, Any] | None:
     return None
 
 
-def _check_finite(X: FloatArray, piece: RawRows, form: Schema, start: int) -> None:
+def _check_finite(X: FloatArray, piece: RawRows, schema: Schema, start: int) -> None:
     """Refuse NaN and infinities; a finite sum proves that there are none."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):
@@ -281,7 +307,7 @@ def _check_finite(X: FloatArray, piece: RawRows, form: Schema, start: int) -> No
         else "Replace or drop such values, or rescale the column."
     )
     raise ValueError(
-        f"X contains {word} in {_row(piece, k, start)}, {form.column(j)}. {advice}"
+        f"X contains {word} in {_row(piece, k, start)}, {schema.column(j)}. {advice}"
     )
 
 
@@ -305,163 +331,8 @@ def _check_weight(piece: RawRows, start: int) -> FloatArray | None:
     return weight
 
 
-def no_rows(name: str = "") -> ValueError:
-    """Return the error for a source, called by its name if it has one, without rows."""
-    return ValueError(
-        f"Found array with 0 sample(s): {name or 'the source of rows'} is empty, while "
-        "a minimum of 1 is required."
-    )
-
-
-class Reader(Protocol):
-    """What finds the rows of one part: a slice, a file, a partition. Picklable."""
-
-    @property
-    def name(self) -> str:
-        """What a message calls it: a file, a partition; "" for arrays."""
-
-    def pieces(self) -> Iterator[RawRows]:
-        """Yield the rows in order, unchecked."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Consecutive rows of a source, to be read by themselves: a task for a worker.
-
-    Parameters
-    ----------
-    reader : Reader
-        Finds the rows.
-    form : Schema
-        Columns that every row must have.
-    rows_at_once : int
-        Rows per block; the last block of a part may have fewer.
-    start : int
-        Index of the first row in the whole source.
-    n_rows : int or None
-        Number of rows; None if nobody has counted yet.
-    """
-
-    reader: Reader
-    form: Schema
-    rows_at_once: int
-    start: int = 0
-    n_rows: int | None = None
-
-    def read(self) -> Iterator[Block]:
-        """Yield the rows in order; several threads may read at the same time."""
-        pieces = self.reader.pieces()
-        checked = check_pieces(pieces, self.form, self.start, self.rows_at_once)
-        n_read = 0
-        for block in regroup(checked, self.rows_at_once):
-            n_read += len(block.y)
-            self._check_count(n_read, at_end=False)
-            yield block
-        self._check_count(n_read, at_end=True)
-
-    def _check_count(self, n_read: int, *, at_end: bool) -> None:
-        """Refuse rows that came or went since they were counted."""
-        if self.n_rows is None or n_read == self.n_rows:
-            return
-        if n_read > self.n_rows or at_end:
-            raise ValueError(
-                f"{self.reader.name or 'X'} had {self.n_rows} rows when they were "
-                f"counted, now it has {'more' if not at_end else n_read}. The rows "
-                "must stay the same until the fit is done."
-            )
-
-
-class PartedRows:
-    """A source that falls into parts.
-
-    Parameters
-    ----------
-    parts : iterable of Part
-        In order. Starts are filled in as soon as the rows before are counted.
-    form : Schema
-        What all parts share.
-    name : str, default=""
-        What a message calls the source: a file, the first of several.
-    """
-
-    def __init__(self, parts: Iterable[Part], form: Schema, name: str = "") -> None:
-        self._parts = list(parts)
-        self._form = form
-        self._name = name
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-        return self._form.n_features
-
-    @property
-    def feature_names(self) -> NDArray[Any] | None:
-        """Names of the columns if they are text, else None."""
-        return self._form.names
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows; None before the first pass if only a pass can tell."""
-        counts = [part.n_rows for part in self._parts]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
-
-    @property
-    def parts(self) -> Sequence[Part] | None:
-        """The parts, each with its start; None as long as rows are not counted."""
-        if self.n_rows is None:
-            return None
-        starts = accumulate((part.n_rows or 0 for part in self._parts), initial=0)
-        return [
-            replace(part, start=start)
-            for part, start in zip(self._parts, starts, strict=False)
-        ]
-
-    def count(self, count: Callable[[Sequence[Part]], Sequence[int]]) -> None:
-        """Let somebody else count the rows of the parts that nobody has counted."""
-        unknown = [k for k, part in enumerate(self._parts) if part.n_rows is None]
-        if unknown:
-            counts = count([self._parts[k] for k in unknown])
-            for k, n_rows in zip(unknown, counts, strict=True):
-                self._parts[k] = replace(self._parts[k], n_rows=n_rows)
-        if self.n_rows == 0:
-            raise no_rows(self._name)
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows in order; every pass gives the same blocks."""
-        start = 0
-        for k, part in enumerate(self._parts):
-            n_read = 0
-            for block in replace(part, start=start).read():
-                n_read += len(block.y)
-                yield block
-            self._parts[k] = replace(part, n_rows=n_read)
-            start += n_read
-        if start == 0:
-            raise no_rows(self._name)
-
-
-def file_not_here(name: str) -> FileNotFoundError:
-    """Return the error for a file that was there when the source was opened."""
-    return FileNotFoundError(
-        f"No file {name} on this machine. All workers of a cluster must find it under "
-        "the same path: put it on a disk that they share."
-    )
-
-
 def regroup(blocks: Iterable[Block], rows_at_once: int) -> Iterator[Block]:
-    """Cut and join blocks so that each has rows_at_once rows, the last one the rest.
-
-    Examples
-    --------
-    >>> import numpy as np
-
-
-    >>> sizes = [1, 5, 0, 2]
-    >>> blocks = [Block(0, np.ones((m, 2)), np.zeros(m), None) for m in sizes]
-    >>> [len(block.y) for block in regroup(blocks, 3)]
-    [3, 3, 2]
-    """
+    """Cut and join blocks so that each has rows_at_once rows, the last one the rest."""
     waiting: list[Block] = []
     n_waiting = 0
     for block in blocks:
@@ -497,291 +368,102 @@ def _join(blocks: list[Block]) -> Block:
     )
 
 
-class RowSource(Protocol):
-    """Rows that can be passed over as often as needed, always in the same blocks."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-
-    @property
-    def feature_names(self) -> NDArray[Any] | None:
-        """Names of the columns if they are text, else None."""
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows; None before the first pass if only a pass can tell."""
-
-    @property
-    def parts(self) -> Sequence[Part] | None:
-        """Parts to read apart, in order, by threads or other machines.
-
-        None if the rows can be read from front to back only, or before they are
-        counted (dask collections of unknown size: after the first pass).
-        """
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows in order: one pass."""
+# Arrays and iterables
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X is a table of pandas or polars."""
-    return all(hasattr(X, name) for name in ("columns", "dtypes", "shape"))
-
-
-def open_array(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> PartedRows:
-    """Return the rows of an array, a table or a sparse matrix, cut into slices."""
+def open_array(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSource:
+    """Return the rows of an array, a memory map, a table or a sparse matrix."""
     if sparse.issparse(X):
         X = X.tocsr()
-    elif not isinstance(X, np.ndarray) and not is_frame(X):
+    elif not isinstance(X, np.ndarray) and not hasattr(X, "columns"):
         X = np.asarray(X)
-    form = form_of(X)
-    n_rows = count_rows(X)
-    y = _vector(y, "y", n_rows)
-    if sample_weight is not None and not isinstance(sample_weight, Real):
-        sample_weight = _vector(sample_weight, "sample_weight", n_rows)
-    parts = []
-    for start in range(0, n_rows, rows_at_once):
-        stop = min(start + rows_at_once, n_rows)
-        reader = SliceReader(
-            X=_keep(X, start, stop),
-            y=_keep(y, start, stop),
-            weight=_keep(sample_weight, start, stop),
-            first_row=start,
-        )
-        parts.append(Part(reader, form, rows_at_once, start, stop - start))
-    return PartedRows(parts, form)
-
-
-@dataclass(frozen=True)
-class SliceReader:
-    """Rows that are at hand, or mapped from a file that others can map as well."""
-
-    X: Any
-    y: Any
-    weight: Any
-    first_row: int
-    name: str = ""
-
-    def pieces(self) -> Iterator[RawRows]:
-        """Yield the slice as it is."""
-        X, y, weight = (
-            values.array if isinstance(values, MappedFile) else values
-            for values in (self.X, self.y, self.weight)
-        )
-        yield RawRows(X, y, weight, self.name, self.first_row)
-
-
-class MappedFile:
-    """A slice of a numpy.memmap that travels as the name of its file, not as numbers.
-
-    Parameters
-    ----------
-    array : ndarray
-        The slice; read from the disk only when somebody looks at it.
-    path : str
-        The file.
-    offset : int
-        Where in the file the first entry of the slice stands, in bytes.
-    """
-
-    def __init__(self, array: np.ndarray, path: str, offset: int) -> None:
-        self._array: np.ndarray | None = array
-        self._layout = (path, array.shape, array.dtype, array.strides, offset)
-
-    @property
-    def array(self) -> np.ndarray:
-        """The slice, mapped anew after a journey to another process."""
-        if self._array is None:
-            path, shape, dtype, strides, offset = self._layout
-            if not Path(path).exists():
-                raise file_not_here(f"'{path}'")
-            raw = np.memmap(path, dtype=np.uint8, mode="r")
-            try:
-                self._array = np.ndarray(shape, dtype, raw, offset, strides)
-            except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"'{path}' has become shorter, or differs on this machine: {error}."
-                ) from error
-        return self._array
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_array": None, "_layout": self._layout}
-
-
-def _keep(values: Any, start: int, stop: int) -> Any:
-    """Return a slice of X, y or weights in the shape in which it can travel."""
-    if values is None or np.isscalar(values):
-        return values
-    part = take_rows(values, start, stop)
-    if not isinstance(part, np.memmap):
-        return part
-    # Changes to a copy-on-write map are not in the file: only numbers can travel.
-    if part.filename is None or part.mode == "c":
-        return np.asarray(part)
-    return MappedFile(np.asarray(part), str(part.filename), _offset(part))
-
-
-def _offset(part: np.memmap) -> int:
-    """Return the place of the first entry in the file, in bytes."""
-    root: Any = part
-    while isinstance(root.base, np.memmap):
-        root = root.base
-    return root.offset + part.ctypes.data - root.ctypes.data
-
-
-def _vector(values: Any, argument: str, n_rows: int) -> Any:
-    """Return labels or weights as a vector as long as X; a memmap stays one."""
-    if values is None:
+    schema = schema_of(X)
+    if y is None:
         raise ValueError(
             "The classifier requires y to be passed, but the target y is None. "
             "Pass one label per row of X."
         )
-    if isinstance(values, str):
-        raise ValueError(
-            f"{argument}='{values}' names a column, but the columns of X have no "
-            f"names. Pass an array with one entry per row as {argument}."
-        )
-    if not isinstance(values, np.memmap) or values.ndim != 1:
-        values = column_or_1d(values, warn=True)
-    if len(values) != n_rows:
-        raise ValueError(
-            f"X has {n_rows} rows but {argument} has {len(values)} entries. Pass one "
-            "entry per row of X."
-        )
-    return values
+    for argument, values in (("y", y), ("sample_weight", sample_weight)):
+        if isinstance(values, str):
+            raise ValueError(
+                f"{argument}='{values}' names a column, but the columns of X have no "
+                f"names. Pass an array with one entry per row as {argument}."
+            )
+    n_rows = count_rows(X)
+    whole = RawRows(X, y, sample_weight)
+    y, weight = _column(y, "y", "label", whole, n_rows), sample_weight
+    if np.ndim(weight):
+        weight = _column(weight, "sample_weight", "weight", whole, n_rows)
+
+    def pieces() -> Iterator[RawRows]:
+        for start in range(0, n_rows, rows_at_once):
+            part = slice(start, start + rows_at_once)
+            w = weight[part] if np.ndim(weight) else weight
+            yield RawRows(slice_rows(X, part), y[part], w, first_row=start)
+
+    return RowSource(pieces, schema, rows_at_once)
 
 
-def open_iterable(blocks: Any, rows_at_once: int) -> IterableRows:
+def open_iterable(blocks: Any, rows_at_once: int) -> RowSource:
     """Return the rows of a list of blocks, or of a function that iterates over them."""
-    if callable(blocks):
-        return IterableRows(blocks, rows_at_once)
-    if iter(blocks) is blocks:
+    if not callable(blocks) and iter(blocks) is blocks:
         kind = type(blocks).__name__
         raise ValueError(f"A {kind} can be read only once, but {WHAT_TO_PASS}")
-    return IterableRows(lambda: blocks, rows_at_once)
+
+    def raw() -> Iterator[RawRows]:
+        return _name_blocks(blocks() if callable(blocks) else blocks)
+
+    first = next(raw(), None)
+    if first is None:
+        raise no_rows()
+    try:
+        schema = schema_of(first.X, min_rows=0)
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise type(error)(f"X in {first.name} cannot be used: {reason}") from error
+    return RowSource(lambda: _check_alike(raw(), schema), schema, rows_at_once)
 
 
-class IterableRows:
-    """A source that is read from the front to the back.
-
-    Parameters
-    ----------
-    make : callable
-        Without arguments; returns an iterable of (X, y) or (X, y, weight).
-    rows_at_once : int
-        Rows per block that is given out; those that come in may be of any size.
-    """
-
-    parts = None
-
-    def __init__(self, make: Callable[[], Iterable[Any]], rows_at_once: int) -> None:
-        self._make = make
-        self._rows_at_once = rows_at_once
-        self._checksums: list[int] = []
-        self.n_rows: int | None = None
-        first = next(self._pieces(), None)
-        if first is None:
-            raise no_rows()
-        try:
-            self._form = form_of(first.X, min_rows=0)
-        except (TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise type(error)(f"X in {first.name} cannot be used: {reason}") from error
-        self._weighted = first.weight is not None
-        self._text_labels = _is_text(first.y)
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns of X."""
-        return self._form.n_features
-
-    @property
-    def feature_names(self) -> NDArray[Any] | None:
-        """Names of the columns of the first block if they are text, else None."""
-        return self._form.names
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows in order; a pass that differs from the first is refused."""
-        checksums: list[int] = []
-        n_rows = 0
-        pieces = self._alike(self._pieces())
-        checked = check_pieces(pieces, self._form, 0, self._rows_at_once)
-        for block in regroup(checked, self._rows_at_once):
-            checksums.append(_checksum(block))
-            n_rows += len(block.y)
-            self._check_repeated(block, checksums)
-            yield block
-        self._check_count(n_rows)
-        self._checksums, self.n_rows = checksums, n_rows
-
-    def _check_repeated(self, block: Block, checksums: list[int]) -> None:
-        """Refuse a block that the first pass did not give at this place."""
-        known = self._checksums[: len(checksums)]
-        if self.n_rows is None or known == checksums:
-            return
-        raise ValueError(
-            f"Rows {block.start} to {block.start + len(block.y) - 1} of the iterable "
-            "are not those of the first pass. Every iteration must give the same rows "
-            "in the same order: seed what is random inside the function."
-        )
-
-    def _check_count(self, n_rows: int) -> None:
-        """Refuse a pass without rows, or shorter than the first."""
-        if self.n_rows is None and n_rows == 0:
-            raise no_rows()
-        if self.n_rows is not None and n_rows != self.n_rows:
-            used_up = (
-                f" An iterator that is used up gives nothing: {WHAT_TO_PASS}"
-                if n_rows == 0
-                else " Every iteration must give the same rows in the same order."
-            )
+def _name_blocks(blocks: Iterable[Any]) -> Iterator[RawRows]:
+    """Yield the user's blocks under their numbers."""
+    for k, item in enumerate(blocks):
+        name = f"block {k} of the iterable"
+        if not isinstance(item, tuple) or len(item) not in (2, 3):
+            size = f" of {len(item)}" if isinstance(item, tuple) else ""
             raise ValueError(
-                f"The first pass over the iterable had {self.n_rows} rows, this one "
-                f"has {n_rows}.{used_up}"
+                f"Without y, X must be an iterable of tuples (X, y) or (X, y, "
+                f"weight); {name} is a {type(item).__name__}{size}. Give such "
+                "tuples, or pass the labels as y."
             )
-
-    def _pieces(self) -> Iterator[RawRows]:
-        """Yield the user's blocks under their numbers."""
-        for k, item in enumerate(self._make()):
-            name = f"block {k} of the iterable"
-            if not isinstance(item, tuple) or len(item) not in (2, 3):
-                size = f" of {len(item)}" if isinstance(item, tuple) else ""
-                raise ValueError(
-                    f"Without y, X must be an iterable of tuples (X, y) or (X, y, "
-                    f"weight); {name} is a {type(item).__name__}{size}. Give such "
-                    "tuples, or pass the labels as y."
-                )
-            X, y, weight = (*item, None)[:3]
-            yield RawRows(_as_table(X, name), y, weight, name)
-
-    def _alike(self, pieces: Iterator[RawRows]) -> Iterator[RawRows]:
-        """Yield the pieces if columns, weights and labels are as in the first."""
-        for piece in pieces:
-            names = column_names(piece.X)
-            if names is not None and self._form.names is not None:
-                _check_names(names, self._form, piece.name)
-            if (piece.weight is not None) is not self._weighted:
-                raise ValueError(
-                    f"Block 0 has {'weights' if self._weighted else 'no weights'}, "
-                    f"{piece.name} has {'none' if self._weighted else 'some'}. Give "
-                    "weights with every block, or with none."
-                )
-            if _is_text(piece.y) is not self._text_labels:
-                raise ValueError(
-                    f"The labels are {'text' if self._text_labels else 'numbers'} in "
-                    f"block 0, but not in {piece.name}. Give labels of one kind."
-                )
-            yield piece
+        X, y, weight = (*item, None)[:3]
+        yield RawRows(_as_table(X, name), y, weight, name)
 
 
-def _check_names(names: NDArray[Any], form: Schema, where: str) -> None:
-    if form.names is None or np.array_equal(names, form.names):
-        return
-    raise ValueError(
-        f"The columns of {where} are {list_names(names)}; those of block 0 are "
-        f"{list_names(form.names)}. Give all blocks the same columns in the same order."
-    )
+def _check_alike(pieces: Iterator[RawRows], schema: Schema) -> Iterator[RawRows]:
+    """Yield the blocks if names, weights and labels are as in the first."""
+    weighted = text = None
+    for piece in pieces:
+        names, wanted = column_names(piece.X), schema.names
+        if names is not None and wanted is not None and list(names) != list(wanted):
+            raise ValueError(
+                f"The columns of {piece.name} are {list_names(names)}; those of block "
+                f"0 are {list_names(wanted)}. Give all blocks the same columns in the "
+                "same order."
+            )
+        if weighted is None:
+            weighted, text = piece.weight is not None, _is_text(piece.y)
+        if (piece.weight is not None) is not weighted:
+            raise ValueError(
+                f"Block 0 has {'weights' if weighted else 'no weights'}, {piece.name} "
+                f"has {'none' if weighted else 'some'}. Give weights with every block, "
+                "or with none."
+            )
+        if _is_text(piece.y) is not text:
+            raise ValueError(
+                f"The labels are {'text' if text else 'numbers'} in block 0, but not "
+                f"in {piece.name}. Give labels of one kind."
+            )
+        yield piece
 
 
 def _as_table(X: Any, where: str) -> Any:
@@ -806,15 +488,3 @@ def _is_text(labels: Any) -> bool:
     known = hasattr(labels, "dtype")
     values = np.asarray(labels, dtype=None if known else object).ravel()
     return values.size > 0 and isinstance(values[0], str | bytes)
-
-
-def _checksum(block: Block) -> int:
-    """Return a number that the same rows give again, and others hardly ever."""
-    labels = block.y
-    if labels.dtype.kind == "O":
-        labels = labels.astype(str)
-    checksum = zlib.crc32(block.X.data)
-    checksum = zlib.crc32(labels.tobytes(), checksum)
-    if block.weight is None:
-        return checksum
-    return zlib.crc32(block.weight.tobytes(), checksum)

@@ -1,25 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All linear SVMs of a FeatureSVC.
+"""Solve the linear SVMs of a FeatureSVC, each to the exact optimum.
 
-Gradient and Hessian of the smoothed machines, summed over one block of rows.
-
-Newton's method on smoothed machines, all in step: one pass serves every machine.
-
-The smoothed primal of one machine (Wang & Yang 2022, section 2.3)::
+Samples of growing size, then all rows: on each, Newton's method on the smoothed
+problems starts from where the sample before ended, one pass serving every problem. The
+smoothed primal of one of them (Wang & Yang 2022, section 2.3)::
 
     F(w, b) = 1/2 ||w||^2 + C sum_i c_i L_tau(y_i f_i)
     H       = diag(1, ..., 1, 0) + C / (2 tau) sum_{|u - 1| < tau} c_i (z_i, 1)(z_i, 1)'
 
 tau starts at a width that takes a share of the rows and shrinks until about 2 D rows
 are left: the exact optimum has D + 1 rows on the margin at most, so that the rows next
-to it are then known, and :mod:`leaveout.large._window` can end exactly.
-
-Solve many linear SVMs on very many rows, each to the exact optimum.
-
-Samples of growing size, then all rows: on each, Newton's method on the smoothed
-machines (:mod:`leaveout.large._solve`) starts from where the sample before ended. On
-all rows the window of each machine (:mod:`leaveout.large._window`) then gives its exact
-optimum, with proof, in one look or a few.
+to it are then known. The window of these rows (:mod:`leaveout.large._window`) then
+gives the exact optimum with proof, in one scan of all rows or a few.
 """
 
 from __future__ import annotations
@@ -39,7 +31,6 @@ from leaveout.large._window import (
     ScanMargin,
     WindowProblem,
     largest_norm,
-    window_size,
 )
 from leaveout.run._parallel import map_in_order
 
@@ -55,32 +46,18 @@ SMALLEST_STEP = 1e-4
 # What a step may gain, relative to F, and still be called rounding.
 ROUNDING = 1e-12
 MOST_PASSES = 100
-# Up to this many rows, or this many times the number of components, the exact solver
-# takes all rows at once.
-FEW_ROWS, FEW_PER_COMPONENT = 2000, 8
-# A sample of 1/8 of the rows costs an eighth of a pass and saves several.
-SAMPLE_FACTOR = 8
-MOST_LOOKS = 10
-# Rows on either side of the margin in the largest window: its Gram matrix is in memory.
-LARGEST_WINDOW = 4000
+MOST_SCANS = 10
 
 
 @dataclass
 class BandSums:
-    """What a pass at one point adds up, without the factor C of each machine.
+    """What a pass at one point adds up, without the factor C of each problem.
 
-    Parameters
-    ----------
-    totals : ndarray of shape (L, 5)
-        Smoothed loss, hinge, complementarity, rows in the band, rows.
-    pull : ndarray of shape (L, D + 1)
-        Sum of weight * s * q * (z, 1): the gradient of the loss is ``-C pull``.
-    curvature : ndarray of shape (L, D + 1, D + 1)
-        Sum of weight * (z, 1)(z, 1)' over the band.
-    bins : ndarray of int64, shape (L, N_BINS)
-        Rows by the exponent of |u - 1|.
-    radius : float
-        Largest norm of a row.
+    totals : smoothed loss, hinge, complementarity, rows in the band, rows; (L, 5)
+    pull : sum of weight * s * q * (z, 1), (L, D + 1); the loss has gradient -C pull
+    curvature : sum of weight * (z, 1)(z, 1)' over the band, (L, D + 1, D + 1)
+    bins : rows by the exponent of |u - 1|, int64, (L, N_BINS)
+    radius : largest norm of a row
     """
 
     totals: FloatArray
@@ -100,35 +77,27 @@ class BandSums:
 
 @dataclass(frozen=True)
 class BandJob:
-    """Sum the smoothed machines over a block: one function for threads and clusters.
+    """Sum the smoothed problems, with corners of half-width tau, over a block."""
 
-    Parameters
-    ----------
-    machines : LinearProblems
-        Where to look.
-    tau : ndarray of shape (L,)
-        Half-width of the smoothed corner of each machine.
-    """
-
-    machines: LinearProblems
+    problems: LinearProblems
     tau: FloatArray
 
     def __call__(self, block: FeatureBlock) -> BandSums:
         """Return the sums over the block."""
-        machines, Z = self.machines, block.Z
-        f = machines.decide(Z)
+        problems, Z = self.problems, block.Z
+        f = problems.decide(Z)
         share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
-        totals = np.empty((len(machines), 5))
-        bins = np.zeros((len(machines), N_BINS), dtype=np.int64)
+        totals = np.empty((len(problems), 5))
+        bins = np.zeros((len(problems), N_BINS), dtype=np.int64)
         sum_band(
-            f, block.codes, machines.positive, machines.negative, block.weight,
+            f, block.codes, problems.positive, problems.negative, block.weight,
             self.tau, share, band, totals, bins, FIRST_EXPONENT,
         )  # fmt: skip
-        pull = np.empty((len(machines), Z.shape[1] + 1))
+        pull = np.empty((len(problems), Z.shape[1] + 1))
         pull[:, :-1] = share @ Z
         pull[:, -1] = share.sum(axis=1)
-        curvature = np.empty((len(machines), Z.shape[1] + 1, Z.shape[1] + 1))
-        for k in range(len(machines)):
+        curvature = np.empty((len(problems), Z.shape[1] + 1, Z.shape[1] + 1))
+        for k in range(len(problems)):
             _curvature(block, np.flatnonzero(band[k]), curvature[k])
         return BandSums(totals, pull, curvature, bins, largest_norm(Z))
 
@@ -154,63 +123,31 @@ def half_width(bins: np.ndarray, n_rows: float) -> float:
     return float(np.interp(n_rows, counts, edges, right=edges[-1]))
 
 
-BandPass = Callable[[BandJob], BandSums]
-
-
 def descend(
-    run: BandPass,
-    machines: LinearProblems,
+    run: Callable[[BandJob], BandSums],
+    problems: LinearProblems,
     descents: list[NewtonState],
     after_pass: Callable[[], None] = lambda: None,
 ) -> LinearProblems:
-    """Bring all machines near their optimum.
-
-    Parameters
-    ----------
-    run : callable
-        Makes one pass over the rows.
-    machines : LinearProblems
-        C and classes of the machines.
-    descents : list of Descent
-        Where they are; changed in place.
-    after_pass : callable, optional
-        Called after each pass.
-
-    Returns
-    -------
-    LinearProblems
-        The machines where they are now.
-    """
+    """Bring all problems near their optimum, one pass per step; changes descents."""
     for _ in range(MOST_PASSES):
         open_ = np.array([k for k, d in enumerate(descents) if not d.done], np.intp)
         if open_.size == 0:
             break
-        here = _assemble(machines.take(open_), [descents[k] for k in open_])
+        here = _assemble(problems.take(open_), [descents[k] for k in open_])
         sums = run(BandJob(here, np.array([descents[k].tau for k in open_])))
         for place, k in enumerate(open_):
             descents[k].absorb(sums, place)
         after_pass()
-    return _assemble(machines, descents)
+    return _assemble(problems, descents)
 
 
 @dataclass
 class NewtonState:
-    """Where one machine is on its way.
+    """Where one problem is on its way: the point (w, b) to evaluate in the next pass.
 
-    Parameters
-    ----------
-    w : ndarray of shape (D,)
-        Weights at the point proposed.
-    b : float
-        Its intercept.
-    C : float
-        Regularisation.
-    least : int
-        Rows in the last band.
-    share : float, default=1.0
-        Share of the rows in the band.
-    tau : float, default=2.0
-        Half-width of the band. With 2 the first step from w = 0 is ridge regression.
+    ``least`` is the number of rows in the last band, ``share`` the share of the rows in
+    this one. With the half-width tau = 2 the first step from w = 0 is ridge regression.
     """
 
     w: FloatArray
@@ -307,49 +244,54 @@ def _newton_step(
     return np.append(-x[:, 0] - db * x[:, 1], db)
 
 
-def _assemble(machines: LinearProblems, descents: list[NewtonState]) -> LinearProblems:
-    """Put the points of all machines into one object."""
+def _assemble(problems: LinearProblems, descents: list[NewtonState]) -> LinearProblems:
+    """Put the points of all problems into one object."""
     W = np.array([descent.w for descent in descents])
-    return machines.moved(W, np.array([descent.b for descent in descents]))
+    return problems.moved(W, np.array([descent.b for descent in descents]))
 
 
-def is_small(rows: FeatureRows) -> bool:
-    """Whether the exact solver takes all rows at once."""
-    return rows.n_rows <= max(FEW_ROWS, FEW_PER_COMPONENT * (rows.n_components + 1))
+@dataclass(frozen=True)
+class Sizes:
+    """From how many rows on the solver works with samples and windows of them."""
 
+    # Up to this many rows, or this many times the number of components, the exact
+    # solver takes all rows at once.
+    few_rows: int = 2000
+    few_per_component: int = 8
+    # The largest sample stays in memory, so that passes over it are cheap. A sample of
+    # 1/8 of the rows costs an eighth of a pass and saves several.
+    largest_sample: int = 131_072
+    smallest_sample: int = 500
+    sample_factor: int = 8
+    # Rows in a window: at least this many, and three times the number that can be on
+    # the margin; at most so many on either side, because its Gram matrix is in memory.
+    smallest_window: int = 500
+    largest_window: int = 4000
 
-def sample_sizes(n_rows: int, n_components: int, most: int) -> list[int]:
-    """Sizes of the samples to go through before all rows, ascending.
+    def is_small(self, rows: FeatureRows) -> bool:
+        """Whether the exact solver takes all rows at once."""
+        per_component = self.few_per_component * (rows.n_components + 1)
+        return rows.n_rows <= max(self.few_rows, per_component)
 
-    Examples
-    --------
-    >>> sample_sizes(5_000_000, 300, most=131_072)
-    [2048, 16384, 131072]
-    >>> sample_sizes(1000, 300, most=131_072)
-    []
-    """
-    sizes: list[int] = []
-    size = min(n_rows // SAMPLE_FACTOR, most)
-    while size > max(4 * (n_components + 1), 500):
-        sizes.append(size)
-        size //= SAMPLE_FACTOR
-    return sizes[::-1]
+    def window(self, n_components: int) -> int:
+        """How many rows the first window of a problem has on either side of b."""
+        return max(self.smallest_window, 3 * (n_components + 1)) // 2
+
+    def samples(self, n_rows: int, n_components: int) -> list[int]:
+        """Sizes of the samples to go through before all rows, ascending."""
+        sizes: list[int] = []
+        size = min(n_rows // self.sample_factor, self.largest_sample)
+        while size > max(4 * (n_components + 1), self.smallest_sample):
+            sizes.append(size)
+            size //= self.sample_factor
+        return sizes[::-1]
 
 
 @dataclass(frozen=True)
 class LinearProgress:
     """How far a fit has come: enough to go on from there.
 
-    Parameters
-    ----------
-    W : ndarray of shape (L, D)
-        Weights.
-    b : ndarray of shape (L,)
-        Intercepts.
-    tau, share : ndarray of shape (L,)
-        Half-widths of the smoothed corners, and the share of the rows they take.
-    done : ndarray of bool, shape (L,)
-        Machines that have only their window left.
+    ``done`` are the problems of which only the window is left.
     """
 
     W: FloatArray
@@ -360,7 +302,7 @@ class LinearProgress:
 
     @classmethod
     def of(cls, descents: Sequence[NewtonState]) -> LinearProgress:
-        """Take down where the machines are."""
+        """Take down where the problems are."""
         return cls(
             np.array([descent.w for descent in descents]),
             np.array([descent.b for descent in descents]),
@@ -369,14 +311,14 @@ class LinearProgress:
             np.array([descent.done for descent in descents]),
         )
 
-    def descents(self, machines: LinearProblems, least: int) -> list[NewtonState]:
+    def descents(self, problems: LinearProblems, least: int) -> list[NewtonState]:
         """Go on from here."""
         return [
             NewtonState(
-                self.W[k], float(self.b[k]), float(machines.C[k]), least,
+                self.W[k], float(self.b[k]), float(problems.C[k]), least,
                 float(self.share[k]), float(self.tau[k]), bool(self.done[k]),
             )
-            for k in range(len(machines))
+            for k in range(len(problems))
         ]  # fmt: skip
 
 
@@ -385,51 +327,34 @@ AfterPass = Callable[[LinearProgress], None]
 
 def solve_linear(
     rows: FeatureRows,
-    machines: LinearProblems,
+    problems: LinearProblems,
     *,
     samples: Sequence[FeatureRows] = (),
     progress: LinearProgress | None = None,
+    sizes: Sizes,
     n_threads: int = 1,
     after_pass: AfterPass = lambda progress: None,
 ) -> list[LinearOptimum]:
-    """Solve all machines.
+    """Solve all problems; ``after_pass`` is called after each pass over all rows.
 
-    Parameters
-    ----------
-    rows : FeatureRows
-        All rows.
-    machines : LinearProblems
-        C and classes.
-    samples : sequence of FeatureRows
-        Samples of the rows in growing size, with weights that add up to those of all
-        rows in each class.
-    progress : LinearProgress, optional
-        Where to go on, instead of the samples.
-    n_threads : int, default=1
-        Threads over machines.
-    after_pass : callable, optional
-        Called after each pass over all rows.
-
-    Returns
-    -------
-    list of LinearOptimum
-        One for each machine.
+    Samples grow in size, and their weights add up to those of all rows in each class.
+    With ``progress`` the solver goes on from there instead.
     """
-    if not is_small(rows):
-        descents = _approach(rows, machines, samples, progress, after_pass)
+    if not sizes.is_small(rows):
+        descents = _approach(rows, problems, samples, progress, after_pass)
         progress = LinearProgress.of(descents)
-        machines = machines.moved(progress.W, progress.b)
-    return _finish(rows, machines, progress, n_threads, after_pass)
+        problems = problems.moved(progress.W, progress.b)
+    return _finish(rows, problems, progress, sizes, n_threads, after_pass)
 
 
 def _approach(
     rows: FeatureRows,
-    machines: LinearProblems,
+    problems: LinearProblems,
     samples: Sequence[FeatureRows],
     progress: LinearProgress | None,
     after_pass: AfterPass,
 ) -> list[NewtonState]:
-    """Bring the machines near their optimum."""
+    """Bring the problems near their optimum."""
     D = rows.n_components
     least = 2 * (D + 1)
 
@@ -437,12 +362,12 @@ def _approach(
         after_pass(LinearProgress.of(descents))
 
     if progress is not None:
-        descents = progress.descents(machines, least)
-        descend(rows.run, machines, descents, take_down)
+        descents = progress.descents(problems, least)
+        descend(rows.run, problems, descents, take_down)
         return descents
     descents = [
-        NewtonState(machines.W[k], float(machines.b[k]), float(machines.C[k]), least)
-        for k in range(len(machines))
+        NewtonState(problems.W[k], float(problems.b[k]), float(problems.C[k]), least)
+        for k in range(len(problems))
     ]
     known = 0
     for part in [*samples, rows]:
@@ -450,35 +375,37 @@ def _approach(
             share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
             descents = [descent.on_more_rows(share) for descent in descents]
         if part is rows:
-            descend(rows.run, machines, descents, take_down)
+            descend(rows.run, problems, descents, take_down)
         else:
-            descend(part.run, machines, descents)
+            descend(part.run, problems, descents)
         known = part.n_rows
     return descents
 
 
 def _finish(
     rows: FeatureRows,
-    machines: LinearProblems,
+    problems: LinearProblems,
     progress: LinearProgress | None,
+    sizes: Sizes,
     n_threads: int,
     after_pass: AfterPass,
 ) -> list[LinearOptimum]:
-    """Solve windows until each machine is proved, or has had its chances."""
+    """Solve windows until each problem is proved, or has had its chances."""
     optima: dict[int, LinearOptimum] = {}
-    open_ = np.arange(len(machines))
+    open_ = np.arange(len(problems))
     taus = np.ones(open_.size) if progress is None else progress.tau
-    size = rows.n_rows if is_small(rows) else window_size(rows.n_components)
+    few = sizes.is_small(rows)
+    size = rows.n_rows if few else sizes.window(rows.n_components)
     merge = False
-    for _ in range(MOST_LOOKS):
-        found = look_and_solve(
-            rows, machines.take(open_), taus[open_], size, n_threads, merge
+    for _ in range(MOST_SCANS):
+        found = scan_and_solve(
+            rows, problems.take(open_), taus[open_], size, n_threads, merge
         )
         optima.update(zip(open_.tolist(), found, strict=True))
-        W, b = machines.W.copy(), machines.b.copy()
+        W, b = problems.W.copy(), problems.b.copy()
         W[open_] = [optimum.point[:-1] for optimum in found]
         b[open_] = [optimum.point[-1] for optimum in found]
-        machines = machines.moved(W, b)
+        problems = problems.moved(W, b)
         if progress is not None:
             progress = replace(progress, W=W, b=b, tau=taus)
             after_pass(progress)
@@ -486,34 +413,34 @@ def _finish(
         if open_.size == 0:
             break
         merge = merge or any(optimum.window.has_copies() for optimum in found)
-        size = min(2 * size, rows.n_rows, LARGEST_WINDOW)
+        size = min(2 * size, rows.n_rows, sizes.largest_window)
         taus = 0.25 * taus
-    return [optima[k] for k in range(len(machines))]
+    return [optima[k] for k in range(len(problems))]
 
 
-def look_and_solve(
+def scan_and_solve(
     rows: FeatureRows,
-    machines: LinearProblems,
+    problems: LinearProblems,
     taus: FloatArray,
     size: int,
     n_threads: int,
     merge: bool = False,
 ) -> list[LinearOptimum]:
-    """Take the window of each machine at its point, and solve it.
+    """Take the window of each problem at its point, and solve it.
 
     With ``merge`` equal rows are one row of the window.
     """
-    sides = rows.run(ScanMargin(machines, (size,) * len(machines), merge))
+    sides = rows.run(ScanMargin(problems, (size,) * len(problems), merge))
     index = np.unique(np.concatenate([near.rows for near in sides.nearest]))
     picked = rows.gather(index)
 
     def solve(k: int) -> LinearOptimum:
         near = sides.nearest[k]
         window = WindowProblem.build(
-            machines, k, picked.take(near.rows), sides.inside[k], near
+            problems, k, picked.take(near.rows), sides.inside[k], near
         )
         solution = window.solve(window.start(float(taus[k])))
         proved = window.proves(solution, sides.radius)
         return LinearOptimum(window, solution, proved, sides.radius)
 
-    return list(map_in_order(solve, range(len(machines)), n_threads))
+    return list(map_in_order(solve, range(len(problems)), n_threads))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Left-out labels of very many rows, by what the full solution proves.
 
-Leave row r with box c out of a machine with optimum (w, b). With R the largest distance
+Leave row r with box c out of a problem with optimum (w, b). With R the largest distance
 of a row from the centre, the left-out optimum is within rho of w, and for y_r = +1
 (docs/method/large, from docs/method/walk)::
 
@@ -25,7 +25,7 @@ from leaveout.large._features import FeatureBlock
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
-    Sides,
+    MarginScan,
     noise_of_window,
     scan_margin,
 )
@@ -39,15 +39,11 @@ BEYOND = 1e-8
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where h = y f settles the left-out label, for each class of each machine.
+    """Where h = y f settles the left-out label, for each class of each problem.
 
-    Parameters
-    ----------
-    wrong_below, right_above : ndarray of shape (L, 2)
-        Of the positive and the negative class.
-    elsewhere : ndarray of shape (L, 2)
-        Of rows a machine was not trained on: f below the first is negative for all
-        optimal intercepts, f above the second positive.
+    ``wrong_below`` and ``right_above`` are of the positive and the negative class.
+    ``elsewhere`` is for rows a problem was not trained on: f below the first is
+    negative for all optimal intercepts, f above the second positive. All are (L, 2).
     """
 
     wrong_below: FloatArray
@@ -58,17 +54,10 @@ class Thresholds:
     def prove(
         cls, optima: Sequence[LinearOptimum], boxes: FloatArray, alone: BoolArray
     ) -> Thresholds:
-        """Take what the optima prove.
+        """Take what the optima prove; ``boxes`` (L,) are the largest bounds of a row.
 
-        Parameters
-        ----------
-        optima : sequence of LinearOptimum
-            The machines.
-        boxes : ndarray of shape (L,)
-            Largest box of a row in each of them.
-        alone : ndarray of bool, shape (L, 2)
-            Whether the positive, and the negative, class has one row only. Without it
-            the other class is all there is: its label is wrong.
+        ``alone`` (L, 2) says whether a class has one row only. Without it the other
+        class is all there is: its label is wrong.
         """
         wrong = np.full((len(optima), 2), -np.inf)
         right = np.full((len(optima), 2), np.inf)
@@ -84,7 +73,7 @@ class Thresholds:
         return cls(wrong, right, elsewhere)
 
     def take(self, which: IntArray) -> Thresholds:
-        """Return those of some machines."""
+        """Return those of some problems."""
         return Thresholds(
             self.wrong_below[which], self.right_above[which], self.elsewhere[which]
         )
@@ -115,7 +104,7 @@ def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
     """Return below and above which f is settled at rows that were not trained on."""
     window, solution, R = optimum.window, optimum.solution, optimum.radius
     noise = noise_of_window(window, solution)
-    # They may be longer than those of the machine, and are off by as much more.
+    # They may be longer than those of the problem, and are off by as much more.
     top = float(window.problem.K.diagonal().max(initial=0.0))
     longer = window.C * R * R / top if top > 0.0 else 1.0
     noise *= max(1.0, longer)
@@ -124,24 +113,11 @@ def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
 
 
 class OpenRows:
-    """Rows whose label at one C is not settled yet; the closest calls are kept.
+    """Rows whose label at one C is not settled yet; the ``most`` closest are kept.
 
-    Parameters
-    ----------
-    index : ndarray of int, shape (m,)
-        Their numbers.
-    closeness : ndarray of shape (m,)
-        Smallest h of an open machine: the smaller, the more in doubt.
-    votes : ndarray of int8, shape (m, n_pairs)
-        +1, -1, or 0 for an open machine.
-    codes : ndarray of int32, shape (m,)
-        Their classes.
-    weight : ndarray of shape (m,)
-        Their weights.
-    missed : ndarray of bool, shape (m,)
-        Whether the full machines have them wrong.
-    most : int
-        How many to keep.
+    ``closeness`` is the smallest h of an open problem: the smaller, the more in doubt.
+    ``votes`` (m, n_pairs) are +1, -1, or 0 if open; ``missed`` are the rows that the
+    full problems have wrong.
     """
 
     FIELDS = ("index", "closeness", "votes", "codes", "weight", "missed")
@@ -187,32 +163,22 @@ class OpenRows:
 class Tally:
     """Left-out labels counted over rows, at each C.
 
-    Parameters
-    ----------
-    wrong : ndarray of shape (n_C,)
-        Weight of the rows proved wrong.
-    missed : ndarray of shape (n_C,)
-        Weight of the open rows that the full machines have wrong.
-    total : float
-        Weight of all rows.
-    open_rows : list of OpenRows
-        Those not settled at each C.
-    sides : Sides
-        What else was seen on the way.
+    ``wrong`` is the weight of the rows proved wrong, ``missed`` that of the open rows
+    that the full problems have wrong, ``total`` that of all rows.
     """
 
     wrong: FloatArray
     missed: FloatArray
     total: float
     open_rows: list[OpenRows]
-    sides: Sides
+    scan: MarginScan
 
     def add(self, other: Tally) -> None:
         """Take over the counts of another block."""
         self.wrong += other.wrong
         self.missed += other.missed
         self.total += other.total
-        self.sides.add(other.sides)
+        self.scan.add(other.scan)
         for mine, its in zip(self.open_rows, other.open_rows, strict=True):
             mine.add(its)
 
@@ -221,21 +187,12 @@ class Tally:
 class VoteJob:
     """Settle what can be settled of a block, at every C.
 
-    Parameters
-    ----------
-    machines : LinearProblems
-        The optima, those of the first C first: one machine for each pair of classes.
-    thresholds : Thresholds
-        What they prove.
-    class_weight : ndarray of shape (n_classes,)
-        Factor of the boxes of each class, which is none of the error.
-    most_open : int
-        Rows to keep at each C for walks.
-    most_near : tuple of int
-        Rows to keep next to each margin.
+    The problems of the first C come first, one for each pair of classes.
+    ``class_weight`` is a factor of the bounds and not part of the error. ``most_open``
+    rows are kept at each C for walks, ``most_near`` next to each margin.
     """
 
-    machines: LinearProblems
+    problems: LinearProblems
     thresholds: Thresholds
     class_weight: FloatArray
     most_open: int
@@ -243,15 +200,15 @@ class VoteJob:
 
     def __call__(self, block: FeatureBlock) -> Tally:
         """Return the counts of the block."""
-        f = self.machines.decide(block.Z)
+        f = self.problems.decide(block.Z)
         n_classes = len(self.class_weight)
         n_pairs = n_classes * (n_classes - 1) // 2
-        signs = trained_signs(self.machines, block)
+        signs = trained_signs(self.problems, block)
         full = full_votes(f, n_pairs)
         votes = left_out_votes(f, signs, self.thresholds)
         weight = block.weight / self.class_weight[block.codes]
         open_rows, wrong, missed = [], [], []
-        for first in range(0, len(self.machines), n_pairs):
+        for first in range(0, len(self.problems), n_pairs):
             group = slice(first, first + n_pairs)
             open_ = ~is_settled(votes[group].T, n_classes)
             guess = np.where(votes[group] == 0, full[group], votes[group])
@@ -259,7 +216,7 @@ class VoteJob:
             wrong.append(float(weight[~open_ & off].sum()))
             missed.append(float(weight[open_ & off].sum()))
             rows = np.flatnonzero(open_)
-            # No walk settles what a machine says of a row it was not trained on.
+            # No walk settles what a problem says of a row it was not trained on.
             walkable = (votes[group][:, rows] == 0) & (signs[group][:, rows] != 0.0)
             doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
             open_rows.append(
@@ -271,26 +228,26 @@ class VoteJob:
             )  # fmt: skip
         return Tally(
             np.array(wrong), np.array(missed), float(weight.sum()),
-            open_rows, scan_margin(self.machines, block, f, self.most_near),
+            open_rows, scan_margin(self.problems, block, f, self.most_near),
         )  # fmt: skip
 
 
-def trained_signs(machines: LinearProblems, block: FeatureBlock) -> FloatArray:
-    """Return +1, -1, or 0 for a row the machine does not know, or without weight."""
-    return machines.signs(block.codes) * (block.weight > 0.0)
+def trained_signs(problems: LinearProblems, block: FeatureBlock) -> FloatArray:
+    """Return +1, -1, or 0 for a row the problem does not know, or without weight."""
+    return problems.signs(block.codes) * (block.weight > 0.0)
 
 
 def full_votes(f: FloatArray, n_pairs: int) -> np.ndarray:
-    """Return the sign of each machine; f = 0 is class 1 of two, else -1, as predict."""
+    """Return the sign of each problem; f = 0 is class 1 of two, else -1, as predict."""
     return np.where(f >= 0.0 if n_pairs == 1 else f > 0.0, 1, -1).astype(np.int8)
 
 
 def left_out_votes(
     f: FloatArray, signs: FloatArray, thresholds: Thresholds
 ) -> np.ndarray:
-    """Return the sign each machine without the row gives it, 0 if open; (L, m).
+    """Return the sign each problem without the row gives it, 0 if open; (L, m).
 
-    A machine that was not trained on the row keeps its sign, if it has one for all
+    A problem that was not trained on the row keeps its sign, if it has one for all
     optimal intercepts.
     """
     h = signs * f
@@ -305,14 +262,7 @@ def left_out_votes(
 
 
 def is_settled(votes: np.ndarray, n_classes: int) -> BoolArray:
-    """Whether the class with most votes is the same however the open ones, 0, turn out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> is_settled(np.array([[1, 1, 0], [1, 0, -1]]), 3)
-    array([ True, False])
-    """
+    """Whether the class with most votes is the same however open ones turn out."""
     if n_classes == 2:
         return np.asarray(votes[:, 0] != 0)
     least = _count(votes, n_classes)

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradient and Hessian of the smoothed machines, summed over one block of rows."""
+"""The rows next to the margin of a linear SVM, and the exact optimum they prove.
+
+All rows beyond the window are on a known side of the margin: those with h > 1 have no
+influence, those with h < 1 act through their means. The window is then a small SVM,
+whose optimum is that of all rows if no row outside can have met the margin.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +27,7 @@ from leaveout.engine._problem import (
 )
 from leaveout.engine._solve import solve_svc
 from leaveout.large._features import FeatureBlock, Rows
-
-# Rows in a window: this many times the number that can be on the margin.
-WINDOW_PER_COMPONENT = 3
-SMALLEST_WINDOW = 500
+from leaveout.large._rows import GOLDEN, mix_bits
 
 
 def largest_norm(Z: FloatArray) -> float:
@@ -33,27 +35,14 @@ def largest_norm(Z: FloatArray) -> float:
     return float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
 
 
-class Nearest:
-    """The rows next to the margin of one machine, as many on either side of b.
+class NearMarginRows:
+    """The rows next to the margin of one problem, as many on either side of b.
 
     A row sits on the margin if b is at its breakpoint ``v = y - <w, z>``; what counts
-    is ``v - b = y (1 - h)``. With rows of both signs the window holds both ends of the
-    interval of optimal intercepts.
-
-    Parameters
-    ----------
-    offset : ndarray of shape (m,)
-        v - b of some rows.
-    rows : ndarray of int, shape (m,)
-        Their numbers, ascending.
-    weight : ndarray of shape (m,)
-        Their weights.
-    counted : ndarray of shape (m,)
-        What of it was summed as inside (:func:`is_inside`).
-    most : int
-        How many to keep of either sign.
-    keys : ndarray of uint64, shape (m,), optional
-        Equal for equal rows: these are then kept as one row, with their summed weight.
+    is the offset ``v - b = y (1 - h)``. With rows of both signs the window holds both
+    ends of the interval of optimal intercepts. ``counted`` is the weight that was
+    summed as inside (:func:`is_inside`); ``most`` rows of either sign are kept. With
+    ``keys``, equal for equal rows, these are kept as one row with their summed weight.
     """
 
     FIELDS = ("offset", "rows", "weight", "counted")
@@ -74,7 +63,7 @@ class Nearest:
         self.edges = np.array([np.inf, np.inf])
         self._cut()
 
-    def add(self, other: Nearest) -> None:
+    def add(self, other: NearMarginRows) -> None:
         """Take over rows of another block."""
         for name in self.FIELDS:
             both = [getattr(self, name), getattr(other, name)]
@@ -123,38 +112,28 @@ def row_keys(block: FeatureBlock) -> np.ndarray:
     """
     h = block.codes.astype(np.uint64)
     for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
-        # SplitMix64 (Steele, Lea & Flood 2014)
-        h = (h ^ column) + np.uint64(0x9E3779B97F4A7C15)
-        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        h ^= h >> np.uint64(31)
+        h = mix_bits((h ^ column) + GOLDEN)
     return h
 
 
 @dataclass
-class Sides:
-    """What one look at all rows says of some machines.
+class MarginScan:
+    """What one pass over all rows tells about the margins.
 
-    Parameters
-    ----------
-    inside : ndarray of shape (L, 2, D + 1)
-        Sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
-        positive and of the negative class.
-    hinge : ndarray of shape (L,)
-        Sum of weight * max(0, 1 - h).
-    nearest : list of Nearest
-        Rows next to the margin of each machine.
-    radius : float
-        Largest norm of a row.
+    inside : sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
+        positive and of the negative class; (L, 2, D + 1)
+    hinge : sum of weight * max(0, 1 - h), (L,)
+    nearest : rows next to the margin of each problem
+    radius : largest norm of a row
     """
 
     inside: FloatArray
     hinge: FloatArray
-    nearest: list[Nearest]
+    nearest: list[NearMarginRows]
     radius: float
 
-    def add(self, other: Sides) -> None:
-        """Take over what another block says."""
+    def add(self, other: MarginScan) -> None:
+        """Take over what another block tells."""
         self.inside += other.inside
         self.hinge += other.hinge
         self.radius = max(self.radius, other.radius)
@@ -164,66 +143,59 @@ class Sides:
 
 @dataclass(frozen=True)
 class ScanMargin:
-    """Look at a block: who is on which side of each margin, and who is near.
+    """Scan a block; ``most`` rows are kept on either side of each margin.
 
-    Parameters
-    ----------
-    machines : LinearProblems
-        Where to look.
-    most : tuple of int
-        Rows to keep on either side of the margin of each machine.
-    merge : bool, default=False
-        Whether equal rows are kept as one.
+    With ``merge`` equal rows are kept as one.
     """
 
-    machines: LinearProblems
+    problems: LinearProblems
     most: tuple[int, ...]
     merge: bool = False
 
-    def __call__(self, block: FeatureBlock) -> Sides:
-        """Return what the block says."""
-        f = self.machines.decide(block.Z)
+    def __call__(self, block: FeatureBlock) -> MarginScan:
+        """Return what the block tells."""
+        f = self.problems.decide(block.Z)
         keys = row_keys(block) if self.merge else None
-        return scan_margin(self.machines, block, f, self.most, keys)
+        return scan_margin(self.problems, block, f, self.most, keys)
 
 
 def scan_margin(
-    machines: LinearProblems,
+    problems: LinearProblems,
     block: FeatureBlock,
     f: FloatArray,
     most: tuple[int, ...],
     keys: np.ndarray | None = None,
-) -> Sides:
-    """Do the work of :class:`ScanMargin` with the values f, (L, m), at hand."""
-    signs = machines.signs(block.codes)
+) -> MarginScan:
+    """Do the work of :class:`ScanMargin` with the values f, (L, m)."""
+    signs = problems.signs(block.codes)
     short = 1.0 - signs * f
     inside = is_inside(short, signs)
-    sums = np.empty((len(machines), 2, block.Z.shape[1] + 1))
+    sums = np.empty((len(problems), 2, block.Z.shape[1] + 1))
     for side, sign in enumerate((1.0, -1.0)):
         weights = np.where(inside & (signs == sign), block.weight, 0.0)
         sums[:, side, :-1] = weights @ block.Z
         sums[:, side, -1] = weights.sum(axis=1)
     hinge = np.where(inside, short, 0.0) @ block.weight
     nearest = []
-    for k in range(len(machines)):
+    for k in range(len(problems)):
         rows = np.flatnonzero(signs[k])
         offset = signs[k, rows] * short[k, rows]
         weight = block.weight[rows]
         nearest.append(
-            Nearest(
+            NearMarginRows(
                 offset, block.start + rows, weight, weight * inside[k, rows], most[k],
                 None if keys is None else keys[rows],
             )
         )  # fmt: skip
-    return Sides(sums, hinge, nearest, largest_norm(block.Z))
+    return MarginScan(sums, hinge, nearest, largest_norm(block.Z))
 
 
 def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
     """Whether the hinge, 1 - h = short, is linear and not zero.
 
     Rows with breakpoints v above b are inside if positive, those below if negative. At
-    v = b they count as above, as in :class:`Nearest`: what a row adds to the primal is
-    then known as long as b stays below v.
+    v = b they count as above, as in :class:`NearMarginRows`: what a row adds to the
+    primal is then known as long as b stays below v.
     """
     return np.where(signs > 0.0, short >= 0.0, (short > 0.0) & (signs < 0.0))
 
@@ -232,23 +204,14 @@ def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
 class WindowProblem:
     """The rows of a window and the means of all others, as an SVM.
 
-    Parameters
-    ----------
-    problem : Problem
-        First the rows, then up to two means. Kernel values are multiplied by C, and
-        the boxes are the weights: coefficients are alpha / C, and with weights of one
-        their sums are whole numbers, free of rounding.
-    C : float
-        Regularisation of the machine.
-    Z : ndarray of shape (m, D)
-        Features of all of these.
-    index : ndarray of int, shape (n_rows,)
-        Numbers of the rows.
-    edges : ndarray of shape (2,)
-        Distance |h - 1| from which on rows are missing, with breakpoints below b and
-        above it.
-    origin : ndarray of shape (D + 1,)
-        The point (w, b) from which sides and distances were taken.
+    problem : first the rows, then up to two means. Kernel values are multiplied by C,
+        and the upper bounds are the weights: coefficients are alpha / C, and with
+        weights of one their sums are whole numbers, free of rounding
+    Z : features of all of these, (m, D)
+    index : numbers of the rows
+    edges : distance |h - 1| from which on rows are missing, with breakpoints below b
+        and above it
+    origin : the point (w, b) at which all rows were scanned
     """
 
     problem: Problem
@@ -261,29 +224,19 @@ class WindowProblem:
     @classmethod
     def build(
         cls,
-        machines: LinearProblems,
+        problems: LinearProblems,
         k: int,
         rows: Rows,
         inside: FloatArray,
-        near: Nearest,
+        near: NearMarginRows,
     ) -> WindowProblem:
-        """Put rows and means of machine k together.
+        """Put rows and means of problem k together.
 
-        Parameters
-        ----------
-        machines : LinearProblems
-            The machines at the point where all rows were looked at.
-        k : int
-            Which of them.
-        rows : Rows
-            The rows that are kept as they are; all of this machine's classes.
-        inside : ndarray of shape (2, D + 1)
-            Sums over all rows with h < 1, those kept among them.
-        near : Nearest
-            The rows next to the margin, which must be among those kept.
+        ``rows`` are kept as they are, and ``near`` must be among them; ``inside`` sums
+        all rows with h < 1, (2, D + 1).
         """
-        C, w, b = float(machines.C[k]), machines.W[k], float(machines.b[k])
-        y = np.where(rows.codes == machines.positive[k], 1.0, -1.0)
+        C, w, b = float(problems.C[k]), problems.W[k], float(problems.b[k])
+        y = np.where(rows.codes == problems.positive[k], 1.0, -1.0)
         short = 1.0 - y * (rows.Z @ w + b)
         # On the margin itself the sign is rounding: take what the sums were made of.
         weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
@@ -313,7 +266,7 @@ class WindowProblem:
         return 2 * np.unique(self.Z, axis=0).shape[0] <= self.n_rows
 
     def start(self, tau: float) -> FloatArray | None:
-        """Return feasible coefficients from the shares of the smoothed machine."""
+        """Return feasible coefficients from the shares of the smoothed problem."""
         y, C = self.problem.y, self.problem.C
         short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
         share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
@@ -381,18 +334,6 @@ class WindowProblem:
 
         A row changes sides where b meets its breakpoint v = y - <w, z>. Outside of the
         window v is at least an edge away from the origin's b, less what w moves it by.
-
-        Parameters
-        ----------
-        W : ndarray of shape (..., D)
-            Weights of one machine or of several.
-        radius : float
-            Largest norm of a row.
-
-        Returns
-        -------
-        low, high : ndarray of shape (...)
-            Ends of the range, for each w.
         """
         moved = np.linalg.norm(W - self.origin[:-1], axis=-1) * radius
         b = self.origin[-1]
@@ -406,19 +347,7 @@ class WindowProblem:
         radius: float,
         noise: float = 0.0,
     ) -> BoolArray:
-        """Whether all rows outside stay on their sides, for weights and a range of b.
-
-        Parameters
-        ----------
-        W : ndarray of shape (..., D)
-            Weights.
-        lowest, highest : ndarray of shape (...)
-            Range of b, for each w.
-        radius : float
-            Largest norm of a row.
-        noise : float, default=0.0
-            How far decision values may be off.
-        """
+        """Whether all rows outside stay on their sides, for each w and range of b."""
         low, high = self.known_range(W, radius)
         return np.asarray((low + noise < lowest) & (highest < high - noise))
 
@@ -458,19 +387,7 @@ class WindowProblem:
 
 @dataclass(frozen=True)
 class LinearOptimum:
-    """One machine at its optimum.
-
-    Parameters
-    ----------
-    window : WindowProblem
-        The rows next to its margin, and the means of the others.
-    solution : Solution
-        Its optimum.
-    proved : bool
-        Whether it is the optimum on all rows.
-    radius : float
-        Largest norm of a row.
-    """
+    """One problem at its optimum; ``proved`` if it is that of all rows."""
 
     window: WindowProblem
     solution: Solution
@@ -479,7 +396,7 @@ class LinearOptimum:
 
     @property
     def point(self) -> FloatArray:
-        """The machine, (w, b)."""
+        """The problem, (w, b)."""
         return self.window.point(self.solution)
 
     @property
@@ -489,25 +406,11 @@ class LinearOptimum:
         return self.window.C * self.solution.objective * share
 
 
-def window_size(n_components: int) -> int:
-    """How many rows the first window of a machine has on either side of b."""
-    return max(SMALLEST_WINDOW, WINDOW_PER_COMPONENT * (n_components + 1)) // 2
-
-
 @dataclass(frozen=True)
 class LinearProblems:
     """Binary SVMs ``f(z) = <w, z> + b``, each for two of the classes and one C.
 
-    Parameters
-    ----------
-    C : ndarray of shape (L,)
-        Regularisation of each machine.
-    positive, negative : ndarray of int32, shape (L,)
-        Its classes.
-    W : ndarray of shape (L, n_components)
-        Weights.
-    b : ndarray of shape (L,)
-        Intercepts.
+    W is (L, n_components), the others (L,); the classes are int32 codes.
     """
 
     C: FloatArray
@@ -530,18 +433,18 @@ class LinearProblems:
         )
 
     def __len__(self) -> int:
-        """Return the number of machines."""
+        """Return the number of problems."""
         return self.C.shape[0]
 
     def take(self, which: IntArray) -> LinearProblems:
-        """Return some of the machines (a copy)."""
+        """Return some of the problems (a copy)."""
         return LinearProblems(
             self.C[which], self.positive[which], self.negative[which],
             self.W[which], self.b[which],
         )  # fmt: skip
 
     def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
-        """Return the machines at another point."""
+        """Return the problems at another point."""
         return LinearProblems(self.C, self.positive, self.negative, W, b)
 
     def decide(self, Z: FloatArray) -> FloatArray:
@@ -551,14 +454,14 @@ class LinearProblems:
         return f
 
     def signs(self, codes: np.ndarray) -> FloatArray:
-        """Return +1, -1, or 0 for a row that is not in the machine, (L, m)."""
+        """Return +1, -1, or 0 for a row that is not in the problem, (L, m)."""
         plus = codes == self.positive[:, None]
         minus = codes == self.negative[:, None]
         return plus.astype(np.float64) - minus
 
 
 def noise_of_window(window: WindowProblem, solution: Solution) -> float:
-    """Return how far values of a linear machine may be off; inf if by two digits."""
+    """Return how far values of a linear problem may be off; inf if by two digits."""
     top = float(window.problem.K.diagonal().max(initial=0.0))
     rounding = rounding_of_sum(top, float(solution.alpha.sum()))
     noise = max(window.noise(solution), rounding)

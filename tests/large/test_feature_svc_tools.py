@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""FeatureSVC among scikit-learn's tools: checks, pipelines, searches, files, errors."""
+"""FeatureSVC among scikit-learn's tools: pipelines, searches, files, errors."""
 
 import pickle
 
 import numpy as np
 import pytest
-from feature_problems import draw
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
@@ -14,38 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
-    parametrize_with_checks,
 )
 
 import leaveout as lo
 from leaveout import FeatureSVC
-
-WEIGHT_CHECKS = (
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-)
-SETTINGS = [
-    FeatureSVC(n_components=200),
-    FeatureSVC("linear"),
-    FeatureSVC("nystroem", n_components=30, gamma=0.1),
-    FeatureSVC("linear", C=[0.1, 1.0], class_weight="balanced"),
-]
-
-
-def expected_failures(estimator):
-    """What cannot pass: the check asks that weight 2 acts as the row given twice."""
-    if estimator.features != "fourier":
-        return {}
-    reason = (
-        'gamma="scale" is 1 / (n_features * X.var()) over the rows of X, whatever '
-        "their weights (see test_svc_checks)."
-    )
-    return dict.fromkeys(WEIGHT_CHECKS, reason)
-
-
-@parametrize_with_checks(SETTINGS, expected_failed_checks=expected_failures)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+from leaveout.data import make_mixture
 
 
 def test_weights_are_repeats_where_no_row_shapes_the_features():
@@ -57,8 +29,8 @@ def test_weights_are_repeats_where_no_row_shapes_the_features():
 
 
 @pytest.fixture
-def data(rng):
-    return draw(rng, 120, 4)
+def data():
+    return make_mixture(120, 4, random_state=0)
 
 
 def test_clone_pickle_and_parameters(data):

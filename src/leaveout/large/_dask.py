@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of dask arrays and dataframes.
+
+Partitions are read and summed where dask computes them: on the workers if there is a
+``distributed.Client``, else in threads. They are added up by neighbours, in an order
+that depends on their number alone, so that the sums are the same numbers on every
+cluster; dask repeats what a lost worker had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from leaveout._typing import IntArray
+from leaveout.exceptions import ClusterLostError
+from leaveout.large._rows import (
+    Block,
+    RawRows,
+    Schema,
+    check_rows,
+    column_names,
+    no_rows,
+    split_frame,
+)
+from leaveout.run._parallel import Summable, sum_in_order
+
+# So many neighbours are added up at a time.
+FAN_IN = 8
+# For what may pass, such as a disk that is away for a moment. A worker that dies does
+# not count: for these dask has distributed.scheduler.allowed-failures.
+RETRIES = 2
+R = TypeVar("R")
+S = TypeVar("S", bound=Summable)
+
+
+class DistributedRows:
+    """Rows of a dask collection: work is done where dask computes the partitions.
+
+    ``partitions`` are Delayed iterables of blocks, ``stops`` the index of the row after
+    the last one of each.
+    """
+
+    def __init__(
+        self, partitions: Sequence[Any], stops: IntArray, schema: Schema
+    ) -> None:
+        self.partitions, self.stops, self.schema = list(partitions), stops, schema
+
+    def sum(self, job: Callable[[Any], S], n_threads: int = 1) -> S:
+        """Add up what a job makes of every block: one pass."""
+        from dask import delayed
+
+        level = _apply(_SumBlocks(job), self.partitions)
+        while len(level) > 1:
+            level = [
+                delayed(_add_up, pure=False)(level[i : i + FAN_IN])
+                for i in range(0, len(level), FAN_IN)
+            ]
+        # A copy: what came over the network may be read-only.
+        return deepcopy(_compute(level, n_threads)[0])
+
+    def keep(self, make: Callable[[Any], Any], n_threads: int = 1) -> DistributedRows:
+        """Leave what is made of each block where it is computed."""
+        import dask
+
+        with _report_losses(), dask.config.set(num_workers=n_threads):
+            tasks = _apply(_EachBlock(make), self.partitions)
+            kept = dask.persist(*tasks, retries=RETRIES)
+        return DistributedRows(kept, self.stops, self.schema)
+
+    def fetch(
+        self, pick: Callable[[Any], R], index: IntArray, n_threads: int = 1
+    ) -> list[R]:
+        """Return what is picked from each block of the partitions with these rows."""
+        owners = np.unique(np.searchsorted(self.stops, index, side="right"))
+        tasks = _apply(_EachBlock(pick), [self.partitions[k] for k in owners])
+        return [picked for part in _compute(tasks, n_threads) for picked in part]
+
+
+def _apply(function: Callable[[Any], Any], partitions: Sequence[Any]) -> list[Any]:
+    """Return one task for each partition; the function travels once for all."""
+    from dask import delayed
+
+    shared = delayed(function, pure=False, traverse=False)
+    return [delayed(_call, pure=False)(shared, part) for part in partitions]
+
+
+def _call(function: Callable[[Any], R], item: Any) -> R:
+    return function(item)
+
+
+def _compute(tasks: Sequence[Any], n_threads: int) -> list[Any]:
+    import dask
+
+    with _report_losses(), dask.config.set(num_workers=n_threads):
+        return list(dask.compute(*tasks, retries=RETRIES))
+
+
+@contextmanager
+def _report_losses() -> Iterator[None]:
+    """Raise ClusterLostError if the cluster is gone; errors of tasks go through."""
+    try:
+        from distributed import CancelledError, KilledWorker
+        from distributed.client import ClosedClientError
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import NoWorkerError
+    except ImportError:  # dask without distributed computes in threads
+        yield
+        return
+    try:
+        yield
+    except (CancelledError, ClosedClientError, CommClosedError) as error:
+        raise ClusterLostError(
+            f"The Dask scheduler was lost: {_first_line(error)}"
+        ) from error
+    except (KilledWorker, NoWorkerError) as error:
+        raise ClusterLostError(
+            f"The workers of the Dask cluster were lost: {_first_line(error)} If "
+            "they ran out of memory, take smaller partitions or give them more."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+@dataclass(frozen=True)
+class _SumBlocks:
+    """Add up what a job makes of the blocks of one partition."""
+
+    job: Callable[[Any], Any]
+
+    def __call__(self, blocks: Iterable[Any]) -> Any:
+        return sum_in_order(self.job, blocks, n_threads=1)
+
+
+@dataclass(frozen=True)
+class _EachBlock:
+    """What a function makes of each block of one partition."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, blocks: Iterable[Any]) -> list[Any]:
+        return [self.function(block) for block in blocks]
+
+
+def _add_up(sums: list[Any]) -> Any:
+    """Add neighbours up. Dask may need them again, so they must stay as they are."""
+    first, *others = map(deepcopy, sums)
+    for other in others:
+        first.add(other)
+    return first
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A computed partition; iterating over it checks its rows block by block."""
+
+    X: Any
+    y: Any
+    weight: Any
+    k: int
+    start: int
+    n_rows: int
+    schema: Schema
+    rows_at_once: int
+
+    def __iter__(self) -> Iterator[Block]:
+        name = f"partition {self.k} of the dask collection"
+        if len(self.X) != self.n_rows:
+            raise ValueError(
+                f"{name} had {self.n_rows} rows when they were counted, now it has "
+                f"{len(self.X)}. The rows must stay the same until the fit is done."
+            )
+        X, y, weight = split_frame(self.X, self.y, self.weight)
+        rows = [RawRows(X, y, weight, name)]
+        return check_rows(rows, self.schema, self.start, self.rows_at_once)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of dask."""
+    return hasattr(X, "__dask_graph__")
+
+
+def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> DistributedRows:
+    """Return the rows of a dask array or dataframe."""
+    from dask import delayed
+
+    if getattr(X, "ndim", 0) != 2:
+        raise ValueError(
+            "Expected 2D array or a dataframe of dask, got a "
+            f"{type(X).__module__}.{type(X).__name__} instead. Reshape your data."
+        )
+    if y is None:
+        raise ValueError(
+            "The classifier requires y to be passed, but the target y is None. Pass "
+            "one label per row of X, or the name of their column."
+        )
+    if hasattr(X, "columns"):
+        names = split_frame(X, y, sample_weight)[0].columns
+        schema = Schema(len(names), column_names(X[list(names)]))
+    else:
+        if X.numblocks[1] > 1:
+            X = X.rechunk({1: X.shape[1]})  # rows must be whole
+        schema = Schema(int(X.shape[1]))
+    parts = _delayed(X)
+    sizes = [] if hasattr(X, "columns") else X.chunks[0]
+    if np.isfinite(sizes).all() and len(sizes):
+        counts = [int(size) for size in sizes]
+    else:
+        counts = _compute([delayed(len)(part) for part in parts], 1)
+    stops = np.cumsum(counts)
+    if not stops.size or stops[-1] == 0:
+        raise no_rows()
+    y = _cut_at(stops, y, "y")
+    weights = _cut_at(stops, sample_weight, "sample_weight")
+    partitions = []
+    filled = np.flatnonzero(counts)
+    for k, part in enumerate(parts):
+        if counts[k] == 0:
+            continue
+        make = partial(
+            Partition, k=k, start=int(stops[k]) - counts[k], n_rows=counts[k],
+            schema=schema, rows_at_once=rows_at_once,
+        )  # fmt: skip
+        task = delayed(make, pure=False, traverse=False)
+        partitions.append(task(part, y[k], weights[k]))
+    return DistributedRows(partitions, stops[filled], schema)
+
+
+def _delayed(collection: Any) -> list[Any]:
+    """Return the partitions; optimized, dask joins those of X and y differently."""
+    return list(np.ravel(collection.to_delayed(optimize_graph=False)))
+
+
+def _cut_at(stops: IntArray, values: Any, argument: str) -> list[Any]:
+    """Return labels or weights cut at the same rows as X; names and numbers as such."""
+    if values is None or isinstance(values, str) or np.ndim(values) == 0:
+        return [values] * len(stops)
+    n_rows = values.shape[0] if hasattr(values, "chunks") else np.nan
+    if not is_dask(values):
+        n_rows = len(values)
+        parts = np.split(np.asarray(values), stops[:-1])
+    elif n_rows == stops[-1]:
+        parts = _delayed(values.rechunk({0: tuple(np.diff(stops, prepend=0).tolist())}))
+    else:
+        parts = _delayed(values)
+    known = not np.isnan(n_rows)
+    if len(parts) != len(stops) or (known and n_rows != stops[-1]):
+        raise ValueError(
+            f"X has {len(stops)} partition(s) with {stops[-1]} rows, {argument} has "
+            f"{len(parts)} with {n_rows} rows. Cut both at the same rows."
+        )
+    return parts
