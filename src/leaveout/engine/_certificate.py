@@ -274,7 +274,7 @@ def cap_unreachable_bounds(problem: Problem, solution: Solution) -> Problem:
     if not reach > 0.0 or problem.C.max() <= reach or not solution.converged:
         return problem
     C = np.minimum(problem.C, reach)
-    return Problem(problem.K, problem.y, C, problem.fit_intercept)
+    return replace(problem, C=C)
 
 
 def rounding_bound(

@@ -65,13 +65,16 @@ class Problem:
     C : ndarray of shape (n,)
         Upper bound of each dual variable, C times class and sample weight; > 0.
     fit_intercept : bool, default=True
-        Whether the machine has a bias b.
+        Whether f has an intercept b.
+    first_equal : ndarray of shape (n,), optional
+        Equal numbers for samples with equal rows of K; None if all are distinct.
     """
 
     K: FloatArray
     y: FloatArray
     C: FloatArray
     fit_intercept: bool = True
+    first_equal: IntArray | None = None
 
     def __post_init__(self) -> None:
         """Bring the arrays to the layout of the kernels; no copy if they have it."""
@@ -86,13 +89,22 @@ class Problem:
 
     def subset(self, rows: IntArray) -> Problem:
         """Return the problem on some of the rows only (a copy)."""
-        return Problem(
-            self.K[np.ix_(rows, rows)], self.y[rows], self.C[rows], self.fit_intercept
-        )
+        copies = None if self.first_equal is None else self.first_equal[rows]
+        K = self.K[np.ix_(rows, rows)]
+        return Problem(K, self.y[rows], self.C[rows], self.fit_intercept, copies)
 
-    def without(self, r: int) -> Problem:
-        """Return the problem without row r (a copy)."""
-        return self.subset(np.delete(np.arange(self.n_samples), r))
+    def first_copies(self, rows: IntArray) -> IntArray:
+        """For each of some samples, the first among them with equal kernel row, y, C.
+
+        Leaving out either of two such samples leaves the same problem.
+        """
+        if self.first_equal is None or rows.size == 0:
+            return rows
+        columns = [self.first_equal[rows], self.y[rows], self.C[rows]]
+        _, first, same = np.unique(
+            np.column_stack(columns), axis=0, return_index=True, return_inverse=True
+        )
+        return rows[first[same.ravel()]]
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ from leaveout.engine._problem import (
 from leaveout.engine._solve import refit_each, solve_without, store_refit
 from leaveout.engine._tableau import Tableau, build_tableau
 from leaveout.engine._walk_fast import Status, run_walks, work_shape
-from leaveout.kernel._symmetric import first_copies
 from leaveout.run._parallel import map_chunks, map_parts, shrinking_parts
 
 # Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
@@ -112,7 +111,7 @@ def _leave_singles_out(
     """Leave every sample out by itself; copies share one walk."""
     found = LooIntervals.from_solution(solution)
     rows = settle_from_solution(problem, solution, found, labels_only)
-    copies = first_copies(problem.K, problem.y, problem.C, rows)
+    copies = problem.first_copies(rows)
     leaders = rows[copies == rows]
     walker = Walker(problem, solution, labels_only=labels_only, n_threads=n_threads)
     found.write(leaders, walker.leave_out(Folds.singles(leaders)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From features to a Gram matrix.
 
-Imports: nothing of ours.
+Imports: run.
 """

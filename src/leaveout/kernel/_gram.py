@@ -23,7 +23,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
-from leaveout._typing import FloatArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel._symmetric import (
     first_equal_rows,
     first_near_rows,
@@ -76,12 +76,15 @@ class Gram:
         Scale of K, see :func:`~leaveout.loo._task.make_task`.
     definite : bool or None, default=None
         Whether K is positive semi-definite; None if it was not tested.
+    first_equal : ndarray of shape (n,) or None, default=None
+        Index of the first equal row of K; None if all are distinct.
     """
 
     K: FloatArray
     gamma: float | None
     exponent: int = 0
     definite: bool | None = None
+    first_equal: IntArray | None = None
 
 
 def make_gram(
@@ -94,11 +97,18 @@ def make_gram(
 ) -> Gram:
     """Return the Gram matrix of checked samples, gamma resolved on all of them."""
     if kernel == "precomputed":
-        return Gram(check_gram(X), None)
+        K = check_gram(X)
+        return Gram(K, None, first_equal=_repeated_rows(K))
     with np.errstate(over="ignore"):  # gram_matrix says it better
         number = None if callable(kernel) else resolve_gamma(gamma, X)
     K = gram_matrix(X, kernel=kernel, gamma=number, degree=degree, coef0=coef0)
-    return Gram(K, number)
+    return Gram(K, number, first_equal=_repeated_rows(K))
+
+
+def _repeated_rows(K: FloatArray) -> IntArray | None:
+    """Return the index of the first equal row, None if all are distinct."""
+    first = first_equal_rows(K)
+    return None if np.array_equal(first, np.arange(first.size)) else first
 
 
 def gram_matrix(

@@ -84,22 +84,6 @@ def first_equal_rows(X: Any) -> IntArray:
     return _first_equal(columns, lambda i: _digest(X[i]), X.shape[0])
 
 
-def first_copies(
-    K: FloatArray, y: FloatArray, C: FloatArray, rows: IntArray
-) -> IntArray:
-    """For each of some samples, the first among them with equal kernel row, y and C.
-
-    Leaving out either of two such samples leaves the same problem.
-    """
-    columns = [K[rows, 0], K[rows, -1]]
-
-    def key(i: int) -> tuple[float, float, bytes]:
-        row = rows[i]
-        return float(y[row]), float(C[row]), _digest(K[row])
-
-    return rows[_first_equal(columns, key, rows.size)]
-
-
 def _first_equal(
     columns: list[FloatArray], key: Callable[[int], Hashable], n: int
 ) -> IntArray:

@@ -17,6 +17,7 @@ import numpy as np
 from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._certificate import (
     KERNEL_RANGE,
+    LARGEST_BOUND,
     cap_unreachable_bounds,
     drop_unsafe_certificates,
     intervals_at_new_rows,
@@ -286,8 +287,8 @@ def solve_path(
     """
     beta, before = None, 1.0
     for factor in factors:
-        with np.errstate(over="ignore"):  # an infinite bound is a hard margin
-            C = problem.C * factor
+        with np.errstate(over="ignore"):
+            C = np.minimum(problem.C * factor, LARGEST_BOUND)
             start = None if beta is None else beta * (factor / before)
         scaled = replace(problem, C=C)
         if family.solve is not solve_svc:

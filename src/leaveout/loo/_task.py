@@ -293,5 +293,7 @@ def _subproblem(
     """Return a binary SVM on all samples, or on those that are present."""
     rows = np.arange(y.shape[0]) if whole else np.flatnonzero(C > 0)
     K = task.K if rows.size == y.shape[0] else task.K[np.ix_(rows, rows)]
-    problem = Problem(K, y[rows], C[rows], bool(task.params.fit_intercept))
+    copies = task.gram.first_equal
+    copies = None if copies is None else copies[rows]
+    problem = Problem(K, y[rows], C[rows], bool(task.params.fit_intercept), copies)
     return Subproblem(problem, rows, codes, class_weight, signs)

@@ -37,7 +37,6 @@ from leaveout.engine._problem import (
 )
 from leaveout.engine._solve import solve_without
 from leaveout.engine._walk import settle_from_solution
-from leaveout.kernel._symmetric import first_copies
 from leaveout.methods._left_out_interval import left_out_radii
 from leaveout.methods._smoothing import FoldProblems, Iterate, certify, solve_folds
 from leaveout.run._parallel import map_chunks
@@ -118,7 +117,7 @@ def _leave_out(
     rows = settle_from_solution(problem, solution, found, labels_only and not keep_all)
     copies = rows
     if not keep_all:
-        copies = first_copies(problem.K, problem.y, problem.C, rows)
+        copies = problem.first_copies(rows)
     leaders = np.unique(copies)
     screened = _screen(problem, solution, leaders, rule, memory)
     folds = _solve_folds(problem, solution, leaders, screened, n_threads)

@@ -8,7 +8,7 @@ error changes by 1/n. Each path is compared with walks at a few C.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._problem import Problem, Solution
 from leaveout.engine._solve import solve_svc, solve_without
 from leaveout.engine._walk import loo_walk
-from leaveout.kernel._symmetric import first_copies
 from leaveout.methods._curve_fast import PathStatus, path_work_shape, trace_path
 from leaveout.run._parallel import map_chunks
 
@@ -134,7 +133,7 @@ def trace_curve(
     n = problem.n_samples
     truth = problem.y if truth is None else truth
     curve = _share(problem, C_min, C_max)
-    leaders = first_copies(problem.K, truth, problem.C, np.arange(n))
+    leaders = replace(problem, y=truth).first_copies(np.arange(n))
     rows = np.unique(leaders)
     checks = _walks_at_some(curve, n_threads)
     steps: dict[int, tuple[FloatArray, IntArray]] = {}
