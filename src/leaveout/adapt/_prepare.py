@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from leaveout.adapt._checks import (
     check_features,
@@ -191,7 +191,7 @@ def _task(model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int) 
     if model.steps:
         X = fit_steps_once(model.steps, X, y, stacklevel=stacklevel + 1)
     check_params(params)
-    own = clone(model.estimator)  # it notes the columns
+    own = copy(model.estimator)  # it notes the columns
     X = check_features(own, X, reset=True)
     target = checked_target(y, X.shape[0], sample_weight)
     check_memory(model.estimator, X)

@@ -77,7 +77,7 @@ def bind_params(name: str, method: Method, params: Mapping[str, Any]) -> dict[st
     >>> bind_params("refit", METHODS["refit"], {"eps": 1e-3})
     {'eps': 0.001}
     """
-    own = method.own_params()
+    own = method.own_params() if params else []
     for key in params:
         if key not in own:
             takes = ", ".join(own) if own else "none"
