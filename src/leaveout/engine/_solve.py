@@ -6,6 +6,8 @@ Also the same without some samples, warm from the full solution.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
@@ -15,6 +17,7 @@ from leaveout.engine._certificate import (
     duality_gap,
     intercept_interval,
     kkt_residual,
+    unit_exponent,
 )
 from leaveout.engine._problem import (
     BOUNDED,
@@ -94,6 +97,19 @@ def solve_svc(
     # A kernel that is not semi-definite may overflow; the result is then no optimum.
     with np.errstate(over="ignore", invalid="ignore"):
         return _solve(problem, tol, max_iter, start)
+
+
+def solve_at_unit_scale(problem: Problem, start: FloatArray | None = None) -> Solution:
+    """Solve a problem whose kernel values may be of any size, by a power of two."""
+    exponent = unit_exponent(problem.K)
+    if not exponent:
+        return solve_svc(problem, start=start)
+    K, C = np.ldexp(problem.K, -exponent), np.ldexp(problem.C, exponent)
+    if start is not None:
+        start = np.ldexp(start, exponent)
+    scaled = solve_svc(replace(problem, K=K, C=C), start=start)
+    objective = float(np.ldexp(scaled.objective, -exponent))
+    return replace(scaled, beta=np.ldexp(scaled.beta, -exponent), objective=objective)
 
 
 def _solve(

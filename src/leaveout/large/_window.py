@@ -8,7 +8,7 @@ whose optimum is that of all rows if no row outside can have met the margin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import (
     ACCURACY,
     rounding_of_sum,
-    unit_exponent,
     weighted_median_interval,
 )
 from leaveout.engine._problem import (
@@ -25,7 +24,7 @@ from leaveout.engine._problem import (
     Problem,
     Solution,
 )
-from leaveout.engine._solve import solve_svc
+from leaveout.engine._solve import solve_at_unit_scale
 from leaveout.large._features import FeatureBlock, Rows
 from leaveout.large._rows import GOLDEN, mix_bits
 
@@ -294,18 +293,7 @@ class WindowProblem:
 
     def solve(self, start: FloatArray | None = None) -> Solution:
         """Solve it exactly."""
-        exponent = unit_exponent(self.problem.K)
-        if not exponent:
-            return solve_svc(self.problem, start=start)
-        K, C = np.ldexp(self.problem.K, -exponent), np.ldexp(self.problem.C, exponent)
-        if start is not None:
-            start = np.ldexp(start, exponent)
-        scaled = solve_svc(replace(self.problem, K=K, C=C), start=start)
-        return replace(
-            scaled,
-            beta=np.ldexp(scaled.beta, -exponent),
-            objective=float(np.ldexp(scaled.objective, -exponent)),
-        )
+        return solve_at_unit_scale(self.problem, start)
 
     def point(self, solution: Solution) -> FloatArray:
         """Return (w, b) of a solution."""

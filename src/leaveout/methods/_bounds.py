@@ -26,7 +26,7 @@ from scipy import linalg
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import has_room
 from leaveout.engine._problem import Problem, Solution
-from leaveout.engine._solve import solve_svc
+from leaveout.engine._solve import solve_at_unit_scale
 from leaveout.engine._tableau import invert
 from leaveout.methods._stopping import ROUNDING, check_left_out
 
@@ -357,6 +357,6 @@ def solve_l2_svm(problem: Problem) -> tuple[Problem, Solution]:
     K = problem.K + np.diag(1.0 / problem.C)
     # w = 0 costs sum(C) / 2, so C_i xi_i^2 <= sum(C) and alpha_i <= sqrt(C_i sum(C)):
     # a bound of twice that cannot be active.
-    bound = 2.0 * np.sqrt(problem.C * problem.C.sum())
+    bound = 2.0 * np.sqrt(problem.C) * np.sqrt(problem.C.sum())
     hard = Problem(K, problem.y, bound, problem.fit_intercept)
-    return hard, solve_svc(hard)
+    return hard, solve_at_unit_scale(hard)
