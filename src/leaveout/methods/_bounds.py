@@ -354,7 +354,7 @@ def solve_l2_svm(problem: Problem) -> tuple[Problem, Solution]:
     ``min 1/2 ||w||^2 + 1/2 sum_i C_i xi_i^2``; the slacks are alpha_i / C_i. Left-out
     values are those of the hard margin: 1 / C_i is added to K_ii only.
     """
-    K = problem.K + np.diag(1.0 / problem.C)
+    K = problem.K + np.diag(1.0 / np.maximum(problem.C, 1e-300))
     # w = 0 costs sum(C) / 2, so C_i xi_i^2 <= sum(C) and alpha_i <= sqrt(C_i sum(C)):
     # a bound of twice that cannot be active.
     bound = 2.0 * np.sqrt(problem.C) * np.sqrt(problem.C.sum())
