@@ -22,7 +22,7 @@ from scipy.linalg import LinAlgError, lapack
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._problem import Problem, Solution
-from leaveout.engine._tableau_fast import fill_factors, write_columns
+from leaveout.engine._walk_fast import fill_factors, write_columns
 from leaveout.run._parallel import map_chunks
 
 # Samples worked on at a time: enough for BLAS-3, few enough to share out evenly.

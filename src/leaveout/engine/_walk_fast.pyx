@@ -22,7 +22,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemv, dscal
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dscal, dtrmm
 
 cdef extern from "_simd.h":
     int count_hits(const double*, const double*, const double*, const double*,
@@ -325,7 +325,7 @@ cdef inline bint is_noise(Walk* w, Py_ssize_t i, double rate) noexcept nogil:
     return fabs(rate) <= (1e-12 if w.on[i] > 0.5 else w.noise)
 
 
-cdef Py_ssize_t next_event(
+cdef Py_ssize_t ratio_test(
     Walk* w, double sign, double remaining, double* step, bint* at_high, bint lowest,
 ) noexcept nogil:
     """Ratio test: who first reaches an end of its range? Return -1 if nobody does.
@@ -398,19 +398,20 @@ cdef int aim(Walk* w) noexcept nogil:
     return DONE
 
 
-cdef int restore_bias(Walk* w) noexcept nogil:
+cdef int restore_intercept(Walk* w) noexcept nogil:
     """Empty margin: move b until somebody meets the margin, and start anew from there.
 
     What fades must be made up by the others, so the bias jumps against its sign. If
-    nothing fades in sum, b is an interval instead: see meet.
+    nothing fades in sum, b is an interval instead: see
+    close_intercept_interval.
     """
     cdef Py_ssize_t i, k, i_low, i_high
     cdef double low, high, move, fading = 0.0
     for k in range(w.n_left):
         fading += w.share[k]
     if fabs(fading) <= 1e-12:
-        return meet(w)
-    bias_ends(w, w.t, &low, &high, &i_low, &i_high)
+        return close_intercept_interval(w)
+    intercept_ends(w, w.t, &low, &high, &i_low, &i_high)
     if (i_low if fading > 0.0 else i_high) < 0:
         return STUCK
     move = min(low, 0.0) if fading > 0.0 else max(high, 0.0)
@@ -427,7 +428,7 @@ cdef void start_from(Walk* w, Py_ssize_t j) noexcept nogil:
     w.n_pivots = 0
 
 
-cdef void bias_ends(
+cdef void intercept_ends(
     Walk* w, double t, double* low, double* high, Py_ssize_t* i_low, Py_ssize_t* i_high,
 ) noexcept nogil:
     """How far b may go down and up if all x move on to t, nobody being on the margin."""
@@ -451,7 +452,7 @@ cdef void bias_ends(
                 i_high[0] = i
 
 
-cdef int meet(Walk* w) noexcept nogil:
+cdef int close_intercept_interval(Walk* w) noexcept nogil:
     """Empty margin, and what fades sums to zero: b is an interval, follow its ends.
 
     low(t) is a maximum and high(t) a minimum of affine functions, so low - high is convex
@@ -469,7 +470,7 @@ cdef int meet(Walk* w) noexcept nogil:
     for k in range(w.n_left):
         add_kernel_row(w, w.left[k], w.share[k])
     for _ in range(1000):
-        bias_ends(w, t, &low, &high, &i, &j)
+        intercept_ends(w, t, &low, &high, &i, &j)
         gap = low - high
         if gap <= SLACK:
             break
@@ -482,7 +483,7 @@ cdef int meet(Walk* w) noexcept nogil:
         t += gap / -slope
         if t >= w.t:
             t = w.t
-            bias_ends(w, t, &low, &high, &i, &j)
+            intercept_ends(w, t, &low, &high, &i, &j)
             break
     if t != 0.0 and (i < 0 or j < 0):
         return STUCK
@@ -511,7 +512,7 @@ cdef inline void add_kernel_row(Walk* w, Py_ssize_t i, double share) noexcept no
     daxpy(&n, &share, <double*>(w.K + i * w.n), &one, w.c, &one)
 
 
-cdef int fade(
+cdef int walk(
     Walk* w, bint labels_only, Py_ssize_t max_pivots, double arrived, Py_ssize_t* pivots,
 ) noexcept nogil:
     """The walk itself, t -> 0."""
@@ -521,7 +522,7 @@ cdef int fade(
     cdef bint at_high = False
     while w.t > arrived:
         if w.intercept and w.m == 0:
-            status = restore_bias(w)
+            status = restore_intercept(w)
             if status != DONE:
                 return status
             pivots[0] += 1
@@ -529,7 +530,7 @@ cdef int fade(
                 break
         if labels_only and w.y[r] * w.x[r] < -1e-10:
             return STOPPED
-        p = next_event(w, -1.0, w.t, &step, &at_high, standing > 30)
+        p = ratio_test(w, -1.0, w.t, &step, &at_high, standing > 30)
         if p < 0:
             step = w.t
         move = -step
@@ -573,26 +574,26 @@ cdef Py_ssize_t find_anchor(Walk* w, Py_ssize_t likely, double* share) noexcept 
     return best
 
 
-cdef void bias_range(Walk* w, double* down, double* up) noexcept nogil:
+cdef void intercept_range(Walk* w, double* down, double* up) noexcept nogil:
     """How far b may go down and up at an end where nobody is free.
 
     A point on the margin within 1e-9 of a bound of its box counts as being on it.
     """
     cdef Py_ssize_t i_low, i_high
     if w.m == 0:
-        bias_ends(w, w.t, down, up, &i_low, &i_high)
+        intercept_ends(w, w.t, down, up, &i_low, &i_high)
         if i_low < 0:
             down[0] = -INFINITY
         if i_high < 0:
             up[0] = INFINITY
     else:
-        bias_range_with_margin(w, down, up)
+        intercept_range_with_margin(w, down, up)
     if down[0] > up[0]:
         # Rounding only: check_end bounds how far they can cross.
         down[0] = up[0] = 0.5 * (down[0] + up[0])
 
 
-cdef void bias_range_with_margin(Walk* w, double* down, double* up) noexcept nogil:
+cdef void intercept_range_with_margin(Walk* w, double* down, double* up) noexcept nogil:
     """The same where points on the margin have all reached a bound of their box."""
     cdef Py_ssize_t i
     cdef double distance, alpha
@@ -782,13 +783,13 @@ def run_walks(
             down[a] = up[a] = 0.0
             code = leave(&w, &full, &arrived)
             if code == DONE:
-                code = fade(&w, labels_only, max_pivots, arrived, &pivots[a])
+                code = walk(&w, labels_only, max_pivots, arrived, &pivots[a])
             for k in range(w.n_left):
                 value[begin[a] + k] = w.x[w.left[k]]
             if code == DONE:
                 anchor = find_anchor(&w, first_anchor, &share)
                 if intercept and share <= 1e-9:
-                    bias_range(&w, &down[a], &up[a])
+                    intercept_range(&w, &down[a], &up[a])
                 code = check_end(&w, &full, anchor, &value[begin[a]])
             if code == DONE and everywhere.shape[0] > 0:
                 for i in range(n):
@@ -832,3 +833,100 @@ cdef int leave(Walk* w, Start* full, double* arrived) noexcept nogil:
     if w.intercept and w.m == 0:
         return DONE
     return aim(w)
+
+
+# Factors and columns of the tableau, some at a time, for threads: SciPy's wrappers of
+# BLAS hold the interpreter lock; here it is free all the time.
+
+# Columns made by one product: enough for BLAS-3, few enough for the cache.
+cdef Py_ssize_t COLUMNS_AT_ONCE = 48
+
+
+def fill_factors(
+    const double[:, ::1] K,              # in, (n, n)
+    const Py_ssize_t[::1] members,       # in, (m,) M
+    const Py_ssize_t[::1] rows,          # in, (k,) samples outside M
+    const double[::1, :] inverse,        # in, (m, m) upper triangular: L^-T
+    const double[::1] unit,              # in, (m,) P 1 / sqrt(1'P 1); empty: no intercept
+    double c,
+    double[:, ::1] V,                    # out, (n, m + 2), only the given rows
+    double[:, ::1] Bm,                   # out, (n, m), only the given rows
+):
+    """Write rows of V and Bm (see Tableau)."""
+    cdef int m = <int>members.shape[0], k = <int>rows.shape[0], inc = 1
+    cdef double one = 1.0, d, root = 0.0
+    cdef double[:, ::1] block = np.empty((k, m))
+    cdef Py_ssize_t i, j
+    cdef bint intercept = unit.shape[0] > 0
+    with nogil:
+        for j in range(unit.shape[0]):
+            root += unit[j]
+        for i in range(k):
+            for j in range(m):
+                block[i, j] = K[rows[i], members[j]] + c
+        # A C-ordered array is its transpose in Fortran: block := block L^-T
+        dtrmm(b"L", b"U", b"T", b"N", &m, &k, &one, <double*>&inverse[0, 0], &m,
+              &block[0, 0], &m)
+        for i in range(k):
+            memcpy(&V[rows[i], 0], &block[i, 0], m * sizeof(double))
+            V[rows[i], m] = 0.0
+            V[rows[i], m + 1] = 1.0
+        # block := block L^-1 = (K_.M + c) P
+        dtrmm(b"L", b"U", b"N", b"N", &m, &k, &one, <double*>&inverse[0, 0], &m,
+              &block[0, 0], &m)
+        for i in range(k):
+            if intercept:
+                d = 1.0
+                for j in range(m):
+                    d -= block[i, j]
+                d /= root
+                V[rows[i], m] = d
+                # block[i] += d * unit
+                daxpy(&m, &d, <double*>&unit[0], &inc, &block[i, 0], &inc)
+            memcpy(&Bm[rows[i], 0], &block[i, 0], m * sizeof(double))
+
+
+def write_columns(
+    const double[:, ::1] K,              # in, (n, n)
+    const Py_ssize_t[::1] members,       # in, (m,) M
+    const Py_ssize_t[::1] place,         # in, (n,) place in members, or -1
+    const double[:, ::1] V,              # in, (n, m + 2)
+    const double[::1] weights,           # in, (m + 2,)
+    const double[:, ::1] Bm,             # in, (n, m)
+    const double[:, ::1] A,              # in, (m, m)
+    const Py_ssize_t[::1] indices,       # in, (k,) whose columns
+    double[:, ::1] out,                  # out, (k, n), a column a row
+):
+    """Write columns of the tableau."""
+    cdef int n = <int>K.shape[0], n_factors = <int>V.shape[1], run
+    cdef Py_ssize_t m = members.shape[0], k = 0, first, i, j, q
+    cdef double one = 1.0
+    cdef double[:, ::1] left = np.empty((COLUMNS_AT_ONCE, n_factors))
+    with nogil:
+        while k < indices.shape[0]:
+            j = indices[k]
+            first = k
+            if place[j] >= 0:
+                # Columns of Bm, a cache line of them at a time.
+                while k < indices.shape[0] and k - first < 8 and place[indices[k]] >= 0:
+                    k += 1
+                for i in range(n):
+                    for q in range(first, k):
+                        out[q, i] = Bm[i, place[indices[q]]]
+                for i in range(first, k):
+                    for q in range(m):
+                        out[i, members[q]] = A[place[indices[i]], q]
+                continue
+            while k < indices.shape[0] and k - first < COLUMNS_AT_ONCE and place[indices[k]] < 0:
+                j = indices[k]
+                memcpy(&out[k, 0], &K[j, 0], n * sizeof(double))
+                for q in range(n_factors):
+                    left[k - first, q] = weights[q] * V[j, q]
+                k += 1
+            run = <int>(k - first)
+            # out[first:k] += left @ V.T
+            dgemm(b"T", b"N", &n, &run, &n_factors, &one, <double*>&V[0, 0], &n_factors,
+                  &left[0, 0], &n_factors, &one, &out[first, 0], &n)
+            for i in range(first, k):
+                for q in range(m):
+                    out[i, members[q]] = -Bm[indices[i], q]
