@@ -62,16 +62,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LooBounds:
-    """Bounds and estimates of the leave-one-out error of one machine.
+    """Bounds and estimates of the leave-one-out error of one classifier.
 
     Parameters
     ----------
     rows : tuple of Bound
-        One each; the exact error is last, if it was asked for.
+        One each; the exact error is last, if it was computed.
     n_samples : int
         Number of samples.
     fit_intercept : bool
-        Whether the machine has an intercept, which decides what most are worth.
+        Whether f has an intercept, on which the kind of most depends.
 
     Examples
     --------
@@ -124,23 +124,7 @@ class LooBounds:
 def tabulate_bounds(
     problem: Problem, solution: Solution, *, exact: bool = True, n_threads: int = 1
 ) -> LooBounds:
-    """Compute all bounds and estimates of one SVM, and the exact error beside them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine, without absent samples.
-    solution : Solution
-        Its optimum.
-    exact : bool, default=True
-        Whether to leave every sample out, too.
-    n_threads : int, default=1
-        Threads of that.
-
-    Returns
-    -------
-    LooBounds
-    """
+    """Compute all bounds and estimates of one SVM without absent samples."""
     rows = [_timed(function, problem, solution) for function in SVM_BOUNDS]
     if rounding_bound(problem, solution) > DOUBT:
         rows = [replace(row, kind=ESTIMATE, note=IN_DOUBT) for row in rows]
@@ -158,7 +142,7 @@ def tabulate_bounds(
 def tabulate_lpm_bounds(
     problem: Problem, solution: LpmSolution, *, exact: bool = True, n_threads: int = 1
 ) -> LooBounds:
-    """Do the same for a linear programming machine, of which only the count is known.
+    """Do the same for an LPM, for which only the count is known.
 
     A sample with neither coefficient nor row dual keeps the full optimum as one of the
     optima without it, where its margin is 1 or more.
@@ -213,7 +197,7 @@ def loo_bounds(
 ) -> LooBounds:
     """Compare the known bounds and estimates of the leave-one-out error.
 
-    Each row says what it is worth for the machine at hand. With an intercept, which
+    Each row has its kind for this classifier. With an intercept, which
     scikit-learn's SVC always has, most of them are estimates: only the support-vector
     count and the certificate are bounds. The exact error stands beside them.
 
@@ -288,7 +272,7 @@ def llw_bounds(
     exact: bool = True,
     n_jobs: int | None = None,
 ) -> LooBounds:
-    """Bound the leave-one-out error of Lee, Lin & Wahba's machine.
+    """Bound the leave-one-out error of an LLWClassifier.
 
     ``radius_margin`` is Theorem 2 of Guermeur & Monfrini (2009), ``sharp_sum`` and
     ``sharp_count`` are sharper: of the two only the count can be below 1, the sums are

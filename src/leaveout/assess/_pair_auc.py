@@ -145,7 +145,7 @@ def _summary(
     certified: bool,
     counts: dict[str, float],
 ) -> PairAUC:
-    """Count which of a pair is above; certified if rounding can have changed no count."""
+    """Count which of a pair is above; certified if rounding cannot change a count."""
     apart = np.abs(above)
     smallest = TIE * (apart.max(initial=0.0) + problem.fit_intercept)
     if rounding <= TIE:
@@ -180,8 +180,8 @@ def leave_pair_out_auc(
     """Estimate the area under the ROC curve from pairs that are left out together.
 
     Every pair of a positive and a negative sample is left out in turn, exactly, and
-    both are scored by the one machine that has seen neither. The AUC of pooled
-    leave-one-out values is biased: each comes from another machine, and leaving a
+    both are scored by the one classifier trained on neither. The AUC of pooled
+    leave-one-out values is biased: each comes from another classifier, and leaving a
     sample out pushes its own value down (Airola et al. 2011).
 
     Parameters

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Rows of the table that str() shows.
 SHOWN = 20
-# Decision values held at a time: samples left out x samples x machines.
+# Decision values held at a time: samples left out x samples x subproblems.
 VALUES_AT_A_TIME = 4_000_000
 
 
@@ -160,9 +160,9 @@ def suspects(
 ) -> Suspects:
     """List the samples most likely mislabelled or odd, by exact leave-one-out margin.
 
-    A sample with a negative margin is one whose label all others together speak
-    against. Every sample is left out once, exactly; the same walks tell how the margins
-    of the others change, its influence.
+    A negative margin means that the rest of the data contradict the label. Every sample
+    is left out once, exactly; the same walks give its influence, the change of the
+    margins of the others.
 
     Parameters
     ----------

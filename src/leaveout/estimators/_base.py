@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What classifiers by kernel expansions share: f(x) = sum_j coef_j K(x, x_j) + b.
 
-Two classes are one machine; with more, each class has a machine against the rest.
+Two classes have one f; with more, each class has one against the rest.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         values = self.decision_function(X)
         if values.ndim == 1:
             return self.classes_[(values > TIE).astype(np.intp)]
-        # Samples on the margin of two machines have f = -1 in both: the first wins,
+        # Samples on the margin of two classes have f = -1 in both: the first wins,
         # whatever the last bits are.
         best = values.max(axis=1, keepdims=True)
         return self.classes_[np.argmax(values >= best - TIE, axis=1)]

@@ -68,8 +68,8 @@ class LLWClassifier(KernelClassifier):
     intercept_ : ndarray of shape (n_classes,)
         b, with sum zero; inside ``intercept_interval_``.
     intercept_interval_ : ndarray of shape (n_classes, 2)
-        Box of b: all b in it with sum zero are optimal. One point unless a class has no
-        free multiplier.
+        Interval of each b_k: all b in it with sum zero are optimal. One point unless a
+        class has no free multiplier.
     dual_ : ndarray of shape (n_samples, n_classes)
         Multipliers alpha, 0 at a sample's own class.
     objective_ : float
@@ -95,7 +95,7 @@ class LLWClassifier(KernelClassifier):
     --------
     llw_bounds : Bounds on its leave-one-out error.
     leave_one_out : Takes this classifier; exact.
-    SVC : One machine for each pair of classes instead.
+    SVC : One classifier for each pair of classes instead.
 
     Notes
     -----

@@ -23,13 +23,13 @@ from leaveout.lp._lpm import LpmSolution
 class LPMClassifier(KernelClassifier):
     r"""Kernel classifier whose coefficients have the smallest 1-norm.
 
-    Each machine solves, with :math:`f(x) = \sum_j a_j K(x, x_j) + b`, the linear
+    Each classifier solves, with :math:`f(x) = \sum_j a_j K(x, x_j) + b`, the linear
     program::
 
         min  sum_j |a_j| + sum_i C_i max(0, 1 - y_i f(x_i))
 
     which leaves most coefficients at zero. The kernel need not be positive
-    semi-definite. Two classes are one machine; with more, each class has a machine
+    semi-definite. Two classes have one classifier; with more, each class has one
     against the rest, and the largest value wins.
 
     Parameters
@@ -49,7 +49,7 @@ class LPMClassifier(KernelClassifier):
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is n_samples / (n_classes * count).
     fit_intercept : bool, default=True
-        Whether f has a bias b. It is not regularised.
+        Whether f has an intercept b. It is not regularised.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class LPMClassifier(KernelClassifier):
     duality_gap_ : ndarray of shape (n_machines,)
         Relative difference between primal and dual value, the proof of optimality.
     support_ : ndarray of shape (n_centres,)
-        Rows with a coefficient in some machine.
+        Rows with a coefficient for some class.
     support_vectors_ : ndarray or CSR matrix of shape (n_centres, n_features)
         Their features; of shape (0, 0) if kernel="precomputed".
     gamma_ : float or None
@@ -138,19 +138,7 @@ class LPMClassifier(KernelClassifier):
     ) -> LPMClassifier:
         """Solve one linear program for two classes, else one per class.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training samples; the symmetric Gram matrix if kernel="precomputed".
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C per sample, >= 0; a row with 0 takes no part.
-
-        Returns
-        -------
-        LPMClassifier
-            This estimator.
+        Parameters are those of :meth:`SVC.fit`.
         """
         task = fit_task(self, X, y, sample_weight)
         _, solutions = solve_task(task)
@@ -177,8 +165,8 @@ class LPMClassifier(KernelClassifier):
 class LOOMClassifier(KernelClassifier):
     r"""Kernel classifier without a C, whose samples must do without their own term.
 
-    Each machine solves, with :math:`f(x) = \sum_j \alpha_j y_j K(x, x_j)`, the linear
-    program::
+    Each classifier solves, with :math:`f(x) = \sum_j \alpha_j y_j K(x, x_j)`, the
+    linear program::
 
         min  sum_i w_i xi_i
         s.t. y_i (f(x_i) - alpha_i y_i K(x_i, x_i)) >= 1 - xi_i,   alpha >= 0,  xi >= 0
@@ -186,7 +174,7 @@ class LOOMClassifier(KernelClassifier):
     Every sample has to be classified by the others. One that only its own coefficient
     could classify is given up: this takes the part of C, and the kernel is the only
     thing to choose. Of several optima the one with the smallest sum of alpha is taken.
-    Two classes are one machine; with more, each class has a machine against the rest,
+    Two classes have one classifier; with more, each class has one against the rest,
     and the largest value wins.
 
     Parameters
@@ -204,10 +192,10 @@ class LOOMClassifier(KernelClassifier):
     class_weight : dict or "balanced", default=None
         Factor of the slacks per class; "balanced" is n_samples / (n_classes * count).
     fit_intercept : bool, default=False
-        Whether f has a bias b. The paper has none.
+        Whether f has an intercept b. The paper has none.
     nu : float, default=1.0
         Share of its own term that a sample has to do without. 1 is the leave-one-out
-        machine; 0 asks for margins as an SVM does, with nothing to regularise; more
+        machine; 0 requires margins as an SVM does, with nothing to regularise; more
         than 1 is stricter.
 
     Attributes
@@ -234,7 +222,7 @@ class LOOMClassifier(KernelClassifier):
     duality_gap_ : ndarray of shape (n_machines,)
         Relative difference between primal and dual value.
     support_ : ndarray of shape (n_centres,)
-        Rows with a coefficient in some machine.
+        Rows with a coefficient for some class.
     support_vectors_ : ndarray or CSR matrix of shape (n_centres, n_features)
         Their features; of shape (0, 0) if kernel="precomputed".
     gamma_ : float or None
@@ -260,7 +248,7 @@ class LOOMClassifier(KernelClassifier):
     slacks: a sample of weight 2 is not the same as two copies, which support each
     other. A row with weight 0 takes no part. Where kernel values are next to nothing
     (a gamma that is far too large), a coefficient would have to be huge to reach
-    anybody: it is stopped at 1e6 over the largest kernel value, and a warning tells.
+    anybody: it is stopped at 1e6 over the largest kernel value, with a warning.
 
     References
     ----------
@@ -305,19 +293,7 @@ class LOOMClassifier(KernelClassifier):
     ) -> LOOMClassifier:
         """Solve one linear program for two classes, else one per class.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training samples; the symmetric Gram matrix if kernel="precomputed".
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factor of the slack per sample, >= 0; a row with 0 takes no part.
-
-        Returns
-        -------
-        LOOMClassifier
-            This estimator.
+        Parameters are those of :meth:`SVC.fit`.
         """
         task = fit_task(self, X, y, sample_weight)
         subproblems, solutions = solve_task(task)

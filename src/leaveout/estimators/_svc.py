@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Support vector classification, solved to machine precision."""
+"""Support vector classification, solved to the precision of doubles."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROUNDING = 1e-2
 class SVC(ClassifierMixin, BaseEstimator):
     r"""Support vector classifier whose optimum is exact.
 
-    Each machine solves, with :math:`f(x) = \langle w, \varphi(x) \rangle + b`::
+    Each pair of classes solves, with :math:`f(x) = \langle w, \varphi(x) \rangle + b`::
 
         min  1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))
 
@@ -68,11 +68,11 @@ class SVC(ClassifierMixin, BaseEstimator):
         Among three classes or more, whether equal numbers of votes are decided by the
         values of ``decision_function`` rather than by the order of the classes.
     fit_intercept : bool, default=True
-        Whether f has a bias b. It is not regularised.
+        Whether f has an intercept b. It is not regularised.
     tol : float, default=1e-9
         Largest violation of the optimality conditions, relative to the terms of f.
     max_iter : int, default=-1
-        Cap on the steps of the solver, per machine; -1 for a generous one.
+        Cap on the steps of the solver, per pair of classes; -1 for a generous one.
 
     Attributes
     ----------
@@ -89,18 +89,18 @@ class SVC(ClassifierMixin, BaseEstimator):
     dual_coef_ : ndarray of shape (n_classes - 1, n_SV)
         Signed coefficients, in the layout of :class:`sklearn.svm.SVC`; dense for
         sparse X too.
-    intercept_ : ndarray of shape (n_machines,)
-        Bias per machine, n_machines = n_classes * (n_classes - 1) / 2.
-    coef_ : ndarray or CSR matrix of shape (n_machines, n_features)
+    intercept_ : ndarray of shape (n_pairs,)
+        b per pair of classes, n_pairs = n_classes * (n_classes - 1) / 2.
+    coef_ : ndarray or CSR matrix of shape (n_pairs, n_features)
         Weights of the features, only if kernel="linear".
     gamma_ : float or None
         The number used for gamma; None for a precomputed or callable kernel.
     fit_status_ : int
-        0 if every machine reached ``tol``, else 1.
-    duality_gap_ : ndarray of shape (n_machines,)
+        0 if every pair reached ``tol``, else 1.
+    duality_gap_ : ndarray of shape (n_pairs,)
         Relative difference between primal and dual value, the proof of optimality, up
         to rounding of the decision values.
-    n_iter_ : ndarray of shape (n_machines,)
+    n_iter_ : ndarray of shape (n_pairs,)
         Steps of the solver.
     shape_fit_ : tuple of int
         Shape of the X passed to fit.
@@ -116,9 +116,9 @@ class SVC(ClassifierMixin, BaseEstimator):
     Notes
     -----
     A row with weight 0 takes no part, as if it were absent; only "scale" and "balanced"
-    still count it, as they do in scikit-learn. A class without weight is no class. If b
-    is not unique, the middle of its interval is taken, as LIBSVM does. A kernel
-    that is not positive semi-definite gets a warning: there is no optimum to prove.
+    still count it, as they do in scikit-learn. A class without weight does not
+    count. If b is not unique, the middle of its interval is taken, as LIBSVM does. A
+    kernel that is not positive semi-definite gets a warning: there is no optimum to prove.
 
     References
     ----------
@@ -175,7 +175,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         return tags
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVC:
-        """Solve one machine per pair of classes.
+        """Solve one SVM per pair of classes.
 
         Parameters
         ----------
@@ -220,8 +220,8 @@ class SVC(ClassifierMixin, BaseEstimator):
         -------
         ndarray
             Two classes: f, (n_samples,), positive for ``classes_[1]``. More:
-            (n_samples, n_classes) for "ovr", (n_samples, n_machines) for "ovo", where a
-            positive value speaks for the first class of the pair.
+            (n_samples, n_classes) for "ovr", (n_samples, n_pairs) for "ovo", where a
+            positive value is a vote for the first class of the pair.
         """
         values = self._machine_values(X)
         if len(self.classes_) == 2:
@@ -233,7 +233,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label that most machines vote for.
+        """Return the label with most votes.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class SVC(ClassifierMixin, BaseEstimator):
 
     @property
     def coef_(self) -> Any:
-        """Weights of the features, (n_machines, n_features), if kernel="linear"."""
+        """Weights of the features, (n_pairs, n_features), if kernel="linear"."""
         check_is_fitted(self)
         if self.kernel != "linear":
             raise AttributeError(
@@ -296,7 +296,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         )
 
     def _machine_values(self, X: Any) -> FloatArray:
-        """Values of all machines, (n, n_machines)."""
+        """Values of all pairs, (n, n_pairs)."""
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
         if self.kernel == "precomputed":
@@ -313,7 +313,7 @@ class SVC(ClassifierMixin, BaseEstimator):
         )
 
     def _machine_coefficients(self) -> FloatArray:
-        """``dual_coef_`` with one column per machine, (n_SV, n_machines)."""
+        """``dual_coef_`` with one column per pair, (n_SV, n_pairs)."""
         codes = np.repeat(np.arange(len(self.classes_)), self.n_support_)
         return machine_coefficients(self.dual_coef_, codes)
 
