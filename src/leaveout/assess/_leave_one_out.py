@@ -158,13 +158,9 @@ def loo_path(
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
         Its own C is not used. The steps of a Pipeline are fitted once, on all rows.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
-    y : array-like of shape (n_samples,)
-        Class labels.
     Cs : array-like of shape (n_Cs,)
         Values of C, in any order.
-    sample_weight, method, groups, balanced, labels_only, method_params, n_jobs
+    X, y, sample_weight, method, groups, balanced, labels_only, method_params, n_jobs
         As in :func:`leave_one_out`.
 
     Returns

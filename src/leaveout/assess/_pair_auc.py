@@ -188,14 +188,12 @@ def leave_pair_out_auc(
     ----------
     estimator : sklearn.svm.SVC or leaveout.SVC
         It need not be fitted and is not changed.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
     y : array-like of shape (n_samples,)
         Labels of two classes; the second in sorted order is the positive one.
     sample_weight : array-like of shape (n_samples,), default=None
         Factor of C per sample; samples with weight 0 are in no pair.
-    n_jobs : int, default=None
-        Threads; None means 1, -1 all cores.
+    X, n_jobs
+        As in :func:`leave_one_out`.
     verbose : bool, default=False
         Whether to say on stderr how far it is.
 
