@@ -112,10 +112,6 @@ class ModelCard:
         Whatever else was passed to :func:`save_model`.
     format : int
         Version of the file format.
-
-    Examples
-    --------
-    See :func:`read_model_card`.
     """
 
     __module__ = "leaveout"
@@ -194,16 +190,6 @@ def save_model(
 def load_model(path: str | Path) -> Any:
     """Read a classifier that :func:`save_model` wrote. Nothing in the file is run.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    model : classifier
-        Fitted, as it was saved.
-
     Raises
     ------
     OSError
@@ -211,10 +197,6 @@ def load_model(path: str | Path) -> Any:
     ModelFileError
         The file is corrupt, of another format, or contains types that are not known to
         be harmless.
-
-    Examples
-    --------
-    See :func:`save_model`.
     """
     with _open(path) as (archive, raw, _, what):
         _check_schema(json.loads(archive.read(SCHEMA)), what)
@@ -228,20 +210,8 @@ def load_model(path: str | Path) -> Any:
 def read_model_card(path: str | Path) -> ModelCard:
     """Read the card of a model file without making the model.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    ModelCard
-        Feature names, classes, leave-one-out error, date, versions.
-
-    Raises
-    ------
-    OSError, ModelFileError
-        As :func:`load_model`.
+    It has feature names, classes, leave-one-out error, date and versions. Errors are
+    those of :func:`load_model`.
 
     Examples
     --------

@@ -308,7 +308,7 @@ def test_nobody_is_screened_but_the_absent(rng):
     case = random_case(rng, n=8)
     C = case.C.copy()
     C[3] = 0.0
-    screened = Screened.nobody(Problem(case.K, case.y, C))
+    screened = Screened.nothing(Problem(case.K, case.y, C))
     assert screened.outside.tolist() == [i == 3 for i in range(8)]
     assert screened.kept.tolist() == [0, 1, 2, 4, 5, 6, 7]
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.loo._task import LARGEST_PENALTY, Params
 
-# Products of three kernel values and a box of 1e12 are still numbers.
+# Products of three kernel values and a C of 1e12 are still numbers.
 SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
 LOSSES = ("hinge", "quadratic")
 
@@ -142,16 +142,10 @@ def check_kernel_size(K: FloatArray, who: str) -> None:
 
 
 def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as finite float64, dense and C-ordered or CSR; note or compare columns.
+    """Return X as finite float64, dense and C-ordered or CSR.
 
-    Parameters
-    ----------
-    estimator : object
-        Where ``n_features_in_`` and ``feature_names_in_`` are kept.
-    X : array-like, data frame or sparse matrix
-        What the user passed.
-    reset : bool
-        True in fit, False in predict.
+    With ``reset``, as in fit, the columns are stored in the estimator; without, as in
+    predict, they are compared with the stored ones.
     """
     try:
         checked = check_array(

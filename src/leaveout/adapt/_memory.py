@@ -37,7 +37,7 @@ def check_search_memory(
 ) -> None:
     """Raise if the paths that run at a time need more memory than there is.
 
-    Paths on a cluster check their own machines; only the refit is here.
+    Paths on a cluster check their own memory; only the refit is here.
     """
     if runs_here():
         n_at_once = min(count_workers(n_jobs), n_paths)

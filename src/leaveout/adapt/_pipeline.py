@@ -48,25 +48,10 @@ PARTS_PER_WORKER = 8
 def fit_steps_once(
     steps: Sequence[tuple[str, Any]], X: Any, y: Any, *, stacklevel: int
 ) -> Any:
-    """Return X after all steps, each fitted on all rows; the steps are not changed.
+    """Return X after all steps, each a clone fitted on all rows.
 
-    Warns that the left-out sample takes part in them, unless none was to be fitted.
-
-    Parameters
-    ----------
-    steps : sequence of (str, transformer)
-        At least one.
-    X : object
-        What the first step takes.
-    y : array-like of shape (n,)
-        Class labels.
-    stacklevel : int
-        Whose line the warning names.
-
-    Raises
-    ------
-    ValueError
-        If the output of a step depends on y, or changes from fit to fit.
+    Warns that the left-out sample takes part in them, unless none had to be fitted.
+    ValueError if the output of a step depends on y, or changes from fit to fit.
     """
     labels = check_labels(y, count_rows(X))
     for name, step in steps:
@@ -109,8 +94,8 @@ def _known_to_ignore_labels(step: Any) -> bool:
 def _check_ignores_labels(name: str, step: Any, X: Any, labels: NDArray[Any]) -> None:
     """Raise if the output of a step depends on the labels.
 
-    Tags do not tell: SelectKBest does not declare it. So the step is fitted on permuted
-    labels, and its outputs are compared.
+    Tags do not suffice: SelectKBest does not declare it. So the step is fitted on
+    permuted labels, and its outputs are compared.
     """
     what = f"Step {name!r} ({type(step).__name__})"
     with warnings.catch_warnings(), _global_random_state_restored():

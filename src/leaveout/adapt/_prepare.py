@@ -271,7 +271,7 @@ def _check_indefinite(
     method_params: Mapping[str, Any] | None,
     stacklevel: int,
 ) -> None:
-    """Warn that every sample is refitted; raise if another method was asked for."""
+    """Warn that every sample is refitted; raise if another method is given."""
     check_kernel_size(task.K, "A kernel that is not positive semi-definite")
     if method not in ("auto", "refit") or method_params:
         raise ValueError(
@@ -295,7 +295,7 @@ def _check_reach(
     grouped: bool,
     task: Task,
 ) -> None:
-    """Raise if the method does not apply to what is asked."""
+    """Raise if the method does not apply."""
     if grouped and ("groups" not in method.takes or params):
         raise ValueError(
             f"method={name!r}{_given(params)} leaves out single samples with fixed "

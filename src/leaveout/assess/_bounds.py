@@ -1,20 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""loo_bounds and llw_bounds.
+"""loo_bounds and llw_bounds: bounds and estimates beside the exact error.
 
-Classical bounds and estimates of the leave-one-out error, each said to be which.
-
-A sample is *wrong* if its left-out margin is below 0 for every optimal intercept, and
-*ambiguous* if that depends on the intercept. With an unregularised intercept most
-bounds of the literature do not hold as printed (docs/method/bounds); ``kind`` tells
-what a number is worth for the machine at hand:
-
-    bound       no fewer samples are wrong or ambiguous
-    weak bound  no fewer samples are wrong; ambiguous ones may be missed
-    estimate    no promise
-
-``loo_bounds``: what the literature offers in the place of leaving one out.
-
-``llw_bounds``: bounds on the leave-one-out error of an LLWClassifier.
+methods/_bounds and llw/_bounds compute them and define what each kind guarantees.
 """
 
 from __future__ import annotations
@@ -39,10 +26,11 @@ from leaveout.engine._walk import loo_walk
 from leaveout.llw._bounds import bound_llw
 from leaveout.llw._solve import solve_llw
 from leaveout.loo._leave_out import Plan, leave_out, solve_task
-from leaveout.loo._task import Params, Task
+from leaveout.loo._task import Task
 from leaveout.lp._lpm import LpmSolution
 from leaveout.lp._lpm_walk import loo_lpm_walk
 from leaveout.methods._bounds import (
+    BOUND,
     DOUBT,
     ESTIMATE,
     EXACT,
@@ -50,8 +38,8 @@ from leaveout.methods._bounds import (
     SVM_BOUNDS,
     WEAK,
     Bound,
-    _share,
-    _timed,
+    share_of,
+    timed,
 )
 from leaveout.methods._stopping import ROUNDING
 from leaveout.run._parallel import limit_blas
@@ -62,16 +50,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LooBounds:
-    """Bounds and estimates of the leave-one-out error of one machine.
+    """Bounds and estimates of the leave-one-out error of one classifier.
 
     Parameters
     ----------
     rows : tuple of Bound
-        One each; the exact error is last, if it was asked for.
+        One each; the exact error is last, if it was computed.
     n_samples : int
         Number of samples.
     fit_intercept : bool
-        Whether the machine has an intercept, which decides what most are worth.
+        Whether f has an intercept, on which the kind of most depends.
 
     Examples
     --------
@@ -124,24 +112,8 @@ class LooBounds:
 def tabulate_bounds(
     problem: Problem, solution: Solution, *, exact: bool = True, n_threads: int = 1
 ) -> LooBounds:
-    """Compute all bounds and estimates of one SVM, and the exact error beside them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine, without absent samples.
-    solution : Solution
-        Its optimum.
-    exact : bool, default=True
-        Whether to leave every sample out, too.
-    n_threads : int, default=1
-        Threads of that.
-
-    Returns
-    -------
-    LooBounds
-    """
-    rows = [_timed(function, problem, solution) for function in SVM_BOUNDS]
+    """Compute all bounds and estimates of one SVM without absent samples."""
+    rows = [timed(function, problem, solution) for function in SVM_BOUNDS]
     if rounding_bound(problem, solution) > DOUBT:
         rows = [replace(row, kind=ESTIMATE, note=IN_DOUBT) for row in rows]
     if exact:
@@ -158,7 +130,7 @@ def tabulate_bounds(
 def tabulate_lpm_bounds(
     problem: Problem, solution: LpmSolution, *, exact: bool = True, n_threads: int = 1
 ) -> LooBounds:
-    """Do the same for a linear programming machine, of which only the count is known.
+    """Do the same for an LPM, for which only the count is known.
 
     A sample with neither coefficient nor row dual keeps the full optimum as one of the
     optima without it, where its margin is 1 or more.
@@ -166,7 +138,7 @@ def tabulate_lpm_bounds(
     active = (solution.coef != 0.0) | (solution.row_dual != 0.0)
     rows = [
         Bound(
-            "support-vector count", WEAK, _share(active), cost="0",
+            "support-vector count", WEAK, share_of(active), cost="0",
             note="other optima may be ambiguous",
         )
     ]  # fmt: skip
@@ -188,15 +160,15 @@ def exact_row(problem: Problem, loo: LooIntervals, cost: str, seconds: float) ->
     said = zip(counts, ("ambiguous", "not certified"), strict=True)
     note = ", ".join(f"{count} {word}" for count, word in said if count)
     return Bound(
-        "exact", EXACT, _share(wrong | ambiguous | unknown), _share(wrong & ~unknown),
-        cost, note, seconds,
+        "exact", EXACT, share_of(wrong | ambiguous | unknown),
+        share_of(wrong & ~unknown), cost, note, seconds,
     )  # fmt: skip
 
 
 def wrong_and_ambiguous(
     problem: Problem, loo: LooIntervals
 ) -> tuple[BoolArray, BoolArray]:
-    """Return who is wrong for every optimal intercept, and who for some."""
+    """Return what is wrong for every optimal intercept, and what for some."""
     ends = np.sort(np.column_stack([problem.y * loo.lower, problem.y * loo.upper]))
     wrong = ends[:, 1] < -ROUNDING
     return wrong, ~wrong & (ends[:, 0] <= ROUNDING)
@@ -213,7 +185,7 @@ def loo_bounds(
 ) -> LooBounds:
     """Compare the known bounds and estimates of the leave-one-out error.
 
-    Each row says what it is worth for the machine at hand. With an intercept, which
+    Each row has its kind for this classifier. With an intercept, which
     scikit-learn's SVC always has, most of them are estimates: only the support-vector
     count and the certificate are bounds. The exact error stands beside them.
 
@@ -223,16 +195,10 @@ def loo_bounds(
         scikit-learn's SVC or ours. It need not be fitted and is not changed. The steps
         of a Pipeline are fitted once on all rows; a warning says so. For an
         LPMClassifier only the support-vector count is known.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
-    y : array-like of shape (n_samples,)
-        Labels of two classes.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample. A sample with weight 0 is not counted.
     exact : bool, default=True
         Whether to compute the exact error, too.
-    n_jobs : int, default=None
-        Threads of the exact leave-one-out; None means 1, -1 all cores.
+    X, y, sample_weight, n_jobs
+        As in :func:`leave_one_out`; samples with weight 0 are not counted.
 
     Returns
     -------
@@ -288,7 +254,7 @@ def llw_bounds(
     exact: bool = True,
     n_jobs: int | None = None,
 ) -> LooBounds:
-    """Bound the leave-one-out error of Lee, Lin & Wahba's machine.
+    """Bound the leave-one-out error of an LLWClassifier.
 
     ``radius_margin`` is Theorem 2 of Guermeur & Monfrini (2009), ``sharp_sum`` and
     ``sharp_count`` are sharper: of the two only the count can be below 1, the sums are
@@ -301,16 +267,10 @@ def llw_bounds(
     estimator : LLWClassifier, or Pipeline that ends in one
         It need not be fitted and is not changed. The steps of a Pipeline are fitted
         once on all rows; a warning says so.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
-    y : array-like of shape (n_samples,)
-        Class labels.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample. A sample with weight 0 is not counted.
     exact : bool, default=True
         Whether to compute the exact error, too.
-    n_jobs : int, default=None
-        Threads of the exact leave-one-out; None means 1, -1 all cores.
+    X, y, sample_weight, n_jobs
+        As in :func:`leave_one_out`; samples with weight 0 are not counted.
 
     Returns
     -------
@@ -355,27 +315,20 @@ def llw_bounds(
         solution = solve_llw(problem)
         present = problem.C > 0.0
         count = float(np.mean(solution.alpha[present].any(axis=1)))
-        rows = [
-            Bound("support-vector count", _count_kind(task.params), count, cost="0")
-        ]
-        hard, note = problem, ""
-        if not problem.is_hard:
-            hard, note = problem.as_hard_margin(), "of the quadratic loss, same C"
-            rows += bound_llw(hard, solve_llw(hard), note)
-        else:
+        # With a soft margin b may be open where no multiplier is free.
+        kind = BOUND if problem.is_hard else WEAK
+        rows = [Bound("support-vector count", kind, count, cost="0")]
+        if problem.is_hard:
             rows = rows if solution.separable else []
-            rows += bound_llw(hard, solution)
+            rows += bound_llw(problem, solution)
+        else:
+            hard = problem.as_hard_margin()
+            rows += bound_llw(hard, solve_llw(hard), "of the quadratic loss, same C")
         seconds = perf_counter() - started
-    rows = [Bound(**{**vars(row), "seconds": seconds}) for row in rows]
+    rows = [replace(row, seconds=seconds) for row in rows]
     if exact and solution.separable:
         rows.append(_exact(task, plan, present))
     return LooBounds(tuple(rows), int(present.sum()), True)
-
-
-def _count_kind(params: Params) -> str:
-    """Say what the count is worth: without a free multiplier b may be open."""
-    hard = params.loss == "quadratic" or np.isinf(params.C)
-    return "bound" if hard else "weak bound"
 
 
 def _exact(task: Task, plan: Plan, present: BoolArray) -> Bound:
@@ -385,7 +338,7 @@ def _exact(task: Task, plan: Plan, present: BoolArray) -> Bound:
     either = result.wrong[present] | result.ambiguous[present]
     n_ambiguous = int(result.ambiguous[present].sum())
     return Bound(
-        "exact", "exact", float(either.mean()), float(wrong.mean()),
+        "exact", EXACT, float(either.mean()), float(wrong.mean()),
         "a walk per SV", f"{n_ambiguous} ambiguous" if n_ambiguous else "",
         float(result.counts["seconds"]),
     )  # fmt: skip

@@ -42,7 +42,7 @@ def leave_one_out(
             ends in one, or OneVsRestClassifier of an SVC
         scikit-learn's SVC or ours. It need not be fitted and is not changed. An
         LPMClassifier has the methods "walk" and "refit", a LOOMClassifier "refit" and
-        "bound": each sample by the machine of all, without its own term, whose error is
+        "bound": f of all samples at each one, without its own term, whose error is
         ``loo_bound_``, and which certifies nothing; an LLWClassifier has "walk" and
         "refit". To these three, groups,
         ``balanced="fold"`` and ``preprocessing="refit"`` do not apply, and
@@ -78,9 +78,9 @@ def leave_one_out(
     preprocessing : {"frozen", "refit"}, default="frozen"
         What happens to the steps of a Pipeline before the SVC. "frozen": fitted once,
         as clones, on all rows; a warning says so, and a step whose output depends on y
-        is refused. "refit": the whole Pipeline is fitted anew without each sample or
+        is refused. "refit": the whole Pipeline is fitted again without each sample or
         group, as cross_val_predict does; ``gamma="scale"`` and
-        ``class_weight="balanced"`` are then resolved anew too. Without a Pipeline both
+        ``class_weight="balanced"`` are then resolved again too. Without a Pipeline both
         are the same. The Pipeline's ``memory`` is not used.
     score_sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in ``error``.
@@ -158,13 +158,9 @@ def loo_path(
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
         Its own C is not used. The steps of a Pipeline are fitted once, on all rows.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
-    y : array-like of shape (n_samples,)
-        Class labels.
     Cs : array-like of shape (n_Cs,)
         Values of C, in any order.
-    sample_weight, method, groups, balanced, labels_only, method_params, n_jobs
+    X, y, sample_weight, method, groups, balanced, labels_only, method_params, n_jobs
         As in :func:`leave_one_out`.
 
     Returns

@@ -150,17 +150,10 @@ def loo_curve(
     ----------
     estimator : sklearn.svm.SVC or leaveout.SVC, or a Pipeline that ends in one
         For two classes. It need not be fitted and is not changed; its C is not used.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
-    y : array-like of shape (n_samples,)
-        Class labels.
     C_min, C_max : float, default=1e-2, 1e3
         Ends of the range, 0 < C_min < C_max.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample, as in ``fit``. A sample with weight 0 is never trained
-        on and gets the answer of the full classifier.
-    n_jobs : int, default=None
-        Threads; None means 1, -1 all cores.
+    X, y, sample_weight, n_jobs
+        As in :func:`leave_one_out`.
 
     Returns
     -------

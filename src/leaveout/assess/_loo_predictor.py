@@ -116,16 +116,8 @@ class LooPredictor(BaseEstimator):
     def fit(self, tasks: Iterable[tuple[Any, Any, Any]]) -> LooPredictor:
         """Learn from classifiers, by their exact left-out labels.
 
-        Parameters
-        ----------
-        tasks : list of (estimator, X, y)
-            Classifiers and what each is fitted on; those that are not fitted yet are
-            cloned. All with ``row_dual_``, or none. Ambiguous samples are omitted.
-
-        Returns
-        -------
-        LooPredictor
-            This object.
+        ``tasks`` are triples of classifier, X and y; those that are not fitted yet are
+        cloned. All with ``row_dual_``, or none. Ambiguous samples are omitted.
         """
         self._check_parameters()
         features, right = [], []
@@ -142,21 +134,9 @@ class LooPredictor(BaseEstimator):
         return self._learn(np.vstack(features), np.concatenate(right))
 
     def predict_errors(self, estimator: Any, X: Any, y: Any) -> BoolArray:
-        """Predict which samples get a wrong label when they are left out.
+        """Return a mask of the samples predicted to be wrong when they are left out.
 
-        Parameters
-        ----------
-        estimator : classifier
-            Fitted on X and y; if it is not fitted, a clone of it is.
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The samples; the Gram matrix if kernel="precomputed".
-        y : array-like of shape (n_samples,)
-            Their labels.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_samples,)
-            True where an error is predicted.
+        The classifier was fitted on X and y; if it is not fitted, a clone of it is.
         """
         return self.decision_values(estimator, X, y) < 0.0
 

@@ -145,7 +145,7 @@ def _summary(
     certified: bool,
     counts: dict[str, float],
 ) -> PairAUC:
-    """Count which of a pair is above; certified if rounding can have changed no count."""
+    """Count which of a pair is above; certified if rounding cannot change a count."""
     apart = np.abs(above)
     smallest = TIE * (apart.max(initial=0.0) + problem.fit_intercept)
     if rounding <= TIE:
@@ -180,22 +180,20 @@ def leave_pair_out_auc(
     """Estimate the area under the ROC curve from pairs that are left out together.
 
     Every pair of a positive and a negative sample is left out in turn, exactly, and
-    both are scored by the one machine that has seen neither. The AUC of pooled
-    leave-one-out values is biased: each comes from another machine, and leaving a
+    both are scored by the one classifier trained on neither. The AUC of pooled
+    leave-one-out values is biased: each comes from another classifier, and leaving a
     sample out pushes its own value down (Airola et al. 2011).
 
     Parameters
     ----------
     estimator : sklearn.svm.SVC or leaveout.SVC
         It need not be fitted and is not changed.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
     y : array-like of shape (n_samples,)
         Labels of two classes; the second in sorted order is the positive one.
     sample_weight : array-like of shape (n_samples,), default=None
         Factor of C per sample; samples with weight 0 are in no pair.
-    n_jobs : int, default=None
-        Threads; None means 1, -1 all cores.
+    X, n_jobs
+        As in :func:`leave_one_out`.
     verbose : bool, default=False
         Whether to say on stderr how far it is.
 

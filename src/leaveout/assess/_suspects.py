@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""suspects: samples whose labels the rest of the data contradict.
-
-Samples ranked by how little the others support their label.
-
-``suspects``: the samples most likely mislabelled, and what they do to the others.
-"""
+"""suspects: samples whose labels the rest of the data contradict."""
 
 from __future__ import annotations
 
@@ -27,7 +22,7 @@ if TYPE_CHECKING:
 
 # Rows of the table that str() shows.
 SHOWN = 20
-# Decision values held at a time: samples left out x samples x machines.
+# Decision values held at a time: samples left out x samples x subproblems.
 VALUES_AT_A_TIME = 4_000_000
 
 
@@ -160,19 +155,15 @@ def suspects(
 ) -> Suspects:
     """List the samples most likely mislabelled or odd, by exact leave-one-out margin.
 
-    A sample with a negative margin is one whose label all others together speak
-    against. Every sample is left out once, exactly; the same walks tell how the margins
-    of the others change, its influence.
+    A negative margin means that the rest of the data contradict the label. Every sample
+    is left out once, exactly; the same walks give its influence, the change of the
+    margins of the others.
 
     Parameters
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
         scikit-learn's SVC or ours. It need not be fitted and is not changed. The steps
         of a Pipeline are fitted once on all rows, and refused if they use y.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed".
-    y : array-like of shape (n_samples,)
-        Class labels.
     ids : array-like of shape (n_samples,), default=None
         Names of the samples. By default the index of a data frame, else row numbers.
     top : int, default=None
@@ -184,8 +175,8 @@ def suspects(
         Samples with equal entries are left out together, replicates for one, which
         would else vouch for each other's wrong label. The influence is still that of
         the single sample.
-    n_jobs : int, default=None
-        Threads; None means 1, -1 all cores.
+    X, y, n_jobs
+        As in :func:`leave_one_out`.
     verbose : int, default=0
         Above 0, how far it is is written to stderr.
 

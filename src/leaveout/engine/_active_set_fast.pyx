@@ -25,8 +25,8 @@ cdef extern from "_simd.h":
 # squared norm counts as dependent on M: rounding of the factor is of that size. Not
 # larger: smooth kernels with large C need nearly dependent points to be optimal.
 cdef double SINGULAR = 1e-14
-# A free beta this close to its bound, relative to the box, is on it. If no beta comes
-# near its box, the largest of them is the measure.
+# A free beta this close to its bound, relative to C, is on it. If no beta comes
+# near its C, the largest of them is the measure.
 cdef double AT_BOUND = 1e-11
 
 
@@ -112,7 +112,7 @@ cdef inline void snap(ActiveSet* s, Py_ssize_t i) noexcept nogil:
 
 
 cdef inline double room(ActiveSet* s, Py_ssize_t i, double slope) noexcept nogil:
-    """Largest t >= 0 with beta_i + t slope inside its box."""
+    """Largest t >= 0 with beta_i + t slope within its bounds."""
     if slope > 0.0:
         return (s.upper[i] - s.beta[i]) / slope
     if slope < 0.0:
@@ -389,7 +389,7 @@ def run_active_set(
                 # No free point: any b of an interval will do, if there is one.
                 worst = bracket(&s, &up, &down)
                 if worst <= tol or steps >= max_steps or up < 0 or down < 0:
-                    break  # nobody has the largest F if it has overflowed
+                    break  # no sample has the largest F if it has overflowed
                 take(&s, up)
                 take(&s, down)
                 steps += 1

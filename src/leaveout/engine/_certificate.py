@@ -29,7 +29,7 @@ from leaveout.engine._problem import (
 
 # Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are.
 KERNEL_RANGE = 20
-# With max K_ii * sum(C) below this all deviations of f from a label drown in tolerances.
+# With max K_ii * sum(C) below this deviations of f from a label drown in tolerances.
 SMALLEST_BOUNDS = 2.0**-16
 # Larger bounds than this, with K_ii near 1, are never reached by a coefficient.
 LARGEST_BOUND = 2.0**100
@@ -42,11 +42,11 @@ AMPLIFICATION = 1024.0
 # Without several samples at once they are some times as large.
 SEVERAL = 8.0
 # Points on or next to the margin whose squared distance is a smaller share of K_ii than
-# NEAR, and yet not 0, can hardly be told apart: an optimum to 12 digits may then give
+# NEAR, and yet not 0, are nearly the same: an optimum to 12 digits may then give
 # another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
 # NEAR_ROUNDING where others have none.
 NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
-# Samples whose K_ii is more than DOMINATING times the next: without one of them f may be
+# Samples whose K_ii is more than DOMINATING times the next: without one, f may be
 # off by DOMINATING_ROUNDING for each time that it is longer; beyond LARGEST_RATIO
 # nothing is certified.
 DOMINATING, DOMINATING_ROUNDING, LARGEST_RATIO = 2.0**10, 6e-11, 2.0**20
@@ -64,27 +64,8 @@ def weighted_median_interval(
     ``argmin_b sum_i C_i max(0, 1 - y_i (g_i + b))`` is the interval between the
     smallest breakpoint ``v_i = y_i - g_i`` whose cumulative weight reaches ``level``,
     the weight of the positive class, and the smallest whose cumulative weight exceeds
-    it. Holds for every g, so no dual variable is asked (docs/notation).
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Breakpoints.
-    weights : ndarray of shape (n,)
-        Their weights, C_i.
-    level : float
-        Weight of the positive class.
-
-    Returns
-    -------
-    tuple of float
-        Lower and upper end, -inf or inf where there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> weighted_median_interval(np.array([-1.0, 0.0, 1.0]), np.ones(3), 2.0)
-    (0.0, 1.0)
+    it; -inf or inf where there is none. It holds for every g and needs no dual
+    variable (docs/notation).
     """
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weights[order])
@@ -99,27 +80,7 @@ def weighted_median_interval(
 def weighted_median_intervals(
     values: FloatArray, weights: FloatArray, levels: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Do what :func:`weighted_median_interval` does for each row of a matrix.
-
-    Parameters
-    ----------
-    values, weights : ndarray of shape (k, n)
-        Breakpoints and their weights; those with weight 0 do not count.
-    levels : ndarray of shape (k,)
-        Weight of the positive class in each row.
-
-    Returns
-    -------
-    low, high : ndarray of shape (k,)
-        Ends, -inf or inf where there is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> v, ones = np.array([[-1.0, 0.0, 1.0]]), np.ones((1, 3))
-    >>> weighted_median_intervals(v, ones, np.array([2.0]))
-    (array([0.]), array([1.]))
-    """
+    """Return :func:`weighted_median_interval` of each row; weights 0 do not count."""
     common = float(weights.max(initial=0.0))
     if np.all((weights == common) | (weights == 0.0)) and common > 0.0:
         return _median_intervals(np.where(weights, values, np.inf), levels / common)
@@ -161,9 +122,9 @@ def intercept_interval(
 
 
 def box_unit(C: FloatArray, alpha: FloatArray) -> FloatArray:
-    """Return what "near a bound" is relative to: the box, or the largest alpha if less.
+    """Return what "near a bound" is relative to: C, or the largest alpha if less.
 
-    Beside a box of 1e12 that no coefficient comes near, all of them would look like 0.
+    Beside a C of 1e12 that no coefficient comes near, all of them would look like 0.
     """
     return np.minimum(C, alpha.max(initial=0.0))
 
@@ -177,24 +138,10 @@ def has_room(C: FloatArray, alpha: FloatArray, free: IntArray | BoolArray) -> bo
 def intercept_range_without(
     problem: Problem, solution: Solution, rows: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """How far b may go down and up when a sample with alpha = 0 leaves.
+    """Return how far b may go down and up when a sample with alpha = 0 leaves.
 
-    The machine does not change, but without a free support vector b is an interval, and
-    the sample may have been what held its end (docs/method/walk).
-
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    solution : Solution
-        Its optimum.
-    rows : ndarray of shape (k,)
-        Samples with alpha = 0.
-
-    Returns
-    -------
-    down, up : ndarray of shape (k,)
-        Ends of the interval less the intercept of the solution.
+    The other coefficients do not change, but without a free support vector b is an
+    interval, and the sample may have held its end (docs/method/walk).
     """
     y, C, alpha = problem.y, problem.C, solution.alpha
     near = 1e-9 * box_unit(C, alpha)
@@ -218,7 +165,7 @@ def kkt_residual(
     """Largest violation of the optimality conditions.
 
     Outside h >= 1, on the margin h = 1, bounded h <= 1, each relative to
-    max(1, sum_j |beta_j K_ij|); the box holds by construction; sum(beta) = 0 is
+    max(1, sum_j |beta_j K_ij|); 0 <= alpha <= C holds by construction; sum(beta) = 0 is
     relative to sum |beta|.
     """
     excess = problem.y * f - 1.0
@@ -280,15 +227,7 @@ def cap_unreachable_bounds(problem: Problem, solution: Solution) -> Problem:
 def rounding_bound(
     problem: Problem, solution: Solution, folds: Folds | None = None
 ) -> float:
-    """Return how far rounding may move a left-out value; inf where no bound is known.
-
-    Parameters
-    ----------
-    problem, solution : Problem, Solution
-        The problem and its optimum.
-    folds : Folds, optional
-        What is left out together; single samples if not given.
-    """
+    """Return how far rounding may move a left-out value; inf if no bound is known."""
     diagonal = problem.K.diagonal()
     top = float(diagonal.max(initial=0.0))
     sizes = -np.sort(-diagonal[problem.C > 0.0])

@@ -38,7 +38,7 @@ UNCERTIFIED = (
     "not_converged",  # the solver stopped before the optimality conditions held
     "rounding",  # rounding errors may have changed the sign
     "indefinite_kernel",  # the problem is not convex: a stationary point, no optimum
-    "eps_only",  # optimal within eps, as the method was asked for
+    "eps_only",  # optimal within eps, as requested
     "bound_only",  # a bound or an estimate, not the value of a refit
 )
 CERTIFIED, NOT_CONVERGED, BY_ROUNDING, INDEFINITE, EPS_ONLY, BOUND_ONLY = range(6)
@@ -116,7 +116,7 @@ class Solution:
     beta : ndarray of shape (n,)
         Signed coefficients y_i alpha_i.
     intercept : float
-        The bias b; the midpoint of its interval, as LIBSVM takes it.
+        The intercept b; the midpoint of its interval, as LIBSVM takes it.
     intercept_interval : tuple of float
         All optimal b; one point if there is a free support vector.
     decision_values : ndarray of shape (n,)
@@ -134,7 +134,7 @@ class Solution:
     n_iter : int
         SMO steps plus active-set steps.
     converged : bool
-        Whether kkt_residual is below the tolerance asked for.
+        Whether kkt_residual is below the tolerance.
     """
 
     beta: FloatArray
@@ -160,14 +160,7 @@ class Solution:
 
 
 def middle(lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Middle of each interval, as LIBSVM chooses b; the finite end of a half-line.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> middle(np.array([0.0, -np.inf]), np.array([1.0, -1.0]))
-    array([ 0.5, -1. ])
-    """
+    """Middle of each interval, as LIBSVM chooses b; the finite end of a half-line."""
     with np.errstate(invalid="ignore"):
         centre = 0.5 * (lower + upper)
     ends = np.where(np.isinf(lower), upper, lower)

@@ -65,7 +65,7 @@ def solve_svc(
     Parameters
     ----------
     problem : Problem
-        Kernel values, signs and boxes. A sample with C_i = 0 is absent: it is not
+        Kernel values, signs and C. A sample with C_i = 0 is absent: it is not
         trained on, but has its decision value.
     tol : float, default=1e-9
         Wanted KKT residual, relative to max(1, sum_j |beta_j K_ij|).
@@ -210,7 +210,7 @@ def _balance(
 ) -> None:
     """Give what sum(beta) is off by to the free point with most room, in place.
 
-    Where C K is tiny, f hardly tells of it: the active set ends before the sum is zero.
+    Where C K is tiny, it hardly shows in f: the active set ends before the sum is zero.
     """
     if members.size == 0:
         return
@@ -228,25 +228,10 @@ def make_solution(
     n_iter: int,
     tol: float,
 ) -> Solution:
-    """Put a dual point, its bias interval and its certificate together.
+    """Put a dual point, its intercept interval and its certificate together.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine.
-    beta, F : ndarray of shape (n,)
-        Signed coefficients and y - K @ beta.
-    members : ndarray of int
-        The free support vectors.
-    n_iter : int
-        Steps taken.
-    tol : float
-        KKT residual up to which it counts as converged.
-
-    Returns
-    -------
-    Solution
-        Optimal if ``converged``.
+    F is y - K @ beta, ``members`` are the free support vectors; a KKT residual of at
+    most ``tol`` counts as converged.
     """
     if problem.fit_intercept:
         members = _snap(problem, beta, members)
@@ -276,8 +261,8 @@ def make_solution(
 def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
     """Put members on their bounds, in place, if all are there up to rounding.
 
-    Boxes that balance up to rounding leave a member next to its bound to make up for
-    the rest. It is not on the margin: nobody is, and b is an interval.
+    Bounds C that balance up to rounding leave a member next to its bound to make up for
+    the rest. It is not on the margin: no sample is, and b is an interval.
     """
     alpha, C = np.abs(beta[members]), problem.C[members]
     rounding = 1e-15 * float(box_unit(problem.C, np.abs(beta)).sum())
@@ -355,9 +340,9 @@ def solve_without(
     rows: IntArray,
     factors: FloatArray | None = None,
 ) -> Solution:
-    """Solve the problem without some samples: their boxes are closed.
+    """Solve the problem without some samples: their C is 0.
 
-    Their decision values are computed all the same. ``factors`` are those of the boxes
+    Their decision values are computed all the same. ``factors`` are those of C
     of the negative and of the positive samples, if they change.
     """
     C, seed = problem.C.copy(), seed_without(problem, solution, rows)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 r"""The shared linear algebra of all walks: a principal-pivot tableau, by BLAS-3.
 
-Bordered kernel ``[[0, 1'], [1, K]]``, basis B = {bias} and M. With A its inverse on B,
+Bordered kernel ``[[0, 1'], [1, K]]``, basis B = {b} and M. With A its inverse on B,
 the tableau is (docs/method/walk)::
 
     rows \ columns        j in M            j not in M
@@ -9,7 +9,7 @@ the tableau is (docs/method/walk)::
     i not in M           Bm_ij             S_ij = K_ij - (1, K_iM) A (1, K_jM)'
 
 A comes from the Cholesky factor L of K_MM + c 11', positive definite although K_MM may
-be singular; S and Bm do not depend on c. The bias row is never needed: f is followed
+be singular; S and Bm do not depend on c. The row of b is never needed: f is followed
 itself.
 """
 
@@ -34,30 +34,18 @@ LU = tuple[FloatArray, np.ndarray]
 class Tableau:
     """Factors from which any column of the tableau follows.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix.
-    members : ndarray of shape (m,)
-        M, the free support vectors.
-    V : ndarray of shape (n, m + 2)
-        For samples outside M: Y = (K_.M + c) L^-T, then d = (1 - (K_.M + c) P 1) /
-        sqrt(1'P 1) with P = (K_MM + c 11')^-1, then ones. Zero for members.
-    weights : ndarray of shape (m + 2,)
-        S = K + V diag(weights) V': -1 for Y, +1 for d, c for the ones (the last two 0
-        without an intercept).
-    Bm : ndarray of shape (n, m)
-        Affine coefficients of every sample on M; the identity for M itself.
-    A : ndarray of shape (m, m)
-        Inverse of the bordered matrix, without its bias row and column.
+    With P = (K_MM + c 11')^-1, V has the columns Y = (K_.M + c) L^-T, then d =
+    (1 - (K_.M + c) P 1) / sqrt(1'P 1), then ones, and is zero for members;
+    S = K + V diag(weights) V' with weights -1 for Y, +1 for d, c for the ones (the last
+    two 0 without an intercept).
     """
 
-    K: FloatArray
-    members: IntArray
-    V: FloatArray
-    weights: FloatArray
-    Bm: FloatArray
-    A: FloatArray
+    K: FloatArray  # (n, n)
+    members: IntArray  # (m,), the free support vectors M
+    V: FloatArray  # (n, m + 2)
+    weights: FloatArray  # (m + 2,)
+    Bm: FloatArray  # (n, m), affine coefficients on M; the identity for M itself
+    A: FloatArray  # (m, m), inverse of the bordered matrix without the intercept
 
     def write_columns(
         self, indices: IntArray, out: FloatArray, n_threads: int = 1
@@ -146,14 +134,7 @@ def solve_lu(factors: LU, right: FloatArray, *, transposed: bool = False) -> Flo
 
 
 def invert(matrix: FloatArray) -> FloatArray | None:
-    """Return the inverse, None if the matrix is singular to the last bit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> invert(np.array([[2.0]])), invert(np.zeros((2, 2)))
-    (array([[0.5]]), None)
-    """
+    """Return the inverse, None if the matrix is singular to the last bit."""
     try:
         inverse: FloatArray = np.linalg.inv(matrix).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:

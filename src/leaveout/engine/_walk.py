@@ -44,7 +44,7 @@ from leaveout.run._parallel import map_chunks, map_parts, shrinking_parts
 # Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
 # more is run again with more room.
 CAPACITIES = (32, 512)
-# Up to this many points on the margin a column costs less to make anew, in the walk
+# Up to this many points on the margin a column costs less to compute again, in the walk
 # that needs it, than to keep; beyond, columns are made together by BLAS-3.
 ON_DEMAND = 16
 # Walks meet mostly samples next to the margin: columns of this many of them, and of one
@@ -121,12 +121,12 @@ def _leave_singles_out(
 
 
 class Walker:
-    """Leaves groups of samples out of one machine, each group by one walk.
+    """Leaves groups of samples out of one problem, each group by one walk.
 
     Parameters
     ----------
     problem : Problem
-        The machine.
+        The binary problem.
     solution : Solution
         Its optimum.
     labels_only : bool, default=False
@@ -168,7 +168,7 @@ class Walker:
         return signs, blas.dsymv(1.0, self.problem.K.T, signs)
 
     def leave_out(self, folds: Folds) -> LooIntervals:
-        """Leave each of the folds out; walks that fail are solved again, and counted."""
+        """Leave each of the folds out; failed walks are solved again, and counted."""
         g, n = len(folds), self.problem.n_samples
         found = LooIntervals.empty(
             folds.members.size, WALK, (g, n) if self.everywhere else None
@@ -329,7 +329,7 @@ class _Columns:
         if self.members.size:
             self.tableau = build_tableau(problem, solution, n_threads)
         elif not problem.fit_intercept:
-            # Nobody on the margin, no bias: the tableau is the kernel itself.
+            # No sample on the margin, no intercept: the tableau is the kernel itself.
             self.rows, self.where = problem.K, np.arange(n, dtype=np.intp)
 
     @cached_property
@@ -485,7 +485,7 @@ class Influence:
         """Whether b may be anywhere in its interval, with f at its middle.
 
         Bounds that balance up to rounding count as balanced; but unless they do to the
-        last bit, one end of the interval is b, and doubles do not tell which.
+        last bit, one end of the interval is b, and doubles cannot decide which.
         """
         if not length > SHORT or not np.isfinite(length):
             return True

@@ -3,7 +3,7 @@
 
 Each sample i has one basic quantity x_i and a range [low_i, high_i] it must stay in:
 
-    i on the margin (in M):   x_i = beta_i,  range = its box,          and f_i = y_i
+    i on the margin (in M):   x_i = beta_i,  range = [0, C_i] y_i,     and f_i = y_i
     i outside or bounded:     x_i = f_i,     range = its side of y_i,  and beta_i fixed
     i left out:               x_i = f_i,     no range,                 and beta_i fading
 
@@ -34,7 +34,7 @@ cdef extern from "_simd.h":
 
 cdef extern from *:
     """
-    /* How many of BLOCK quantities x - move c end the range of the bias earlier. */
+    /* How many of BLOCK quantities x - move c end the range of b earlier. */
     WIDEST static int count_tighter(
         const double *x, const double *c, double move, const double *low,
         const double *high, double most, double least)
@@ -63,7 +63,7 @@ cdef extern from *:
                        double) noexcept nogil
 
 cdef double FAR = 1e300
-# A range is left only by more than this, relative to the unit margin and to the box.
+# A range is left only by more than this, relative to the unit margin and to C.
 cdef double SLACK = 1e-12
 # alpha_r below this share of C_r is zero: decided before the rule for an empty margin,
 # else rounding there turns an ambiguous point into an error (docs/method/walk).
@@ -88,7 +88,7 @@ cpdef enum Status:
     NEEDS_COLUMN = 2    # a column of the tableau that was not given
     TOO_LONG = 3        # more pivots than there is room for
     FAILED = 4          # the end does not satisfy the optimality conditions
-    STUCK = 5           # no way to restore the bias (does not happen in exact arithmetic)
+    STUCK = 5           # no way to restore b (does not happen in exact arithmetic)
 
 
 cdef struct Walk:
@@ -113,7 +113,7 @@ cdef struct Walk:
     const double* A         # (n_members, n_members)
     const Py_ssize_t* members
     Py_ssize_t n_members
-    Py_ssize_t n_factors    # 0: columns that were not given are asked for
+    Py_ssize_t n_factors    # 0: columns that were not given are requested
     double* small           # work, (n_factors,)
     double* change          # work, (2 n,)
     Py_ssize_t* flagged     # work, (n / BLOCK,)
@@ -177,7 +177,7 @@ cdef inline void touch(Walk* w, Py_ssize_t p) noexcept nogil:
 
 
 cdef inline void leave_margin(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
-    """p has reached a bound of its box: beta_p stays there, f_p is free to move."""
+    """p has reached one of its bounds: beta_p stays there, f_p is free to move."""
     w.fixed[p] = w.high[p] if at_high else w.low[p]
     w.x[p] = w.y[p]
     w.on[p] = 0.0
@@ -328,7 +328,7 @@ cdef inline bint is_noise(Walk* w, Py_ssize_t i, double rate) noexcept nogil:
 cdef Py_ssize_t ratio_test(
     Walk* w, double sign, double remaining, double* step, bint* at_high, bint lowest,
 ) noexcept nogil:
-    """Ratio test: who first reaches an end of its range? Return -1 if nobody does.
+    """Ratio test: which quantity first reaches an end of its range? -1 if none does.
 
     Two passes (Harris 1973): the longest step that leaves no range by more than SLACK,
     then among those who limit it the one with the largest rate, whose pivot is the
@@ -353,7 +353,7 @@ cdef Py_ssize_t ratio_test(
                     longest = room / fabs(rate) if room > 0.0 else 0.0
     if longest >= remaining:
         return -1
-    # Whoever limits the final step limited the longer ones: only flagged blocks matter.
+    # What limits the final step limited the longer ones: only flagged blocks matter.
     for k in range(n_flagged):
         block = w.flagged[k]
         for i in range(block, block + BLOCK):
@@ -399,9 +399,9 @@ cdef int aim(Walk* w) noexcept nogil:
 
 
 cdef int restore_intercept(Walk* w) noexcept nogil:
-    """Empty margin: move b until somebody meets the margin, and start anew from there.
+    """Empty margin: move b until a sample meets the margin, and start again there.
 
-    What fades must be made up by the others, so the bias jumps against its sign. If
+    What fades must be made up by the others, so b jumps against its sign. If
     nothing fades in sum, b is an interval instead: see
     close_intercept_interval.
     """
@@ -431,7 +431,7 @@ cdef void start_from(Walk* w, Py_ssize_t j) noexcept nogil:
 cdef void intercept_ends(
     Walk* w, double t, double* low, double* high, Py_ssize_t* i_low, Py_ssize_t* i_high,
 ) noexcept nogil:
-    """How far b may go down and up if all x move on to t, nobody being on the margin."""
+    """How far b may go down and up if all x move on to t and no sample is on the margin."""
     cdef Py_ssize_t k, block, i
     cdef double x, move = w.t - t
     low[0] = -0.5 * FAR
@@ -464,7 +464,7 @@ cdef int close_intercept_interval(Walk* w) noexcept nogil:
     cdef Py_ssize_t i, j, k, _
     w.base = -1
     w.n_pivots = 0
-    # Without a margin and with sum 0 the bias plays no part: columns are those of K.
+    # Without a margin and with sum 0 b plays no part: columns are those of K.
     for k in range(w.n):
         w.c[k] = 0.0
     for k in range(w.n_left):
@@ -544,7 +544,7 @@ cdef int walk(
             return TOO_LONG
         standing = standing + 1 if step == 0.0 else 0
         if w.intercept and w.m == 1 and w.on[p] > 0.5:
-            # The last free point leaves: no pivot, the next round restores the bias.
+            # The last free point leaves: no pivot, the next round restores b.
             leave_margin(w, p, at_high)
             continue
         status = change_side(w, p, at_high)
@@ -554,12 +554,12 @@ cdef int walk(
 
 
 cdef inline double room_share(Walk* w, Py_ssize_t i) noexcept nogil:
-    """Distance of a free beta to its nearer bound, relative to its box."""
+    """Distance of a free beta to its nearer bound, relative to C."""
     return min(fabs(w.x[i]), w.C[i] - fabs(w.x[i])) / w.C[i]
 
 
 cdef Py_ssize_t find_anchor(Walk* w, Py_ssize_t likely, double* share) noexcept nogil:
-    """A point on the margin well inside its box: the likely one if it still is, else
+    """A point on the margin well inside its bounds: the likely one if it still is, else
     the freest. All that can be on the margin were there at the start or were touched."""
     cdef Py_ssize_t k, i, best = -1
     share[0] = -1.0
@@ -575,9 +575,9 @@ cdef Py_ssize_t find_anchor(Walk* w, Py_ssize_t likely, double* share) noexcept 
 
 
 cdef void intercept_range(Walk* w, double* down, double* up) noexcept nogil:
-    """How far b may go down and up at an end where nobody is free.
+    """How far b may go down and up at an end where no sample is free.
 
-    A point on the margin within 1e-9 of a bound of its box counts as being on it.
+    A point on the margin within 1e-9 of a bound counts as being on it.
     """
     cdef Py_ssize_t i_low, i_high
     if w.m == 0:
@@ -594,7 +594,7 @@ cdef void intercept_range(Walk* w, double* down, double* up) noexcept nogil:
 
 
 cdef void intercept_range_with_margin(Walk* w, double* down, double* up) noexcept nogil:
-    """The same where points on the margin have all reached a bound of their box."""
+    """The same where points on the margin have all reached a bound."""
     cdef Py_ssize_t i
     cdef double distance, alpha
     cdef bint can_rise, can_fall
@@ -698,7 +698,7 @@ def run_walks(
     double[::1] up,                      # out, (n_groups,) b may go up by this (>= 0)
     signed char[::1] status,             # out, (n_groups,)
     Py_ssize_t[::1] pivots,              # out, (n_groups,)
-    Py_ssize_t[::1] missing,             # out, (n_groups,) column asked for
+    Py_ssize_t[::1] missing,             # out, (n_groups,) column requested
 ):
     """Run the walks of some groups; all arguments are checked by the caller."""
     cdef Walk w

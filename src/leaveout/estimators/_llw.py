@@ -42,16 +42,8 @@ class LLWClassifier(KernelClassifier):
         are not smaller than that, at the cost C_i [sum_k xi_ik^2 + (sum_k xi_ik)^2]. It
         is a hard margin with kernel K + I / (2 C), so that the bounds of
         :func:`llw_bounds` hold for it.
-    kernel : str or callable, default="rbf"
-        "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "precomputed" (X is
-        then the Gram matrix), or a function that takes two matrices of shapes (n, p)
-        and (m, p) and returns the kernel values, (n, m).
-    degree : int, default=3
-        Exponent of kernel="poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly", "sigmoid" and "laplacian", as in :class:`SVC`.
-    coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
+    kernel, degree, gamma, coef0
+        As in :class:`SVC`.
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is n_samples / (n_classes * count).
     verbose : int, default=0
@@ -59,17 +51,13 @@ class LLWClassifier(KernelClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Sorted labels.
-    class_weight_ : ndarray of shape (n_classes,)
-        Factor of C per class.
     expansion_coef_ : ndarray of shape (n_classes, n_samples)
         W transposed; rows and columns sum to zero.
     intercept_ : ndarray of shape (n_classes,)
         b, with sum zero; inside ``intercept_interval_``.
     intercept_interval_ : ndarray of shape (n_classes, 2)
-        Box of b: all b in it with sum zero are optimal. One point unless a class has no
-        free multiplier.
+        Interval of each b_k: all b in it with sum zero are optimal. One point unless a
+        class has no free multiplier.
     dual_ : ndarray of shape (n_samples, n_classes)
         Multipliers alpha, 0 at a sample's own class.
     objective_ : float
@@ -78,24 +66,17 @@ class LLWClassifier(KernelClassifier):
         Relative difference between primal and dual value, the proof of optimality.
     support_ : ndarray of shape (n_support,)
         Rows with a multiplier.
-    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
-        Their features; of shape (0, 0) if kernel="precomputed".
-    gamma_ : float or None
-        The number used for gamma; None for a precomputed or callable kernel.
     n_iter_ : int
         Steps of SMO and of the active set.
-    shape_fit_ : tuple of int
-        Shape of the X passed to fit.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has them and all are strings.
+    classes_, class_weight_, support_vectors_, gamma_, shape_fit_, n_features_in_, \
+            feature_names_in_
+        As in :class:`SVC`.
 
     See Also
     --------
     llw_bounds : Bounds on its leave-one-out error.
     leave_one_out : Takes this classifier; exact.
-    SVC : One machine for each pair of classes instead.
+    SVC : One classifier for each pair of classes instead.
 
     Notes
     -----
@@ -151,27 +132,10 @@ class LLWClassifier(KernelClassifier):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LLWClassifier:
-        """Solve the problem of all classes.
+        """Solve the problem of all classes; parameters are those of :meth:`SVC.fit`.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training samples; the symmetric Gram matrix if kernel="precomputed".
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C per sample, >= 0; a row with 0 takes no part. With C=inf other
-            weights change nothing.
-
-        Returns
-        -------
-        LLWClassifier
-            This estimator.
-
-        Raises
-        ------
-        NotSeparableError
-            If C=inf and no function of this kernel separates the classes.
+        With C=inf, weights other than 0 change nothing; NotSeparableError if no
+        function of this kernel separates the classes.
         """
         task = fit_task(self, X, y, sample_weight)
         with limit_blas(1):
@@ -192,10 +156,7 @@ class LLWClassifier(KernelClassifier):
 
     def _store(self, task: Task, solution: LlwSolution) -> None:
         """Set the fitted attributes."""
-        self.classes_ = task.target.classes
-        self.class_weight_ = task.class_weight
-        self.gamma_ = task.gram.gamma
-        self.shape_fit_ = task.X.shape
+        self._store_task(task, np.flatnonzero(solution.alpha.any(axis=1)))
         self.expansion_coef_ = task.unscale(np.ascontiguousarray(solution.coef.T))
         self.intercept_ = solution.intercept
         self.intercept_interval_ = np.column_stack(
@@ -205,10 +166,6 @@ class LLWClassifier(KernelClassifier):
         self.objective_ = float(np.ldexp(solution.objective, -task.gram.exponent))
         self.duality_gap_ = solution.duality_gap
         self.n_iter_ = solution.n_iter
-        self.support_ = np.flatnonzero(solution.alpha.any(axis=1))
-        self.support_vectors_ = (
-            np.empty((0, 0)) if self.kernel == "precomputed" else task.X[self.support_]
-        )
 
 
 def warn_indefinite(kernel: Any) -> None:

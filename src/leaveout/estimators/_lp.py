@@ -23,65 +23,46 @@ from leaveout.lp._lpm import LpmSolution
 class LPMClassifier(KernelClassifier):
     r"""Kernel classifier whose coefficients have the smallest 1-norm.
 
-    Each machine solves, with :math:`f(x) = \sum_j a_j K(x, x_j) + b`, the linear
+    Each classifier solves, with :math:`f(x) = \sum_j a_j K(x, x_j) + b`, the linear
     program::
 
         min  sum_j |a_j| + sum_i C_i max(0, 1 - y_i f(x_i))
 
     which leaves most coefficients at zero. The kernel need not be positive
-    semi-definite. Two classes are one machine; with more, each class has a machine
+    semi-definite. Two classes have one classifier; with more, each class has one
     against the rest, and the largest value wins.
 
     Parameters
     ----------
     C : float, default=1.0
         Weight of the hinge losses; C_i is C times class weight times sample weight.
-    kernel : str or callable, default="rbf"
-        "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "precomputed" (X is
-        then the Gram matrix), or a function that takes two matrices of shapes (n, p)
-        and (m, p) and returns the kernel values, (n, m).
-    degree : int, default=3
-        Exponent of kernel="poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly", "sigmoid" and "laplacian", as in :class:`SVC`.
-    coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
+    kernel, degree, gamma, coef0
+        As in :class:`SVC`.
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is n_samples / (n_classes * count).
     fit_intercept : bool, default=True
-        Whether f has a bias b. It is not regularised.
+        Whether f has an intercept b. It is not regularised.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Sorted labels.
-    class_weight_ : ndarray of shape (n_classes,)
-        Factor of C per class.
-    expansion_coef_ : ndarray of shape (n_machines, n_samples)
+    expansion_coef_ : ndarray of shape (n_classifiers, n_samples)
         Signed coefficients a of all training samples, most of them 0.
-    row_dual_ : ndarray of shape (n_machines, n_samples)
+    row_dual_ : ndarray of shape (n_classifiers, n_samples)
         Dual variables of the samples' margins, between 0 and C_i. They have nothing to
         do with the coefficients.
-    intercept_ : ndarray of shape (n_machines,)
+    intercept_ : ndarray of shape (n_classifiers,)
         b; the middle of its interval if several are optimal with these coefficients.
-    objective_ : ndarray of shape (n_machines,)
+    objective_ : ndarray of shape (n_classifiers,)
         Optimal values.
-    duality_gap_ : ndarray of shape (n_machines,)
+    duality_gap_ : ndarray of shape (n_classifiers,)
         Relative difference between primal and dual value, the proof of optimality.
     support_ : ndarray of shape (n_centres,)
-        Rows with a coefficient in some machine.
-    support_vectors_ : ndarray or CSR matrix of shape (n_centres, n_features)
-        Their features; of shape (0, 0) if kernel="precomputed".
-    gamma_ : float or None
-        The number used for gamma; None for a precomputed or callable kernel.
-    n_iter_ : ndarray of shape (n_machines,)
+        Rows with a coefficient for some class.
+    n_iter_ : ndarray of shape (n_classifiers,)
         Simplex steps.
-    shape_fit_ : tuple of int
-        Shape of the X passed to fit.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has them and all are strings.
+    classes_, class_weight_, support_vectors_, gamma_, shape_fit_, n_features_in_, \
+            feature_names_in_
+        As in :class:`SVC`.
 
     See Also
     --------
@@ -138,19 +119,7 @@ class LPMClassifier(KernelClassifier):
     ) -> LPMClassifier:
         """Solve one linear program for two classes, else one per class.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training samples; the symmetric Gram matrix if kernel="precomputed".
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C per sample, >= 0; a row with 0 takes no part.
-
-        Returns
-        -------
-        LPMClassifier
-            This estimator.
+        Parameters are those of :meth:`SVC.fit`.
         """
         task = fit_task(self, X, y, sample_weight)
         _, solutions = solve_task(task)
@@ -177,8 +146,8 @@ class LPMClassifier(KernelClassifier):
 class LOOMClassifier(KernelClassifier):
     r"""Kernel classifier without a C, whose samples must do without their own term.
 
-    Each machine solves, with :math:`f(x) = \sum_j \alpha_j y_j K(x, x_j)`, the linear
-    program::
+    Each classifier solves, with :math:`f(x) = \sum_j \alpha_j y_j K(x, x_j)`, the
+    linear program::
 
         min  sum_i w_i xi_i
         s.t. y_i (f(x_i) - alpha_i y_i K(x_i, x_i)) >= 1 - xi_i,   alpha >= 0,  xi >= 0
@@ -186,67 +155,48 @@ class LOOMClassifier(KernelClassifier):
     Every sample has to be classified by the others. One that only its own coefficient
     could classify is given up: this takes the part of C, and the kernel is the only
     thing to choose. Of several optima the one with the smallest sum of alpha is taken.
-    Two classes are one machine; with more, each class has a machine against the rest,
+    Two classes have one classifier; with more, each class has one against the rest,
     and the largest value wins.
 
     Parameters
     ----------
-    kernel : str or callable, default="rbf"
-        "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "precomputed" (X is
-        then the Gram matrix), or a function that takes two matrices of shapes (n, p)
-        and (m, p) and returns the kernel values, (n, m).
-    degree : int, default=3
-        Exponent of kernel="poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly", "sigmoid" and "laplacian", as in :class:`SVC`.
-    coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
+    kernel, degree, gamma, coef0
+        As in :class:`SVC`.
     class_weight : dict or "balanced", default=None
         Factor of the slacks per class; "balanced" is n_samples / (n_classes * count).
     fit_intercept : bool, default=False
-        Whether f has a bias b. The paper has none.
+        Whether f has an intercept b. The paper has none.
     nu : float, default=1.0
-        Share of its own term that a sample has to do without. 1 is the leave-one-out
-        machine; 0 asks for margins as an SVM does, with nothing to regularise; more
+        Share of its own term that a sample has to do without. 1 is Weston's
+        classifier; 0 requires margins as an SVM does, with nothing to regularise; more
         than 1 is stricter.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Sorted labels.
-    class_weight_ : ndarray of shape (n_classes,)
-        Factor of the slacks per class.
-    expansion_coef_ : ndarray of shape (n_machines, n_samples)
+    expansion_coef_ : ndarray of shape (n_classifiers, n_samples)
         Signed coefficients alpha_j y_j of all training samples.
-    intercept_ : ndarray of shape (n_machines,)
+    intercept_ : ndarray of shape (n_classifiers,)
         b; the middle of its interval if several are optimal with these coefficients.
-    slack_ : ndarray of shape (n_machines, n_samples)
+    slack_ : ndarray of shape (n_classifiers, n_samples)
         xi; 1 or more: the others do not classify the sample correctly.
-    row_dual_ : ndarray of shape (n_machines, n_samples)
+    row_dual_ : ndarray of shape (n_classifiers, n_samples)
         Dual variables of the constraints, between 0 and w_i: the proof of optimality.
-    objective_ : ndarray of shape (n_machines,)
+    objective_ : ndarray of shape (n_classifiers,)
         Weighted sums of the slacks.
-    loo_bound_ : ndarray of shape (n_machines,)
+    loo_bound_ : ndarray of shape (n_classifiers,)
         Share of the samples, by weight, that the others classify incorrectly; 0 counts
         as incorrect. It is never above the mean slack if nu = 1. It does **not** bound
         the leave-one-out error of this classifier, only that of an SVM with the same
         coefficients: see :func:`leave_one_out` for the error itself.
-    duality_gap_ : ndarray of shape (n_machines,)
+    duality_gap_ : ndarray of shape (n_classifiers,)
         Relative difference between primal and dual value.
     support_ : ndarray of shape (n_centres,)
-        Rows with a coefficient in some machine.
-    support_vectors_ : ndarray or CSR matrix of shape (n_centres, n_features)
-        Their features; of shape (0, 0) if kernel="precomputed".
-    gamma_ : float or None
-        The number used for gamma; None for a precomputed or callable kernel.
-    n_iter_ : ndarray of shape (n_machines,)
+        Rows with a coefficient for some class.
+    n_iter_ : ndarray of shape (n_classifiers,)
         Simplex steps.
-    shape_fit_ : tuple of int
-        Shape of the X passed to fit.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has them and all are strings.
+    classes_, class_weight_, support_vectors_, gamma_, shape_fit_, n_features_in_, \
+            feature_names_in_
+        As in :class:`SVC`.
 
     See Also
     --------
@@ -260,7 +210,7 @@ class LOOMClassifier(KernelClassifier):
     slacks: a sample of weight 2 is not the same as two copies, which support each
     other. A row with weight 0 takes no part. Where kernel values are next to nothing
     (a gamma that is far too large), a coefficient would have to be huge to reach
-    anybody: it is stopped at 1e6 over the largest kernel value, and a warning tells.
+    another sample: it is stopped at 1e6 over the largest kernel value, with a warning.
 
     References
     ----------
@@ -305,19 +255,7 @@ class LOOMClassifier(KernelClassifier):
     ) -> LOOMClassifier:
         """Solve one linear program for two classes, else one per class.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training samples; the symmetric Gram matrix if kernel="precomputed".
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Factor of the slack per sample, >= 0; a row with 0 takes no part.
-
-        Returns
-        -------
-        LOOMClassifier
-            This estimator.
+        Parameters are those of :meth:`SVC.fit`.
         """
         task = fit_task(self, X, y, sample_weight)
         subproblems, solutions = solve_task(task)

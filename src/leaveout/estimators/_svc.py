@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Support vector classification, solved to machine precision."""
+"""Support vector classification, solved to the precision of doubles."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
-from leaveout.adapt._checks import check_features, check_kernel_size
+from leaveout.adapt._checks import check_kernel_size
 from leaveout.adapt._prepare import fit_task
 from leaveout.engine._problem import Solution
 from leaveout.engine._solve import solve_svc
+from leaveout.estimators._base import KernelClassifier
 from leaveout.exceptions import CertificateWarning
-from leaveout.kernel._gram import check_gram, evaluate_expansion
 from leaveout.kernel._symmetric import smallest_eigenvalue
 from leaveout.loo._multiclass import (
     machine_coefficients,
@@ -34,10 +33,10 @@ from leaveout.loo._task import Subproblem, Task, svm_subproblems
 ROUNDING = 1e-2
 
 
-class SVC(ClassifierMixin, BaseEstimator):
+class SVC(KernelClassifier):
     r"""Support vector classifier whose optimum is exact.
 
-    Each machine solves, with :math:`f(x) = \langle w, \varphi(x) \rangle + b`::
+    Each pair of classes solves, with :math:`f(x) = \langle w, \varphi(x) \rangle + b`::
 
         min  1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))
 
@@ -68,11 +67,11 @@ class SVC(ClassifierMixin, BaseEstimator):
         Among three classes or more, whether equal numbers of votes are decided by the
         values of ``decision_function`` rather than by the order of the classes.
     fit_intercept : bool, default=True
-        Whether f has a bias b. It is not regularised.
+        Whether f has an intercept b. It is not regularised.
     tol : float, default=1e-9
         Largest violation of the optimality conditions, relative to the terms of f.
     max_iter : int, default=-1
-        Cap on the steps of the solver, per machine; -1 for a generous one.
+        Cap on the steps of the solver, per pair of classes; -1 for a generous one.
 
     Attributes
     ----------
@@ -89,18 +88,18 @@ class SVC(ClassifierMixin, BaseEstimator):
     dual_coef_ : ndarray of shape (n_classes - 1, n_SV)
         Signed coefficients, in the layout of :class:`sklearn.svm.SVC`; dense for
         sparse X too.
-    intercept_ : ndarray of shape (n_machines,)
-        Bias per machine, n_machines = n_classes * (n_classes - 1) / 2.
-    coef_ : ndarray or CSR matrix of shape (n_machines, n_features)
+    intercept_ : ndarray of shape (n_pairs,)
+        b per pair of classes, n_pairs = n_classes * (n_classes - 1) / 2.
+    coef_ : ndarray or CSR matrix of shape (n_pairs, n_features)
         Weights of the features, only if kernel="linear".
     gamma_ : float or None
         The number used for gamma; None for a precomputed or callable kernel.
     fit_status_ : int
-        0 if every machine reached ``tol``, else 1.
-    duality_gap_ : ndarray of shape (n_machines,)
+        0 if every pair reached ``tol``, else 1.
+    duality_gap_ : ndarray of shape (n_pairs,)
         Relative difference between primal and dual value, the proof of optimality, up
         to rounding of the decision values.
-    n_iter_ : ndarray of shape (n_machines,)
+    n_iter_ : ndarray of shape (n_pairs,)
         Steps of the solver.
     shape_fit_ : tuple of int
         Shape of the X passed to fit.
@@ -116,9 +115,9 @@ class SVC(ClassifierMixin, BaseEstimator):
     Notes
     -----
     A row with weight 0 takes no part, as if it were absent; only "scale" and "balanced"
-    still count it, as they do in scikit-learn. A class without weight is no class. If b
-    is not unique, the middle of its interval is taken, as LIBSVM does. A kernel
-    that is not positive semi-definite gets a warning: there is no optimum to prove.
+    still count it, as they do in scikit-learn. A class without weight does not
+    count. If b is not unique, the middle of its interval is taken, as LIBSVM does. A
+    kernel that is not positive semi-definite gets a warning: it has no proved optimum.
 
     References
     ----------
@@ -167,15 +166,8 @@ class SVC(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
 
-    def __sklearn_tags__(self) -> Any:
-        """Declare sparse input, or a Gram matrix as input."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        return tags
-
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVC:
-        """Solve one machine per pair of classes.
+        """Solve one SVM per pair of classes.
 
         Parameters
         ----------
@@ -220,10 +212,10 @@ class SVC(ClassifierMixin, BaseEstimator):
         -------
         ndarray
             Two classes: f, (n_samples,), positive for ``classes_[1]``. More:
-            (n_samples, n_classes) for "ovr", (n_samples, n_machines) for "ovo", where a
-            positive value speaks for the first class of the pair.
+            (n_samples, n_classes) for "ovr", (n_samples, n_pairs) for "ovo", where a
+            positive value is a vote for the first class of the pair.
         """
-        values = self._machine_values(X)
+        values = self._values(X)
         if len(self.classes_) == 2:
             return values[:, 0]
         return (
@@ -233,33 +225,21 @@ class SVC(ClassifierMixin, BaseEstimator):
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label that most machines vote for.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples; if kernel="precomputed", their kernel values with the training
-            samples, (n_samples, n_training_samples).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels, as they were in y.
-        """
-        values = self._machine_values(X)
+        """Return the label with most votes; X as in :meth:`decision_function`."""
+        values = self._values(X)
         if self.break_ties and len(self.classes_) > 2:
             return self.classes_[np.argmax(one_value_per_class(values), axis=1)]
         return self.classes_[vote(values)]
 
     @property
     def coef_(self) -> Any:
-        """Weights of the features, (n_machines, n_features), if kernel="linear"."""
+        """Weights of the features, (n_pairs, n_features), if kernel="linear"."""
         check_is_fitted(self)
         if self.kernel != "linear":
             raise AttributeError(
                 f"coef_ exists only for kernel='linear'; this SVC has {self.kernel!r}."
             )
-        columns = self._machine_coefficients()
+        columns = self._columns()
         if sparse.issparse(self.support_vectors_):
             columns = sparse.csr_array(columns)
         weights = columns.T @ self.support_vectors_
@@ -275,45 +255,21 @@ class SVC(ClassifierMixin, BaseEstimator):
         solutions: Sequence[Solution],
     ) -> None:
         """Set the fitted attributes."""
-        codes, classes = task.target.codes, task.target.classes
+        codes = task.target.codes
         stacked = _stacked_coefficients(task, subproblems, solutions)
         support = np.flatnonzero(stacked.any(axis=0))
         support = support[np.argsort(codes[support], kind="stable")]
-        counts = np.bincount(codes[support], minlength=len(classes))
-        self.classes_ = classes
-        self.class_weight_ = task.class_weight
-        self.gamma_ = task.gram.gamma
-        self.shape_fit_ = task.X.shape
-        self.support_ = support.astype(np.int32)
+        counts = np.bincount(codes[support], minlength=len(task.target.classes))
+        self._store_task(task, support.astype(np.int32))
         self.n_support_ = counts.astype(np.int32)
         self.dual_coef_ = stacked[:, support]
         self.intercept_ = np.array([solution.intercept for solution in solutions])
         self.duality_gap_ = np.array([solution.duality_gap for solution in solutions])
         self.n_iter_ = np.array([solution.n_iter for solution in solutions])
         self.fit_status_ = int(not all(solution.converged for solution in solutions))
-        self.support_vectors_ = (
-            np.empty((0, 0)) if self.kernel == "precomputed" else task.X[support]
-        )
 
-    def _machine_values(self, X: Any) -> FloatArray:
-        """Values of all machines, (n, n_machines)."""
-        check_is_fitted(self)
-        X = check_features(self, X, reset=False)
-        if self.kernel == "precomputed":
-            X = check_gram(X, n_columns=self.shape_fit_[0])[:, self.support_]
-        return evaluate_expansion(
-            X,
-            self.support_vectors_,
-            self._machine_coefficients(),
-            self.intercept_,
-            kernel=self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-        )
-
-    def _machine_coefficients(self) -> FloatArray:
-        """``dual_coef_`` with one column per machine, (n_SV, n_machines)."""
+    def _columns(self) -> FloatArray:
+        """``dual_coef_`` with one column per pair, (n_SV, n_pairs)."""
         codes = np.repeat(np.arange(len(self.classes_)), self.n_support_)
         return machine_coefficients(self.dual_coef_, codes)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Primal active set for the dual of Lee, Lin & Wahba's machine: ends an SMO run.
+"""Primal active set for the dual of Lee, Lin & Wahba's SVM: ends an SMO run.
 
     max  1/(Q-1) sum(a) - 1/2 a'(P x K) a    s.t.  0 <= a <= upper,  equal column sums
 
@@ -26,7 +26,7 @@ cdef extern from "_simd.h":
     void delete_row(double*, long, long, long, double*, double*) noexcept nogil
 
 # As in _active_set_fast: share of the norm below which an entry depends on M, and share
-# of the box, or of the largest alpha, within which a free entry is at its bound.
+# of C, or of the largest alpha, within which a free entry is at its bound.
 cdef double SINGULAR = 1e-14
 cdef double AT_BOUND = 1e-11
 # How a run ends: at the optimum, after max_steps, or where it cannot go on.
@@ -143,7 +143,7 @@ cdef void delete_at(ActiveSet* s, Py_ssize_t at) noexcept nogil:
 
 
 cdef inline double room(ActiveSet* s, Py_ssize_t e, double slope) noexcept nogil:
-    """Largest t >= 0 with alpha_e + t slope inside its box."""
+    """Largest t >= 0 with alpha_e + t slope within its bounds."""
     if slope > 0.0:
         return max(s.upper[e] - s.alpha[e], 0.0) / slope
     if slope < 0.0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sequential minimal optimisation for the dual of Lee, Lin & Wahba's machine.
+"""Sequential minimal optimisation for the dual of Lee, Lin & Wahba's SVM.
 
     max  1/(Q-1) sum(a) - 1/2 a'(P x K) a    s.t.  0 <= a <= upper,  equal column sums
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A walk through the optima of Lee, Lin & Wahba's machine as one sample fades.
+"""A walk through the optima of Lee, Lin & Wahba's SVM as one sample fades.
 
 Entries e = i Q + k are sample i in column k; behind them stand the Q - 1 coordinates of
 b. Each has one basic quantity x and a range [low, high] it must stay in:
 
-    e on the margin:       x_e = alpha_e,  range = its box,           and its slope is 0
+    e on the margin:       x_e = alpha_e,  range = [0, C_i],          and its slope is 0
     e outside or bounded:  x_e = slope_e,  range = its side of 0,     and alpha_e fixed
     e of the one left out: x_e = slope_e,  no range,                  and alpha_e fading
 
@@ -30,7 +30,7 @@ cdef extern from "_simd.h":
 # As in leaveout.engine._problem.
 cdef signed char OUTSIDE = 0, MARGIN = 1, BOUNDED = 2
 cdef double FAR = 1e300
-# A range is left only by more than this, relative to slopes of order 1 and to the box.
+# A range is left only by more than this, relative to slopes of order 1 and to C.
 cdef double SLACK = 1e-12
 
 cpdef enum Status:
@@ -200,7 +200,7 @@ cdef class FadingWalk:
         return self.state[i] != MARGIN and fabs(self.c[i]) <= self.noise
 
     cdef Py_ssize_t next_event(self, double* move) noexcept nogil:
-        """Ratio test: who first reaches an end of its range, -1 if nobody does.
+        """Ratio test: which entry first reaches an end of its range, -1 if none does.
 
         Two passes (Harris 1973): the longest step that leaves no range by more than
         SLACK, then among those who limit it the one with the largest rate.

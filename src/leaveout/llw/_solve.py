@@ -107,7 +107,7 @@ class LlwSolution:
     alpha: FloatArray  # (n, Q), dual variables
     state: StateArray  # (n, Q), OUTSIDE (alpha = 0), MARGIN or BOUNDED (alpha = C)
     coef: FloatArray  # (n, Q), W, whose rows and columns sum to zero
-    intercept: FloatArray  # (Q,), b; inside its box if several are optimal
+    intercept: FloatArray  # (Q,), b; inside its interval if several are optimal
     intercept_lower: FloatArray  # (Q,), every b between these ends
     intercept_upper: FloatArray  # (Q,), with sum 0 is optimal
     gradient: FloatArray  # (n, Q), G
@@ -207,7 +207,7 @@ def intercept_box(
 
 
 def choose_intercept(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return b in its box with sum 0, the same share of the way in every column."""
+    """Return b with sum 0, the same share of the way in the interval of each column."""
     width = high - low
     total = float(width.sum())
     if total <= 0.0:

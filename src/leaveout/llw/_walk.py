@@ -474,7 +474,7 @@ def loo_llw_walk(
     -------
     LooIntervals
         h_k without r at x_r: one column for two classes, of class 1, else one per
-        class. The intervals are those of the box of b, free of each other: of more than
+        class. The intervals are those of each b_k, free of each other: of more than
         two classes, some corners of it have no sum 0.
     """
     walker = LlwWalker(problem, solution)

@@ -337,7 +337,7 @@ def assemble_result(
 
 
 def votes_by_pairs(task: Task) -> bool:
-    """Whether a label is voted for by pairs of classes, rather than by largest value."""
+    """Whether pairs of classes vote for a label, rather than the largest value."""
     return task.params.family == "svc" and not task.params.one_vs_rest
 
 
@@ -387,7 +387,7 @@ def _mostly_anti_learning(
 ) -> bool:
     """Whether most subproblems follow the class proportions, and the labels show it.
 
-    They do if they are no better than the most frequent label for every sample.
+    They do if they are not better than the most frequent label for every sample.
     """
     flags = []
     for sub, solution, part in zip(subproblems, solutions, found, strict=True):
@@ -457,7 +457,7 @@ def _program_subproblems(task: Task, whole: bool) -> list[Subproblem]:
 
 
 def _llw_subproblems(task: Task, whole: bool) -> list[Subproblem]:
-    """Return the problem of all classes; a quadratic loss is a hard margin with a ridge.
+    """Return the problem of all classes; quadratic loss is a hard margin with a ridge.
 
     Samples without weight are absent, whatever their code.
     """

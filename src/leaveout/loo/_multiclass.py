@@ -29,31 +29,20 @@ if TYPE_CHECKING:
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
-    """Return the classes (i, j) of each machine, in LIBSVM's order."""
+    """Return the classes (i, j) of each subproblem, in LIBSVM's order."""
     return list(combinations(range(n_classes), 2))
 
 
 def positive_class(i: int, j: int, n_classes: int) -> int:
-    """Return which of i < j a positive value of their machine speaks for."""
+    """Return which of i < j a positive value of their subproblem votes for."""
     return j if n_classes == 2 else i
 
 
 def stack_coefficients(betas: Sequence[FloatArray], codes: IntArray) -> FloatArray:
-    """Lay the signed coefficients of all machines out as ``dual_coef_`` is.
+    """Lay out the signed coefficients of all pairs, (n,) each, as ``dual_coef_`` is.
 
-    A sample of class i takes part in n_classes - 1 machines, those against each other
-    class in turn, and these are its rows.
-
-    Parameters
-    ----------
-    betas : sequence of ndarray of shape (n,)
-        Per machine, zero for the samples of other classes.
-    codes : ndarray of shape (n,)
-        Class of each sample.
-
-    Returns
-    -------
-    ndarray of shape (n_classes - 1, n)
+    A sample of class i takes part in n_classes - 1 subproblems, those against each
+    other class in turn, and these are its rows: (n_classes - 1, n).
     """
     n_classes = _n_classes(len(betas))
     stacked = np.zeros((n_classes - 1, codes.shape[0]))
@@ -64,7 +53,7 @@ def stack_coefficients(betas: Sequence[FloatArray], codes: IntArray) -> FloatArr
 
 
 def machine_coefficients(dual_coef: FloatArray, codes: IntArray) -> FloatArray:
-    """Undo :func:`stack_coefficients`: one column per machine, (n, n_machines)."""
+    """Undo :func:`stack_coefficients`: one column per pair, (n, n_machines)."""
     n_classes = dual_coef.shape[0] + 1
     pairs = class_pairs(n_classes)
     columns = np.zeros((codes.shape[0], len(pairs)))
@@ -77,10 +66,7 @@ def machine_coefficients(dual_coef: FloatArray, codes: IntArray) -> FloatArray:
 def vote(values: FloatArray) -> IntArray:
     """Return the class with most votes, the lowest among equals.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, n_machines)
-        A value of 0 is a vote for j; of two classes, it is one for class 1.
+    A value of 0 is a vote for j; of two classes, it is one for class 1.
     """
     favours = values >= 0 if values.shape[1] == 1 else values > 0
     return elect(np.where(favours, 1, -1), _n_classes(values.shape[1]))
@@ -150,19 +136,19 @@ def decide_one_vs_one(
 
 
 def one_vs_one_margins(values: FloatArray, codes: IntArray) -> FloatArray:
-    """Return the margin of each sample by the values of all machines, (n,)."""
+    """Return the margin of each sample by the values of all subproblems, (n,)."""
     if values.shape[1] == 1:
         return _signs(codes) * values[:, 0]
     return _margins(one_value_per_class(values), codes)
 
 
 def _signs(codes: IntArray) -> FloatArray:
-    """Which sign of the only machine speaks for the true class."""
+    """Sign of the only value that votes for the true class."""
     return np.where(codes == 1, 1.0, -1.0)
 
 
 def _margins(per_class: FloatArray, codes: IntArray) -> FloatArray:
-    """Return true class minus best other; -inf if the true class has no machine."""
+    """Return true class minus best other; -inf if the true class has none."""
     rows = np.arange(codes.shape[0])
     others = per_class.copy()
     others[rows, codes] = -np.inf
@@ -175,7 +161,7 @@ def _open_votes(
 ) -> BoolArray:
     """Whether some choice of the undecided signs changes the winner.
 
-    With ``break_ties`` the values count, not only the signs: any undecided machine
+    With ``break_ties`` the values count, not only the signs: any undecided value
     makes the sample ambiguous. So do more than ten of them.
     """
     ambiguous = np.zeros(values.shape[0], dtype=bool)
@@ -226,7 +212,7 @@ def decide_one_vs_rest(
 
 
 def one_vs_rest_margins(values: FloatArray, codes: IntArray) -> FloatArray:
-    """Return the margin of each sample by the values of all machines, (n,)."""
+    """Return the margin of each sample by the values of all subproblems, (n,)."""
     if values.shape[1] == 1:
         values = np.hstack([-values, values]) / 2
     return _minus_best_other(values, values, codes)
@@ -258,14 +244,6 @@ def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
 
     The sign +1 is a vote for the second class of a pair if there are two classes, and
     for the first if there are more, as in scikit-learn.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> elect(np.array([[1], [-1]]), 2)
-    array([1, 0])
-    >>> elect(np.array([[1, 1, -1]]), 3)
-    array([0])
     """
     if n_classes == 2:
         return (votes[:, 0] > 0).astype(np.intp)

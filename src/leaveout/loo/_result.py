@@ -60,16 +60,16 @@ class LooResult:
     weights : ndarray of shape (n,), optional
         Weights of the samples in the error.
     machine_values : ndarray of shape (n, n_machines), optional
-        Left-out value of each binary machine, in the sign of the machine: one column
+        Left-out value of each subproblem, with its sign: one column
         for two classes, else one per pair of classes, or per class (one-vs-rest). A
-        machine that was not trained on a sample has its full value there.
+        subproblem that was not trained on a sample has its full value there.
     groups : ndarray of int, shape (n,), optional
         Number of the group each sample was left out with.
     anti_learning : bool, default=False
         Whether C is so small that the left-out labels follow the balance of the
-        classes: see :attr:`anti_learning_note`. With several machines: whether it is so
-        in more than half of them, and the error is no smaller than that of the answer
-        with the most frequent class. One such machine among many does not make the
+        classes: see :attr:`anti_learning_note`. With several subproblems: if it is so
+        in more than half, and the error is no smaller than that of the answer
+        with the most frequent class. One such among many does not make the
         result, and one-vs-rest compares values, whose order may still be right.
 
     Examples
@@ -157,7 +157,7 @@ class LooResult:
     def screened(self) -> float:
         """Share of the coefficients that method "consolidated" knew before solving.
 
-        Over all machines; not a number for other methods.
+        Over all subproblems; not a number for other methods.
         """
         of = self.counts.get("screened_of", 0.0)
         return self.counts["screened"] / of if of else float("nan")
@@ -180,7 +180,7 @@ class LooResult:
         )
 
     def _describe_uncertified(self) -> str:
-        """Number of samples that are not certified, and why."""
+        """Count the samples that are not certified, by reason."""
         names, numbers = np.unique(
             self.uncertified_by[~self.certified], return_counts=True
         )
@@ -304,19 +304,10 @@ class LooPath:
 def pack_results(
     results: Sequence[LooResult],
 ) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
-    """Return arrays with one row per result, and what is no array of each.
+    """Return arrays with one row per result, and the other fields of each.
 
     Labels become positions among the sorted labels, as their type may be any. The true
     labels, the weights and the groups are left out: the reader has them.
-
-    Examples
-    --------
-    >>> import leaveout as lo
-    >>> X, y = [[0.0], [1.0], [3.0], [4.0]], ["a", "a", "b", "b"]
-    >>> result = lo.leave_one_out(lo.SVC(gamma=0.1), X, y)
-    >>> again, = unpack_results(*pack_results([result]), result.y)
-    >>> (again.predictions == result.predictions).all()
-    np.True_
     """
     arrays = {
         name: np.stack([getattr(result, name) for result in results]) for name in PLAIN

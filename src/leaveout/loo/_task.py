@@ -182,7 +182,7 @@ def make_task(
 
     ``K -> 2^-e K, C -> 2^e C`` rounds nothing and leaves f as it is; the identity
     unless the largest K_ii is outside 2^-kernel_range ... 2^kernel_range. A
-    leave-one-out machine has weights in the place of C, which do not change.
+    LOOM has weights in the place of C, which do not change.
     """
     class_weight = np.ones(len(target.classes))
     if not params.one_vs_rest:
@@ -239,13 +239,8 @@ def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
 def svm_subproblems(task: Task, whole: bool) -> list[Subproblem]:
     """Return the binary SVMs of a task: one per pair of classes, or one per class.
 
-    Parameters
-    ----------
-    task : Task
-        The task.
-    whole : bool
-        Whether each has all samples, those of other classes with C = 0 (they have
-        values, but no part in it), rather than the samples of its classes only.
+    ``whole``: each has all samples, those of other classes with C = 0 (they have
+    values, but take no part), rather than the samples of its classes only.
     """
     if task.params.one_vs_rest:
         return [_against_rest(task, code, whole) for code in rest_codes(task.target)]
@@ -270,7 +265,7 @@ def rest_codes(target: Target) -> list[int]:
 
 
 def _against_rest(task: Task, code: int, whole: bool) -> Subproblem:
-    """Return one class against the rest; as in scikit-learn, class weights are of 0, 1."""
+    """Return one class against the rest; class weights are of 0, 1, as in sklearn."""
     known = task.target.codes >= 0
     labels = (task.target.codes == code).astype(np.intp)
     codes = np.where(known, labels, -1)

@@ -181,23 +181,17 @@ class LoomSolution:
 
 @dataclass(frozen=True)
 class LoomProblem(Problem):
-    """Kernel values, signs and weights (as ``C``) of one leave-one-out machine.
+    """Kernel values, signs and weights (as ``C``) of one binary LOOM.
 
     A sample with weight 0 has neither row nor column. The kernel may be indefinite.
-
-    Parameters
-    ----------
-    K, y, C, fit_intercept
-        As in :class:`Problem`.
-    nu : float, default=1.0
-        Share of the own term that a sample has to do without, >= 0.
+    ``nu`` >= 0 is the share of its own term that a sample has to do without.
     """
 
     nu: float = 1.0
 
 
 def solve_loom(problem: LoomProblem) -> LoomSolution:
-    """Solve one binary leave-one-out machine.
+    """Solve one binary LOOM.
 
     Parameters
     ----------
@@ -398,12 +392,12 @@ class _Point:
         lightest = float(self.w[self.w > 0.0].min(initial=1.0))
         return lightest >= LIGHTEST and self.gap <= OPTIMAL * lightest
 
-    def read_dual(self, highs: Any, told: FloatArray) -> None:
-        """Take u from the basis or as it is told, whichever proves more."""
-        told = told[: self.w.size]
-        candidates = [self.u, np.clip(told, 0.0, self.w)]
+    def read_dual(self, highs: Any, read: FloatArray) -> None:
+        """Take u from the basis or as HiGHS has it, whichever proves more."""
+        read = read[: self.w.size]
+        candidates = [self.u, np.clip(read, 0.0, self.w)]
         basis = _Basis(highs, self.fit_intercept)
-        at_upper = np.where(told > 0.5 * self.w, self.w, 0.0)
+        at_upper = np.where(read > 0.5 * self.w, self.w, 0.0)
         at_upper[basis.rows] = 0.0
         solved = basis.solve(self.M, self.y, -self._pull(at_upper, basis), trans=1)
         if solved is not None:
@@ -418,12 +412,12 @@ class _Point:
         self.s[~basis.capped] = 0.0
 
     def read_primal(self, highs: Any) -> None:
-        """Take a from the basis or as HiGHS tells it, whichever costs less."""
+        """Take a from the basis or as HiGHS has it, whichever costs less."""
         n = self.w.size
         solution = highs.getSolution()
-        told = -np.asarray(solution.row_dual)[:n]
+        read = -np.asarray(solution.row_dual)[:n]
         basis = _Basis(highs, self.fit_intercept)
-        candidates = [told]
+        candidates = [read]
         a = np.where(basis.capped, CAP, 0.0)
         rest = 1.0 - self.M[basis.rows] @ a
         solved = basis.solve(self.M, self.y, rest, trans=0)
@@ -487,7 +481,7 @@ class _Basis:
     ) -> bool:
         """Whether no basic variable of the dual is at a bound: the primal is unique.
 
-        ``at_bound`` tells which v are, ``open_columns`` which constraints of the dual
+        ``at_bound`` says which v are, ``open_columns`` which constraints of the dual
         hold with equality and do not fix their coefficient, ``full`` where s is not 0.
         """
         return bool(

@@ -139,8 +139,8 @@ class LpmSolver:
         own = make_lpm_solution(problem, z, row_dual, basis, n_iter)
         if own.converged:
             return own
-        told = self._highs.getSolution()
-        z, row_dual = -np.asarray(told.row_dual), np.asarray(told.col_value)
+        found = self._highs.getSolution()
+        z, row_dual = -np.asarray(found.row_dual), np.asarray(found.col_value)
         theirs = make_lpm_solution(problem, z, row_dual, basis, n_iter)
         return min(own, theirs, key=lambda solution: solution.duality_gap)
 
@@ -176,20 +176,20 @@ def lpm_certificate(
     coefs: FloatArray,
     values: FloatArray,
     slopes: FloatArray,
-    boxes: FloatArray,
+    bounds: FloatArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Compare k primal points with k dual points; arrays are (k, n).
 
     ``coefs`` and ``values`` are a and f = K a + b, ``slopes`` lam * y with 0 <= lam <=
-    ``boxes``, the C of each (0: neither row nor column). Return primal values, gaps
+    ``bounds``, the C of each (0: neither row nor column). Return primal values, gaps
     (primal - dual) / max(1, primal), and whether a gap is below 1e-9, or what rounding
     alone leaves, if that is below 1e-6. A dual point is first scaled until it is
     feasible; what it lacks in sum(lam y) = 0 adds to the gap.
     """
     hinge = np.maximum(0.0, 1.0 - problem.y * values)
-    primal = np.abs(coefs).sum(axis=1) + (boxes * hinge).sum(axis=1)
+    primal = np.abs(coefs).sum(axis=1) + (bounds * hinge).sum(axis=1)
     pull = np.abs(slopes @ problem.K)
-    excess = np.where(boxes > 0.0, pull, 0.0).max(axis=1)
+    excess = np.where(bounds > 0.0, pull, 0.0).max(axis=1)
     total = np.abs(slopes).sum(axis=1)
     dual = total / np.maximum(1.0, excess)
     lack = np.zeros(primal.size)
@@ -200,7 +200,7 @@ def lpm_certificate(
     # multiplies what f is off by C.
     size = 4.0 * np.finfo(float).eps * np.abs(problem.K).max()
     norm = np.abs(coefs).sum(axis=1)
-    rounding = size * (total + boxes.sum(axis=1) * (norm / np.maximum(1.0, primal)))
+    rounding = size * (total + bounds.sum(axis=1) * (norm / np.maximum(1.0, primal)))
     small = gap <= np.maximum(OPTIMAL, rounding)
     return primal, gap, small & (rounding <= TELLING)
 
@@ -228,19 +228,19 @@ def _load(problem: Problem) -> Any:
     return open_highs(cost, matrix, (np.zeros(n), C), rows, tolerance=1e-9)
 
 
-def _read_basis(told: Any, problem: Problem) -> LpmBasis:
+def _read_basis(found: Any, problem: Problem) -> LpmBasis:
     """Translate the basis of the dual: its basic columns are the rows at y f = 1."""
     from highspy import HighsBasisStatus as Status
 
     n = problem.n_samples
     rows = np.full(n, OUTSIDE, dtype=np.int8)
-    columns = np.zeros(len(told.row_status), dtype=np.int8)
-    for i, status in enumerate(told.col_status):
+    columns = np.zeros(len(found.row_status), dtype=np.int8)
+    for i, status in enumerate(found.col_status):
         if status == Status.kBasic:
             rows[i] = MARGIN
         elif status == Status.kUpper and problem.C[i] > 0.0:
             rows[i] = BOUNDED
-    for j, status in enumerate(told.row_status):
+    for j, status in enumerate(found.row_status):
         if status != Status.kBasic:
             columns[j] = -1 if status == Status.kLower else 1
     return LpmBasis(rows, columns)

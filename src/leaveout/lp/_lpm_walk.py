@@ -250,10 +250,12 @@ def _certify(
     values = coefs @ problem.K.T
     if problem.fit_intercept:
         values += z[:, n:]
-    boxes = np.tile(problem.C, (rows.size, 1))
-    boxes[each, rows] = 0.0
-    row_dual = np.clip(slopes * problem.y, 0.0, boxes)
-    _, _, optimal = lpm_certificate(problem, coefs, values, row_dual * problem.y, boxes)
+    bounds = np.tile(problem.C, (rows.size, 1))
+    bounds[each, rows] = 0.0
+    row_dual = np.clip(slopes * problem.y, 0.0, bounds)
+    _, _, optimal = lpm_certificate(
+        problem, coefs, values, row_dual * problem.y, bounds
+    )
     return values[each, rows], optimal & (coefs[each, rows] == 0.0)
 
 
@@ -345,9 +347,9 @@ def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
     kink = np.concatenate([y, np.zeros(m)])
     present = C > 0.0
     has_kink = np.concatenate([present, present, np.zeros(m - n, dtype=bool)])
-    box, reach = np.where(y > 0, C, 0.0), np.where(present, 1.0, np.inf)
+    cost, reach = np.where(y > 0, C, 0.0), np.where(present, 1.0, np.inf)
     free = np.zeros(m - n)
-    low, high = np.r_[box - C, -reach, free], np.r_[box, reach, free]
+    low, high = np.r_[cost - C, -reach, free], np.r_[cost, reach, free]
     side = np.where(basis.rows == BOUNDED, -y, y)
     side[margin] = basis.columns[active]
     side[~present] = 1.0

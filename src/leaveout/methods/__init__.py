@@ -38,7 +38,7 @@ class LooMethod(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """A method and what it can be asked for.
+    """A method and the options it takes.
 
     Parameters
     ----------
@@ -70,13 +70,7 @@ METHODS: dict[str, Method] = {
 
 
 def bind_params(name: str, method: Method, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters as keywords; ValueError for one that is not the method's.
-
-    Examples
-    --------
-    >>> bind_params("refit", METHODS["refit"], {"eps": 1e-3})
-    {'eps': 0.001}
-    """
+    """Return the parameters as keywords; ValueError for an unknown one."""
     own = method.own_params() if params else []
     for key in params:
         if key not in own:

@@ -87,7 +87,7 @@ def bound_sv_count(problem: Problem, solution: Solution) -> Bound:
         at = problem.y - (solution.decision_values - solution.intercept)
         for end in solution.intercept_interval:
             support |= np.abs(at - end) <= ROUNDING
-    share = _share(support)
+    share = share_of(support)
     return Bound(
         "support-vector count", BOUND if settled else WEAK, share, cost="0", note=note
     )
@@ -100,7 +100,7 @@ def bound_jaakkola_haussler(problem: Problem, solution: Solution) -> Bound:
     """
     worst = _margins(problem, solution) - solution.alpha * problem.K.diagonal()
     kind, note = _needs_no_intercept(problem)
-    share = _share(worst <= ROUNDING)
+    share = share_of(worst <= ROUNDING)
     return Bound("Jaakkola-Haussler", kind, share, cost="n", note=note)
 
 
@@ -117,7 +117,7 @@ def bound_xi_alpha(problem: Problem, solution: Solution) -> Bound:
         reach = float(K.diagonal().max())
     slack = np.maximum(0.0, 1.0 - _margins(problem, solution))
     kind, note = _needs_no_intercept(problem)
-    share = _share(solution.alpha * reach + slack >= 1.0 - ROUNDING)
+    share = share_of(solution.alpha * reach + slack >= 1.0 - ROUNDING)
     return Bound("xi-alpha", kind, share, cost="n²", note=note)
 
 
@@ -131,7 +131,7 @@ def bound_span(problem: Problem, solution: Solution) -> Bound:
     note = "exact where the sets stay the same"
     if undefined:
         note = f"{undefined} without another free support vector, taken as wrong"
-    return Bound("span", ESTIMATE, _share(wrong), cost="m³ + s m²", note=note)
+    return Bound("span", ESTIMATE, share_of(wrong), cost="m³ + s m²", note=note)
 
 
 def bound_radius_margin(problem: Problem, solution: Solution) -> Bound:
@@ -197,7 +197,7 @@ def bound_certificate(problem: Problem, solution: Solution) -> Bound:
     unsure = open_ | (low <= ROUNDING)
     kind = BOUND if solution.converged else ESTIMATE
     return Bound(
-        "certificate", kind, _share(wrong | unsure), _share(wrong), "s n log n"
+        "certificate", kind, share_of(wrong | unsure), share_of(wrong), "s n log n"
     )
 
 
@@ -214,7 +214,7 @@ SVM_BOUNDS: tuple[Callable[[Problem, Solution], Bound], ...] = (
 )
 
 
-def _timed(
+def timed(
     function: Callable[[Problem, Solution], Bound], problem: Problem, solution: Solution
 ) -> Bound:
     """Compute a bound and measure the time it takes."""
@@ -237,7 +237,7 @@ def _needs_no_intercept(problem: Problem) -> tuple[str, str]:
     return BOUND, ""
 
 
-def _share(mask: BoolArray) -> float:
+def share_of(mask: BoolArray) -> float:
     return float(np.mean(mask))
 
 

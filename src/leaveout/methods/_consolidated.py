@@ -7,9 +7,9 @@ Wang & Yang (2022), after Wang & Zou (2022): leaving j out is the same as closin
 box, so all left-out problems have the same kernel matrix, and what is known of all of
 them beforehand need not be solved for (docs/method/consolidated).
 
-Samples whose coefficient is known in every left-out machine, before any is solved.
+Samples whose coefficient is known in every left-out problem, before any is solved.
 
-A bound ``low_i <= y_i f(x_i) <= high_i`` that holds for all left-out machines at once
+A bound ``low_i <= y_i f(x_i) <= high_i`` that holds for all left-out problems at once
 settles a sample: high_i < 1 means alpha_i = C_i in all of them but its own, low_i > 1
 means alpha_i = 0. Derivations: docs/method/consolidated.
 """
@@ -42,7 +42,7 @@ from leaveout.methods._smoothing import FoldProblems, Iterate, certify, solve_fo
 from leaveout.run._parallel import map_chunks
 
 RULES = ("same_C", "path")
-# Left-out machines certified at a time.
+# Left-out problems certified at a time.
 BLOCK = 128
 # A margin must be on its side of 1 by more than rounding.
 SLACK = 1e-9
@@ -149,22 +149,13 @@ def _screen(
         return screen_at_same_C(problem, solution, rows)
     if rule == "path" and memory is not None and solution.converged:
         return screen_along_path(problem, memory.last)
-    return Screened.nobody(problem)
+    return Screened.nothing(problem)
 
 
 class _Folds:
-    """Left-out machines of some samples, one row each; to be proved, or refitted.
+    """Problems without one sample each, a row per sample; to be proved, or refitted.
 
-    Parameters
-    ----------
-    problem, solution : Problem, Solution
-        The machine and its optimum.
-    rows : ndarray of shape (k,)
-        Samples left out.
-    beta : ndarray of shape (k, n)
-        Signed coefficients, zero at the left-out sample.
-    n_steps : int
-        Steps they took.
+    ``beta`` has the signed coefficients, zero at the left-out sample.
     """
 
     def __init__(
@@ -184,10 +175,10 @@ class _Folds:
     def prove(self, part: slice) -> None:
         """Check coefficients on all samples, screened ones included."""
         problem, rows = self.problem, self.rows[part]
-        boxes = np.tile(problem.C, (rows.size, 1))
-        boxes[np.arange(rows.size), rows] = 0.0
+        bounds = np.tile(problem.C, (rows.size, 1))
+        bounds[np.arange(rows.size), rows] = 0.0
         whole = FoldProblems(
-            problem.K, problem.y, boxes, np.zeros_like(boxes), np.zeros(rows.size),
+            problem.K, problem.y, bounds, np.zeros_like(bounds), np.zeros(rows.size),
             problem.fit_intercept,
         )  # fmt: skip
         proof = certify(whole, self.beta[part])
@@ -196,7 +187,7 @@ class _Folds:
         self.certified[part], self.refitted[part] = proof.optimal, ~proof.optimal
 
     def refit(self, which: IntArray) -> None:
-        """Solve some machines anew."""
+        """Solve some problems again."""
         for k in which:
             left_out = solve_without(self.problem, self.solution, self.rows[k : k + 1])
             self.beta[k] = left_out.beta
@@ -219,7 +210,7 @@ def _solve_folds(
     screened: Screened,
     n_threads: int,
 ) -> _Folds:
-    """Solve the machine without each of some samples; prove it, or refit."""
+    """Solve the problem without each of some samples; prove it, or refit."""
     kept, k = screened.kept, rows.size
     family, start = _reduce(problem, solution, rows, screened)
     eta, n_steps = solve_folds(family, problem.C[kept], start, n_threads=n_threads)
@@ -236,7 +227,7 @@ def _solve_folds(
 def _reduce(
     problem: Problem, solution: Solution, rows: IntArray, screened: Screened
 ) -> tuple[FoldProblems, Iterate]:
-    """Left-out machines on the samples that are kept, and where to start.
+    """Left-out problems on the samples that are kept, and where to start.
 
     Eq. (8) of the paper with ybar on L, not on S, and on L the hinge is linear: what is
     left is n_s x n_s.
@@ -249,14 +240,16 @@ def _reduce(
     gone, kernel = known[rows, None], K[np.ix_(rows, kept)]
     offsets = known[bounded] @ K[np.ix_(bounded, kept)] - gone * kernel
     totals = known[rows] - known.sum()
-    boxes, eta = np.tile(C[kept], (k, 1)), np.tile(solution.beta[kept], (k, 1))
+    bounds, eta = np.tile(C[kept], (k, 1)), np.tile(solution.beta[kept], (k, 1))
     own = kept == rows[:, None]
     values = (
         eta[:1] @ sigma
         - np.where(own.any(axis=1), solution.beta[rows], 0.0)[:, None] * kernel
     )
-    boxes[own] = eta[own] = 0.0
-    family = FoldProblems(sigma, y[kept], boxes, offsets, totals, problem.fit_intercept)
+    bounds[own] = eta[own] = 0.0
+    family = FoldProblems(
+        sigma, y[kept], bounds, offsets, totals, problem.fit_intercept
+    )
     return family, Iterate(eta, values, np.full(k, solution.intercept))
 
 
@@ -268,7 +261,7 @@ class Screened:
     outside: BoolArray
 
     @classmethod
-    def nobody(cls, problem: Problem) -> Screened:
+    def nothing(cls, problem: Problem) -> Screened:
         """Screen only samples with C = 0."""
         absent = problem.C == 0.0
         return cls(np.zeros_like(absent), absent)
@@ -411,7 +404,7 @@ def screen_along_path(problem: Problem, before: Solved | None) -> Screened:
     """
     ratio = None if before is None else before.ratio(problem)
     if before is None or ratio is None:
-        return Screened.nobody(problem)
+        return Screened.nothing(problem)
     if problem.fit_intercept:
         return _two_stages(problem, before, ratio)
     stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)

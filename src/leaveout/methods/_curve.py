@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.engine._problem import Problem, Solution
+from leaveout.engine._problem import TIE, Problem, Solution
 from leaveout.engine._solve import solve_svc, solve_without
 from leaveout.engine._walk import loo_walk
 from leaveout.methods._curve_fast import PathStatus, path_work_shape, trace_path
 from leaveout.run._parallel import map_chunks
 
-# Values this close to zero, relative to the largest, have no sign.
-TIE = 1e-10
 # Breakpoints closer than this, relatively, are one.
 SAME = 1e-12
 # A path that fails without progress starts again from a solve at C (1 + NUDGE), then at

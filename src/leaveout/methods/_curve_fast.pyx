@@ -3,7 +3,7 @@
 
 Each sample i has one basic quantity x_i, as in the walks:
 
-    i on the margin (in M):   x_i = beta_i in its box, and f_i = y_i
+    i on the margin (in M):   x_i = beta_i within bounds, and f_i = y_i
     i outside:                x_i = f_i on its side,   and beta_i = 0
     i bounded (in E):         x_i = f_i on its side,   and beta_i = y_i c_i C
     i passive:                x_i = f_i anywhere,      and beta_i = 0 (left out, weight 0)
@@ -25,9 +25,9 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 cdef signed char OUTSIDE = 0, MARGIN = 1, BOUNDED = 2, PASSIVE = 3
 
-# A range is left only by more than this, relative to the unit margin and to the box.
+# A range is left only by more than this, relative to the unit margin and to C.
 cdef double SLACK = 1e-12
-# A point on the margin within this share of its box is on a bound.
+# A point on the margin within this share of C is on a bound.
 cdef double ON_BOUND = 1e-9
 # Events between two factorisations from scratch.
 cdef Py_ssize_t EVENTS_PER_FACTOR = 100
@@ -396,7 +396,7 @@ cdef Py_ssize_t next_event(
 
 
 cdef bint is_flat(Path* p) noexcept nogil:
-    """Whether everybody on the margin is on a bound and stays there: b is an interval."""
+    """Whether every point on the margin is on a bound and stays there: b is an interval."""
     cdef Py_ssize_t a, i
     cdef double alpha, rise
     for a in range(p.m):
@@ -412,7 +412,7 @@ cdef bint is_flat(Path* p) noexcept nogil:
 
 
 cdef void empty_margin(Path* p) noexcept nogil:
-    """Put everybody on the margin onto the bound it is at."""
+    """Put every point on the margin onto the bound it is at."""
     cdef Py_ssize_t a, i
     for a in range(p.m):
         i = p.member[a]

@@ -50,7 +50,7 @@ STEPS_PER_SAMPLE = 1000
 TINY = 1e-290
 CONDITIONS = {"auxiliary": Condition.AUXILIARY, "ball": Condition.BALL}
 # Exact mode: a sample not proved at this accuracy, or after this many steps a sample of
-# the machine, is near a tie or badly conditioned, and left to the active set.
+# the problem, is near a tie or badly conditioned, and left to the active set.
 LAST_EPS = 1e-6
 LAST_STEPS = 10
 
@@ -218,7 +218,7 @@ class LeftOutSolver:
         y, C, n = rest.y, rest.C, rest.n_samples
         curvature = _auxiliary_diagonal(rest, r, self.diag)
         if condition != Condition.NONE and not rest.fit_intercept:
-            # K_rr = 0: f(x_r) = 0 whatever the machine, there is nothing to prove.
+            # K_rr = 0: f(x_r) = 0 for every w, there is nothing to prove.
             condition = condition if self.diag[r] > 0.0 else Condition.NONE
         distance = np.sqrt(curvature)
         if not rest.fit_intercept:
@@ -248,7 +248,7 @@ def solve_to_eps(problem: Problem, eps: float) -> tuple[Solution, int]:
     """Solve a problem by Improved SMO until it is optimal within eps.
 
     Returns the solution, converged only if it happens to be optimal to 1e-9 or if SMO
-    took so long that the active set ended it, and the columns of the kernel matrix used.
+    took so long that the active set ended it, and the columns of K that were used.
     """
     y, C, n = problem.y, problem.C, problem.n_samples
     beta, F, none = np.zeros(n), y.copy(), np.zeros(n)
@@ -274,7 +274,7 @@ def _intercepts(rest: Problem, F: FloatArray) -> tuple[float, float]:
 
 
 def _auxiliary_gradient(problem: Problem, r: int, F: FloatArray) -> FloatArray:
-    """Return y - K' aux of a machine with w given by y - K beta = F.
+    """Return y - K' aux of a problem with w given by y - K beta = F.
 
     With an intercept b = -g_r puts f(x_r) to 0: u = g - g_r, for beta that sum to zero
     with or without r. Without one, u = g - K_r g_r / K_rr.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SMO on the problem without one sample r, until its label is proved (Franc et al. 2008).
 
-    G:  max  y'beta - 1/2 beta'K beta     box, beta_r = 0, sum(beta) = 0 with an intercept
-    H:  max  y'aux  - 1/2 aux'K'aux       box, aux_r  = 0, no equality
+    G:  max  y'beta - 1/2 beta'K beta     bounds, beta_r = 0, sum(beta) = 0 with an intercept
+    H:  max  y'aux  - 1/2 aux'K'aux       bounds, aux_r  = 0, no equality
 
 H is the dual of the same problem under the extra condition f(x_r) = 0, with the kernel
 
@@ -28,7 +28,7 @@ cdef extern from "_simd.h":
 cdef extern from *:
     """
     /* Q -= move * (row - factor * row_r - shift); then the gain of the best step of each
-       coefficient inside its box; the largest one. */
+       coefficient inside its bounds; the largest one. */
     WIDEST static double step_and_gains(
         long n, double move, double factor, double shift, const double *restrict row,
         const double *restrict row_r, const double *restrict curvature,
@@ -259,7 +259,7 @@ cdef inline double take_pair_step(
     Py_ssize_t i, Py_ssize_t j, double q, double d,
     const double* lower, const double* upper, double* beta,
 ) noexcept nogil:
-    """Move beta_i up and beta_j down by as much as the objective and the box allow."""
+    """Move beta_i up and beta_j down by as much as the objective and the bounds allow."""
     cdef double room_i = upper[i] - beta[i], room_j = beta[j] - lower[j]
     cdef double move = min(room_i, room_j)
     if q > 0.0 and d < move * q:

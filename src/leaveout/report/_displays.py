@@ -165,25 +165,7 @@ class LooCurveDisplay:
         mark_ambiguous: bool = True,
         legend: bool = True,
     ) -> LooCurveDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        name : str, optional
-            Name of the classifier in the legend.
-        color : str
-            Colour of steps and points.
-        standard_error : bool, default=True
-            Whether to draw a band of one standard error either way.
-        mark_best : bool, default=True
-            Whether to shade the C with the smallest error.
-        mark_ambiguous : bool, default=True
-            Whether to mark the C where labels are ambiguous.
-        legend : bool, default=True
-            Whether to draw a legend.
-        """
+        """Draw on ``ax``, or on new axes; ``name`` is for the legend."""
         self.ax_ = ax = open_axes(ax)
         self.figure_ = ax.get_figure()
         ax.set_xscale("log")
@@ -395,19 +377,10 @@ class LooGridDisplay:
         colorbar: bool = True,
         show_text: bool | None = None,
     ) -> LooGridDisplay:
-        """Draw.
+        """Draw on ``ax``, or on new axes.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        cmap : str, default="Blues"
-            Colour map, light for small errors.
-        colorbar : bool, default=True
-            Whether to draw the scale.
-        show_text : bool, optional
-            Whether to write the error into each cell; by default in grids with few
-            columns.
+        ``cmap`` should be light for small errors; ``show_text`` writes the errors into
+        the cells, by default if there are few columns.
         """
         n_Cs, n_gammas = self.errors.shape
         size = (min(2.4 + 0.62 * n_Cs, 12.0), min(1.7 + 0.5 * n_gammas, 9.0))
@@ -644,17 +617,7 @@ class LooMarginDisplay:
         n_smallest: int | None = None,
         legend: bool = True,
     ) -> LooMarginDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; new ones by default.
-        n_smallest : int, optional
-            Draw only so many samples, those with the smallest margins.
-        legend : bool, default=True
-            Whether to draw a legend.
-        """
+        """Draw on ``ax``, or on new axes, all or the ``n_smallest`` margins."""
         if n_smallest is not None and n_smallest < 1:
             raise ValueError(f"n_smallest must be 1 or more, got {n_smallest}.")
         self.ax_ = ax = open_axes(ax)

@@ -99,58 +99,15 @@ def read_dataset(
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> Dataset:
-    r"""Read samples from a file: CSV, TSV and the like, Parquet, or svmlight.
+    """Read samples from a file: CSV, TSV and the like, Parquet, or svmlight.
 
-    Parameters
-    ----------
-    path : str or Path
-        The file; its kind is recognised by its content.
-    target : str or None
-        Column of classes. With None the error lists the columns. An svmlight file has
-        its classes in front, and needs none.
-    id_column : str, optional
-        Column that names the samples; not a feature.
-    group_column : str, optional
-        Column whose equal entries belong together; not a feature.
-    drop : sequence of str
-        Columns to leave out.
-    categorical : sequence of str
-        Columns of numbers to take as categories.
-    sep : str, optional
-        Separator of a text file; by default found among commas, semicolons, tabs, bars
-        and blanks.
-    decimal : {".", ","}, optional
-        Decimal mark of a text file. By default a point; a comma where the file has
-        another separator and no number that contradicts it.
-    encoding : str, optional
-        Encoding of a text file; by default UTF-8, or what a byte order mark says.
-
-    Returns
-    -------
-    dataset : Dataset
-        All other columns as features, in the order of the file.
-
-    Raises
-    ------
-    OSError
-        The file is missing or cannot be read.
-    DataFileError
-        The file is not a table, or its content cannot be used; the message says which
-        column and what to do.
-
-    Notes
-    -----
-    Needs pandas, which comes with ``pip install "leaveout[cli]"``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "iris.csv")
-    ...     _ = path.write_text("width,length,kind\n1.0,2.5,a\n3.0,0.5,b\n")
-    ...     read_dataset(path, "kind").X.to_numpy()
-    array([[1. , 2.5],
-           [3. , 0.5]])
+    The content says which kind it is. ``target`` is the column of classes (an svmlight
+    file has them in front); with None the error lists the columns. Columns that name
+    samples or groups, or are in ``drop``, are not features; those in ``categorical``
+    are categories even if they hold numbers. ``sep`` is otherwise found among commas,
+    semicolons, tabs, bars and blanks; ``decimal`` is a point, or a comma where the file
+    has another separator and no number that contradicts it; ``encoding`` UTF-8 or what
+    a byte order mark says. DataFileError names the column and what to do.
     """
     path = Path(path)
     content = read_bytes(path)

@@ -24,64 +24,25 @@ N_ROWS_FOR_PURITY = 20
 
 @dataclass(frozen=True)
 class Dataset:
-    """Features and classes, with the names of both.
-
-    Parameters
-    ----------
-    name : str
-        What to call the data in a report.
-    X : DataFrame or CSR matrix of shape (n, p)
-        Features. A DataFrame has columns of float64, and of text where
-        ``text_features`` says so.
-    y : ndarray of shape (n,)
-        Classes, of any type.
-    feature_names : list of str
-        Names of the p columns.
-    target_name : str
-        Name of y.
-    text_features : tuple of str, default=()
-        Columns of X that hold categories, to be one-hot encoded.
-    ids : ndarray of shape (n,), optional
-        What the samples are called.
-    id_name : str, optional
-        Name of the column the ids are from.
-    groups : ndarray of shape (n,), optional
-        Samples with equal entries belong together.
-    group_name : str, optional
-        Name of the column the groups are from.
-    notes : tuple of str, default=()
-        What was done to the data, and what its owner should know.
-    """
+    """Features and classes, with the names of both."""
 
     name: str
-    X: Any
-    y: NDArray[Any]
+    X: Any  # (n, p), DataFrame of float64 and text, or CSR matrix
+    y: NDArray[Any]  # (n,), of any type
     feature_names: list[str]
     target_name: str
-    text_features: tuple[str, ...] = ()
-    ids: NDArray[Any] | None = None
+    text_features: tuple[str, ...] = ()  # columns to be one-hot encoded
+    ids: NDArray[Any] | None = None  # names of the samples
     id_name: str | None = None
-    groups: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None  # equal entries belong together
     group_name: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was done to the data, and what to know
 
 
 def load_example() -> Dataset:
     """Load the data of the demo: scikit-learn's copy of Wisconsin breast cancer.
 
-    569 tumours, 30 measurements, 212 malignant and 357 benign. The data come with
-    scikit-learn; nothing is downloaded.
-
-    Returns
-    -------
-    dataset : Dataset
-        With y as words.
-
-    Examples
-    --------
-    >>> dataset = load_example()
-    >>> dataset.X.shape, sorted(set(dataset.y.tolist()))
-    ((569, 30), ['benign', 'malignant'])
+    569 tumours, 30 measurements, 212 malignant and 357 benign; nothing is downloaded.
     """
     # Here, not above: sklearn.datasets takes as long to import as the rest of leaveout.
     from sklearn.datasets import load_breast_cancer

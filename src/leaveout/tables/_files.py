@@ -43,7 +43,7 @@ N_ROWS_SNIFFED = 50
 UNNAMED = "(unnamed {})"
 # Values of a Parquet file: a fixed number and some per byte; beyond, it is a bomb.
 N_VALUES_FREE, VALUES_PER_BYTE = 2**28, 64
-# Columns have names; a longer list would fill the memory of a small machine.
+# Columns have names; a longer list would fill the memory of a small computer.
 MAX_SVMLIGHT_COLUMNS = 10_000_000
 _NUMBER = re.compile(r"[+-]?[\d.,]++(?:[eE][+-]?\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
@@ -65,7 +65,7 @@ _SVMLIGHT_LINE = re.compile(_CLASS + rb"(?:\s+\d+:[^\s:]+)+\s*(?:#.*)?")
 _LINE_OF_ZEROS = re.compile(_CLASS + rb"\s*(?:#.*)?|\s*#.*|\s*")
 # What spreadsheets take for the start of a formula, also as wide letters, and blanks,
 # which some skip (and our reader). Text that has apostrophes in front of it already
-# gets one more, so that reading can tell them apart.
+# gets one more, so that reading can distinguish them.
 _FORMULA = re.compile(r"'*[=+\-@\s＝＋－＠]")
 _NUMERIC = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 

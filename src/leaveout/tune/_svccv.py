@@ -270,7 +270,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, in the order of ``classes_``."""
         X = self._check(X)
-        values = self.best_estimator_._machine_values(X)
+        values = self.best_estimator_._values(X)
         fitted = zip(self.platt_slope_, self.platt_offset_, strict=True)
         return class_probabilities(values, [Sigmoid(*pair) for pair in fitted])
 
