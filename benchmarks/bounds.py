@@ -67,14 +67,12 @@ def main():
 
 def compare(problem, solution, tally):
     """Count, row by row, what leaving everybody out says."""
-    own = wrong_and_ambiguous(problem, loo_walk(problem, solution=solution))
+    own = wrong_and_ambiguous(problem, loo_walk(problem, solution))
     for row in tabulate_bounds(problem, solution, exact=False).rows:
         wrong, ambiguous = own
         if row.name == "radius-margin L2":
             hard, optimum = solve_l2_svm(problem)
-            wrong, ambiguous = wrong_and_ambiguous(
-                hard, loo_walk(hard, solution=optimum)
-            )
+            wrong, ambiguous = wrong_and_ambiguous(hard, loo_walk(hard, optimum))
         share = wrong if row.kind == "weak bound" else wrong | ambiguous
         counts = tally[row.name, row.kind, problem.fit_intercept]
         counts["fits"] += 1

@@ -40,8 +40,8 @@ FAULTS = {
     "tests/cli/test_faults.py": "signals, disks, folders, memory, workers",
     "tests/run/test_checkpoint.py": "checkpoints",
     "tests/run/test_files.py": "half-written files",
-    "tests/cli/test_hostile.py": "scripts and formulas in names",
-    "tests/data/test_formulas.py": "formulas in cells",
+    "tests/cli/test_untrusted_names.py": "scripts and formulas in names",
+    "tests/tables/test_files.py": "formulas in cells",
     "tests/test_model_file.py": "model files",
     "tests/run/test_parallel.py": "threads",
 }

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from leaveout.engine._problem import Problem, Solution
 from leaveout.kernel._gram import gram_matrix
+from leaveout.loo._leave_out import FAMILIES, solve_path
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 NAME = "franc2008"
@@ -73,6 +75,13 @@ def load(folder: Path, name: str, seed: int) -> Data:
 def gram(X: np.ndarray, gamma: float | None, Y: np.ndarray | None = None) -> np.ndarray:
     """Linear kernel if gamma is None, else RBF."""
     return gram_matrix(X, Y, kernel="linear" if gamma is None else "rbf", gamma=gamma)
+
+
+def solve_each(
+    problem: Problem, Cs: Sequence[float] | np.ndarray
+) -> Iterator[tuple[Problem, Solution]]:
+    """Solve a problem with C = 1 at each of some C, smallest first."""
+    return solve_path(FAMILIES["svc"], problem, np.asarray(Cs))
 
 
 def kernels(

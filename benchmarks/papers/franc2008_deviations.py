@@ -23,6 +23,7 @@ from common import (
     gram,
     load,
     read_rows,
+    solve_each,
     write_rows,
 )
 from franc2008_figure1 import standard_error
@@ -33,7 +34,6 @@ from leaveout.engine._certificate import weighted_median_interval
 from leaveout.engine._problem import Problem, Solution
 from leaveout.engine._solve import seed_without
 from leaveout.engine._walk import loo_walk
-from leaveout.loo._leave_out import solve_path
 
 GAMMAS = [2.0**-e for e in EXPONENTS]
 # Nine widths around the chosen one, four to an octave, at three penalties.
@@ -68,8 +68,8 @@ def count(
     found = []
     for gamma in gammas:
         unit = Problem(gram(X, gamma), y, np.ones(len(y)))
-        for problem, solution in solve_path(unit, np.array(Cs)):
-            loo = loo_walk(problem, solution=solution)
+        for problem, solution in solve_each(unit, Cs):
+            loo = loo_walk(problem, solution)
             wrong = y * loo.values < 0
             printed = y * solution.decision_values < 0
             left = open_by_printed_checks(problem, solution)
@@ -145,7 +145,7 @@ def count_by_printed_condition(X: np.ndarray, y: np.ndarray) -> int:
     found = []
     for gamma in GAMMAS:
         unit = Problem(gram(X, gamma), y, np.ones(len(y)))
-        for problem, solution in solve_path(unit, np.array(RBF_C)):
+        for problem, solution in solve_each(unit, RBF_C):
             wrong = y * solution.decision_values < 0
             for r in open_by_printed_checks(problem, solution):
                 f_r = label_by_printed_condition(problem, solution, int(r))

@@ -16,12 +16,12 @@ from common import (
     gram,
     load,
     read_rows,
+    solve_each,
     write_rows,
 )
 
 from leaveout.engine._problem import Problem, Solution
 from leaveout.engine._walk import loo_walk
-from leaveout.loo._leave_out import solve_path
 from leaveout.methods._stopping import (
     LeftOutSolver,
     check_left_out,
@@ -58,12 +58,10 @@ class Row:
 def standard_error(problem: Problem, eps: float, rows: np.ndarray) -> float:
     """Leave-one-out error by the paper's Algorithm 1, every solve within eps."""
     solution, _ = solve_to_eps(problem, eps)
-    checked = check_left_out(problem, solution, rows)
-    open_rows = checked.open_rows
+    found, open_rows = check_left_out(problem, solution, rows)
     solver = LeftOutSolver(problem, solution, eps, steps_per_sample=100)
-    out = solver.leave_out(open_rows)
-    checked.fill(open_rows, *out[:4])
-    values = checked.result({}).values[rows]
+    found.write(open_rows, solver.leave_out(open_rows))
+    values = found.values[rows]
     return float(np.mean(problem.y[rows] * values < 0))
 
 
@@ -71,9 +69,9 @@ def proofs(
     problem: Problem, solution: Solution, eps: float, rows: np.ndarray
 ) -> tuple[float, int, float, float]:
     """Of "stopping" within eps: share proved, proved wrongly, range of the error."""
-    exact = loo_walk(problem, solution=solution)
+    exact = loo_walk(problem, solution)
     sure = (exact.lower > 1e-8) | (exact.upper < -1e-8)
-    loo = loo_stopping(problem, solution=solution, eps=eps, n_trial=0)
+    loo = loo_stopping(problem, solution, eps=eps, n_trial=0)
     wrong = loo.certified & sure & (np.sign(loo.values) != np.sign(exact.values))
     known, error = loo.certified[rows], problem.y[rows] * loo.values[rows] < 0
     low = float(np.mean(known & error))
@@ -98,10 +96,10 @@ def trace(args: argparse.Namespace, name: str, epsilons: list[float]) -> list[Ro
     gammas, penalties = grid(name, args.quick)
     for gamma in gammas:
         unit = Problem(gram(X, gamma), y, np.ones(len(y)))
-        models += [(p, s, gamma) for p, s in solve_path(unit, np.array(penalties))]
+        models += [(p, s, gamma) for p, s in solve_each(unit, penalties)]
     exact = np.empty(len(models))
     for k, (problem, solution, _) in enumerate(models):
-        loo = loo_walk(problem, solution=solution, labels_only=True)
+        loo = loo_walk(problem, solution, labels_only=True)
         exact[k] = np.mean((y * loo.values)[left_out] < 0)
     best = int(np.argmin(exact))
     found = []

@@ -33,10 +33,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import exactness
 from common import read_rows, write_config, write_rows
 from exactness import ROUNDING, Model, Referee, Reference
+from solved import SVC_METHODS
 
 from leaveout.engine._problem import REFIT, STOPPING, LooIntervals, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.methods import METHODS
 from leaveout.methods._stopping import LeftOutSolver, check_left_out
 from leaveout.methods._stopping_fast import Condition
 from leaveout.run._parallel import limit_blas
@@ -113,16 +113,15 @@ def check(model: Model, seed: int) -> Row:
     y, n = model.y, len(model.y)
     problem = Problem(model.K, y, np.full(n, model.C))
     solution = solve_svc(problem)
-    walk = METHODS["walk"](problem, solution=solution)
-    stopping = METHODS["stopping"](problem, solution=solution)
-    settled = check_left_out(problem, solution)
+    walk = SVC_METHODS["walk"](problem, solution=solution)
+    stopping = SVC_METHODS["stopping"](problem, solution=solution)
+    refit, open_rows = check_left_out(problem, solution)
     rng = np.random.default_rng(seed)
-    open_rows = rng.permutation(settled.open_rows)
+    open_rows = rng.permutation(open_rows)
     cap = (SMO_WORK if n <= 700 else SMO_WORK_LARGE) // n**2
     smo = LeftOutSolver(problem, solution, 1e-6, steps_per_sample=cap)
     refits = smo.leave_out(open_rows)
-    settled.fill(open_rows, *refits[:4])
-    refit = settled.result({})
+    refit.write(open_rows, refits)
     others = rng.permutation(np.setdiff1d(np.arange(n), open_rows))
     rows = np.concatenate([open_rows, others])[: n_checked(n)]
     referee = Referee(model)

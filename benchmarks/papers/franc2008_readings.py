@@ -13,14 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from common import EXPONENTS, NAME, RBF_C, gram, load, read_rows, write_rows
+from common import EXPONENTS, NAME, RBF_C, gram, load, read_rows, solve_each, write_rows
 from franc2008_table3 import open_by_printed_checks
 
 from leaveout.engine._certificate import weighted_median_interval
 from leaveout.engine._problem import Problem, Solution
 from leaveout.engine._solve import make_solution, seed_without
 from leaveout.engine._walk import loo_walk
-from leaveout.loo._leave_out import solve_path
 from leaveout.methods._stopping import LeftOutSolver
 from leaveout.methods._stopping_fast import Condition, End
 
@@ -255,9 +254,9 @@ def trace(args: argparse.Namespace, name: str, rows: list[Row]) -> None:
     models = []
     for exponent in EXPONENTS[::2]:
         unit = Problem(gram(X, 2.0**-exponent), y, np.ones(len(y)))
-        path = solve_path(unit, np.array(RBF_C[1::2]))
+        path = solve_each(unit, RBF_C[1::2])
         models += [(*model, 2.0**-exponent) for model in path]
-    loos = [loo_walk(p, solution=s, labels_only=True) for p, s, _ in models]
+    loos = [loo_walk(p, s, labels_only=True) for p, s, _ in models]
     exact = np.array([np.mean((y * loo.values)[left_out] < 0) for loo in loos])
     problems = [(p, gamma) for p, _, gamma in models]
     for label in READINGS:

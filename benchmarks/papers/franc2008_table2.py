@@ -17,13 +17,13 @@ from common import (
     kernels,
     load,
     read_rows,
+    solve_each,
     write_rows,
 )
 
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import loo_walk
-from leaveout.loo._leave_out import solve_path
 
 # (R_LOO, R_TST, its deviation) in per cent: linear, then RBF. Table 2 of the paper.
 PAPER = {
@@ -82,8 +82,8 @@ def grid_errors(
     out = np.empty((len(gammas), len(Cs), 2))
     for i, gamma in enumerate(gammas):
         unit = Problem(gram(X, gamma), y, np.ones(len(y)))
-        for j, (problem, solution) in enumerate(solve_path(unit, np.array(Cs))):
-            loo = loo_walk(problem, solution=solution, labels_only=True)
+        for j, (problem, solution) in enumerate(solve_each(unit, Cs)):
+            loo = loo_walk(problem, solution, labels_only=True)
             open_ = (loo.lower <= 1e-10) & (loo.upper >= -1e-10)
             out[i, j] = np.mean(y * loo.values < 0), open_.sum()
     return out

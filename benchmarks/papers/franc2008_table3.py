@@ -16,11 +16,11 @@ from common import (
     kernels,
     load,
     read_rows,
+    solve_each,
     write_rows,
 )
 
 from leaveout.engine._problem import REFIT, STOPPING, Problem, Solution
-from leaveout.loo._leave_out import solve_path
 from leaveout.methods._stopping import LeftOutSolver, check_left_out
 from leaveout.methods._stopping_fast import Condition
 
@@ -170,9 +170,9 @@ def measure(
             started = process_time()
             out = solver.leave_out(np.array([r]), way)
             seconds[k] += process_time() - started
-            columns[k] += out.columns[0]
+            columns[k] += out.counts["columns"]
             proved[k] += out.settled_by[0] == STOPPING
-            spent += float(out.steps[0]) * n
+            spent += out.counts["steps"] * n
             if way == Condition.NONE:
                 capped += out.settled_by[0] == REFIT
         done += 1
@@ -189,7 +189,7 @@ def measure_machine(
     known: list[Cell],
 ) -> list[Cell]:  # fmt: skip
     """Return the cells of one machine."""
-    ours = check_left_out(problem, solution).open_rows
+    _, ours = check_left_out(problem, solution)
     printed = open_by_printed_checks(problem, solution)
     parts = {"ours": ours, "paper": np.setdiff1d(printed, ours)}
     cap = MOST_WORK // problem.n_samples**2
@@ -219,7 +219,7 @@ def measure_set(
             Cs = [Cs[i] for i in PENALTIES]
         for gamma in gammas:
             unit = Problem(gram(X, gamma), y, np.ones(len(y)))
-            for problem, solution in solve_path(unit, np.array(Cs)):
+            for problem, solution in solve_each(unit, Cs):
                 names = (name, kernel, np.nan if gamma is None else gamma)
                 cells += measure_machine(problem, solution, names, args.seed, known)
     return cells

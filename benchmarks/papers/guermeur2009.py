@@ -131,14 +131,14 @@ def random_machine(rng: np.random.Generator, Q: int) -> LlwProblem:
 
 def left_out_errors(problem: LlwProblem, solution) -> np.ndarray:
     """Return who is wrong when left out; a tie is an error, as in the paper."""
-    machines = loo_llw_walk(problem, solution=solution)
-    values = np.column_stack([machine.values for machine in machines])
+    found = loo_llw_walk(problem, solution)
+    values = found.values.copy()
     if problem.n_classes == 2:
         values = np.hstack([-values, values])
     rows = np.arange(problem.codes.size)
     own = values[rows, problem.codes].copy()
     values[rows, problem.codes] = -np.inf
-    assert machines[0].certified.all()
+    assert found.certified.all()
     return own <= values.max(axis=1) + 1e-9
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from common import RESULTS, write_rows
 
 import leaveout as lo
-from leaveout.engine._solve import solve_svc
-from leaveout.loo._task import make_task
+from leaveout.adapt._prepare import fit_task
+from leaveout.loo._leave_out import solve_task
 from leaveout.methods._bounds import bound_jaakkola_haussler, bound_span, bound_sv_count
 
 NAME = "tsuda2001"
@@ -86,8 +86,8 @@ def measure(kind: str, C: float, gamma: float, train, test) -> Cell:
 
 def bounds(machine: lo.SVC, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Span, JH and SVC of one machine."""
-    problem = make_task(machine, X, y).problem(0, 1)
-    solution = solve_svc(problem)
+    (subproblem,), (solution,) = solve_task(fit_task(machine, X, y))
+    problem = subproblem.problem
     return {
         "Span": bound_span(problem, solution).value,
         "JH": bound_jaakkola_haussler(problem, solution).value,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.preprocessing import scale
@@ -19,14 +19,15 @@ from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
+from common import solve_each
 from datasets import penalty_from_lambda
 from measure import LAMBDAS, kernlab_width
+from solved import SVC_METHODS
 
 from leaveout.engine._problem import LooIntervals, Problem
-from leaveout.engine._solve import solve_svc
 from leaveout.kernel._gram import gram_matrix
-from leaveout.loo._leave_out import solve_path
-from leaveout.methods import LooMethod, find_method, follow_path
+from leaveout.methods import METHODS
+from leaveout.methods._consolidated import PathMemory
 
 # An order of the 50 lambda of which every beginning covers the range evenly.
 ORDER = [(47 + 31 * k) % 50 for k in range(50)]
@@ -86,14 +87,16 @@ class Timed:
     refits: int = 0
 
 
-def time_path(data: Data, name: str, **params: str) -> tuple[Timed, list[LooIntervals]]:
+def time_path(
+    data: Data, name: str, **options: Any
+) -> tuple[Timed, list[LooIntervals]]:
     """All 50 lambda one after the other, fits included."""
     started = process_time()
-    found, function = find_method(name, params)
-    method = follow_path(found, function)
+    if "memory" in METHODS[name].takes:
+        options["memory"] = PathMemory()
     machines = [
-        method(problem, solution=solution)
-        for problem, solution in solve_path(data.problem(1.0), data.Cs)
+        SVC_METHODS[name](problem, solution=solution, **options)
+        for problem, solution in solve_each(data.problem(1.0), data.Cs)
     ]
     refits = sum(int(machine.counts["refits"]) for machine in machines)
     return Timed(process_time() - started, 50, refits), machines
@@ -101,12 +104,11 @@ def time_path(data: Data, name: str, **params: str) -> tuple[Timed, list[LooInte
 
 def time_sample(data: Data, name: str, budget: float) -> Timed:
     """As many lambda as the budget of CPU seconds allows, at least two; scaled up."""
-    method: LooMethod = find_method(name)[1]
     spent, refits, done = 0.0, 0, 0
     for k in ORDER:
         started = process_time()
         problem = data.problem(data.Cs[k])
-        refits += int(method(problem, solution=solve_svc(problem)).counts["refits"])
+        refits += int(SVC_METHODS[name](problem).counts["refits"])
         spent += process_time() - started
         done += 1
         if spent > budget and done >= 2:

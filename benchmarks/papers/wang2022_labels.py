@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from common import read_rows, write_rows
+from common import read_rows, solve_each, write_rows
 from wang2022_common import Data, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
@@ -28,7 +28,6 @@ from datasets import lambda_from_penalty
 
 from leaveout.engine._problem import LooIntervals, Solution
 from leaveout.engine._walk import loo_walk
-from leaveout.loo._leave_out import solve_path
 from leaveout.methods._consolidated import (
     PathMemory,
     Screened,
@@ -144,22 +143,20 @@ def compare(data: Data, bias: bool, n_folds: int) -> tuple[Row, list[Share]]:
     tallies = {name: Tally() for name in ("consolidated", "path", "magic")}
     checker, memory = Checker(), PathMemory()
     base = data.problem(1.0, bias)
-    for k, (problem, solution) in enumerate(solve_path(base, data.Cs)):
-        walk = loo_walk(problem, solution=solution)
+    for k, (problem, solution) in enumerate(solve_each(base, data.Cs)):
+        walk = loo_walk(problem, solution)
         ambiguous += int(np.sum((walk.lower <= ROUNDING) & (walk.upper >= -ROUNDING)))
-        same = loo_consolidated(problem, solution=solution)
+        same = loo_consolidated(problem, solution)
         tallies["consolidated"].add(same, walk)
         share = Share(
             data.name, n, bias, float(lambda_from_penalty(data.Cs[k], n)),
             float(data.Cs[k]), same.counts["screened"] / n, float("nan"),
         )  # fmt: skip
         if n <= N_ALL:
-            path = loo_consolidated(
-                problem, solution=solution, rule="path", memory=memory
-            )
+            path = loo_consolidated(problem, solution, rule="path", memory=memory)
             share.path = path.counts["screened"] / n
             tallies["path"].add(path, walk)
-        tallies["magic"].add(loo_magic(problem, solution=solution), walk)
+        tallies["magic"].add(loo_magic(problem, solution), walk)
         shares.append(share)
         if k in CHECK_AT:
             checker.add(problem, solution, n_folds)

@@ -89,7 +89,7 @@ class Observed:
         self.tableau = self.walks = 0.0
         self.pivots: list[np.ndarray] = []
         self.n_outside = 0  # columns of S made by products
-        _walk.loo_walk(problem, solution=solution)
+        _walk.loo_walk(problem, solution)
         run_walks, build, write = (
             _walk.run_walks,
             _walk.build_tableau,
@@ -120,7 +120,7 @@ class Observed:
             mock.patch.object(Tableau, "write_columns", timed_write),
         ):
             started = perf_counter()
-            loo = _walk.loo_walk(problem, solution=solution)
+            loo = _walk.loo_walk(problem, solution)
             self.total = perf_counter() - started
         self.counts = {k: int(loo.counts[k]) for k in ("walks", "pivots", "columns")}
 

@@ -19,15 +19,14 @@ from scipy.optimize import linprog
 from sklearn.preprocessing import scale
 
 from leaveout.data import make_banana, make_mixture
-from leaveout.engine._problem import Problem
 from leaveout.kernel._gram import gram_matrix
-from leaveout.lp._loom import solve_loom
+from leaveout.lp._loom import LoomProblem, solve_loom
 
 # Beyond this the peer takes too long.
 LARGEST_PEER = 400
 
 
-def problems(n: int, seed: int) -> dict[str, Problem]:
+def problems(n: int, seed: int) -> dict[str, LoomProblem]:
     """Return the machines by name, without intercept as in the paper."""
     data = {
         "banana": (make_banana(n, random_state=seed), 1.0),
@@ -39,11 +38,11 @@ def problems(n: int, seed: int) -> dict[str, Problem]:
     for name, ((X, labels), gamma) in data.items():
         y = np.where(labels == np.max(labels), 1.0, -1.0)
         K = gram_matrix(scale(X), kernel="rbf", gamma=gamma)
-        made[name] = Problem(K, y, np.ones(n), False)
+        made[name] = LoomProblem(K, y, np.ones(n), False)
     return made
 
 
-def solve_as_printed(problem: Problem) -> float:
+def solve_as_printed(problem: LoomProblem) -> float:
     """Solve eq. (12)-(14) with HiGHS's defaults; return the sum of the slacks."""
     n = problem.n_samples
     M = problem.K * np.outer(problem.y, problem.y)
@@ -73,7 +72,7 @@ def main() -> None:
     bench.close()
 
 
-def measure(bench: Benchmark, name: str, problem: Problem) -> dict:
+def measure(bench: Benchmark, name: str, problem: LoomProblem) -> dict:
     """Time one problem; both must find the same objective."""
     n, found = problem.n_samples, {}
     functions = {"ours": lambda: found.update(ours=solve_loom(problem))}

@@ -45,15 +45,15 @@ def measure(bench, simulation, n, C):
     times = bench.seconds(
         {
             "solve": lambda: solve_lpm(problem),
-            "walks": lambda: loo_lpm_walk(problem, solution=solution),
+            "walks": lambda: loo_lpm_walk(problem, solution),
         },
         repeats=5,
     )
-    loo = loo_lpm_walk(problem, solution=solution)
+    loo = loo_lpm_walk(problem, solution)
     refits = float("nan")
     if n <= 200:
         refits = bench.seconds(
-            {"refits": lambda: loo_lpm_refit(problem, solution=solution)}, repeats=1
+            {"refits": lambda: loo_lpm_refit(problem, solution)}, repeats=1
         )["refits"]
     return {
         "n": n,

@@ -35,6 +35,7 @@ from leaveout.engine._problem import Problem
 from leaveout.kernel._gram import gram_matrix
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 from datasets import penalty_from_lambda
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,18 +22,17 @@ from measure import (
     make_simulation,
     one_thread,
 )
+from solved import SVC_METHODS
 
 from leaveout.engine._solve import solve_svc
-from leaveout.methods import find_method
-
-_, loo_walk = find_method("walk")
 
 
 def walks(data: Simulation, C: float, n_threads: int) -> Callable[[], object]:
     """Return a call of the leave-one-out phase alone, the fit done beforehand."""
     problem = data.problem(C)
     solution = solve_svc(problem)
-    return lambda: loo_walk(problem, solution=solution, n_threads=n_threads)
+    walk = SVC_METHODS["walk"]
+    return lambda: walk(problem, solution=solution, n_threads=n_threads)
 
 
 def products(n_threads: int) -> Callable[[], None]:
