@@ -390,6 +390,7 @@ def main() -> None:
     names = list(QUICK if args.quick else SETS)
     if args.only:
         names = [name for name in names if any(part in name for part in args.only)]
+    args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / "results.csv"
     rows = read_rows(path) if args.resume else []
     done = {(row.data, row.kernel, row.C, row.gamma) for row in rows}

@@ -11,8 +11,10 @@ second stage has the most to do. Run:
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
-from datasets import make_ringnorm, make_waveform
 from growth import slope
 from measure import Benchmark, Row, one_thread
 from scipy.optimize import linprog
@@ -21,6 +23,9 @@ from sklearn.preprocessing import scale
 from leaveout.data import make_banana, make_mixture
 from leaveout.kernel._gram import gram_matrix
 from leaveout.lp._loom import LoomProblem, solve_loom
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from datasets import make_ringnorm, make_waveform
 
 # Beyond this the peer takes too long.
 LARGEST_PEER = 400
