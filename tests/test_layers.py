@@ -37,17 +37,8 @@ MAY_IMPORT = {
 }
 # Imports against the contract that are still to be removed.
 STILL_WRONG = {
-    "adapt/_pipeline.py": {"estimators"},
-    "adapt/_prepare.py": {"estimators"},
-    "adapt/_unwrap.py": {"estimators"},
-    "assess/_bounds.py": {"estimators"},
-    "assess/_leave_one_out.py": {"estimators"},
-    "assess/_permutation.py": {"estimators"},
-    "engine/_anti_learning.py": {"lp"},
     "engine/_walk.py": {"kernel"},
     "large/_sources.py": {"tables"},
-    "loo/_multiclass.py": {"estimators"},
-    "loo/_task.py": {"adapt", "estimators"},
     "methods/_consolidated.py": {"kernel"},
     "methods/_curve.py": {"kernel"},
 }

@@ -71,7 +71,7 @@ def _assert_same(found, wanted, what):
 def _rows(result, rows):
     """Return the same result in another order, or of some rows."""
     parts = ("decision_values", "predictions", "y", "margins", "lower", "upper")
-    flags = ("ambiguous", "certified", "settled_by")
+    flags = ("ambiguous", "settled_by", "uncertified_by")
     taken = {name: getattr(result, name)[rows] for name in (*parts, *flags)}
     return lo.LooResult(**taken, method=result.method, counts=result.counts)
 
