@@ -67,7 +67,7 @@ _LINE_OF_ZEROS = re.compile(_CLASS + rb"\s*(?:#.*)?|\s*#.*|\s*")
 # which some skip (and our reader). Text that has apostrophes in front of it already
 # gets one more, so that reading can tell them apart.
 _FORMULA = re.compile(r"'*[=+\-@\s＝＋－＠]")
-_NUMERIC = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMERIC = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 
 
 @dataclass(frozen=True)
