@@ -365,7 +365,7 @@ def _check_decimal_points(
     before = set(text_columns(pointed))
     for name in frame.columns:
         if name in still_text and name not in before:
-            cells = frame[name].astype(str).tolist()
+            cells = list(map(str, frame[name].tolist()))  # NaN too, in text columns
             row = next(k for k, cell in enumerate(cells) if "." in cell)
             raise ValueError(
                 f"Thousands or decimals? {name_cell(name, row, cells[row])} has a "
