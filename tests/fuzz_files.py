@@ -34,7 +34,7 @@ import leaveout as lo
 from leaveout.data import read_dataset
 from leaveout.large._fit import CountClasses
 from leaveout.large._sources import open_rows
-from leaveout.tables._files import is_svmlight, read_table
+from leaveout.tables._files import is_svmlight, read_bytes, read_table
 
 # A fork works on so many files; what it may use of memory, and of time for all.
 N_FILES, N_BYTES, N_SECONDS = 25, 4 * 2**30, 60
@@ -255,8 +255,9 @@ def try_table(path, chance):
     """Read a table with a column of it as classes; check what comes out."""
     try:
         target = None
-        if not is_svmlight(path):
-            target = chance.choice(list(read_table(path).frame.columns) or [""])
+        content = read_bytes(path)
+        if not is_svmlight(content):
+            target = chance.choice(list(read_table(content, path).frame) or [""])
         dataset = read_dataset(path, target)
     except MemoryError:
         return "too large for the memory"

@@ -32,8 +32,8 @@ def make_result(n_wrong):
         lower=margins,
         upper=margins,
         ambiguous=np.arange(8) > 5,
-        certified=np.ones(8, dtype=bool),
         settled_by=np.full(8, "walk"),
+        uncertified_by=np.full(8, ""),
         method="walk",
     )
 

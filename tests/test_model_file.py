@@ -86,6 +86,10 @@ def test_model_comes_back_as_it_was(tmp_path, kind):
         again.decision_function(features), model.decision_function(features)
     )
     assert again.classes_.tolist() == model.classes_.tolist()
+    if hasattr(model, "predict_proba"):
+        assert np.array_equal(
+            again.predict_proba(features), model.predict_proba(features)
+        )
 
 
 def test_card_says_where_the_model_is_from(tmp_path):
@@ -101,15 +105,6 @@ def test_card_says_where_the_model_is_from(tmp_path):
     assert card.details == {"target": "species"}
     assert card.versions["leaveout"] == lo.__version__
     assert card.created.startswith("20")
-
-
-def test_tuned_classifier_keeps_probabilities_and_error(tmp_path):
-    path = tmp_path / "model.skops"
-    model = lo.SVCCV(Cs=[1, 10], gammas=[0.1]).fit(X, Y)
-    lo.save_model(model, path)
-    again = lo.load_model(path)
-    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert again.loo_error_ == model.loo_error_ == lo.read_model_card(path).loo_error
 
 
 @pytest.mark.parametrize(
@@ -140,15 +135,11 @@ def test_what_cannot_be_saved(tmp_path, model, error, message):
     with pytest.raises(error, match=message):
         lo.save_model(model, path)
     assert not path.exists()
+    with pytest.raises(FileNotFoundError, match=r"No file '.*model.skops'"):
+        lo.load_model(path)
 
 
-def rewrite(path, **changed):
-    """Change or add members of a model file."""
-    with ZipFile(path) as old:
-        members = {name: old.read(name) for name in old.namelist()}
-    with ZipFile(path, "w") as new:
-        for name, content in {**members, **changed}.items():
-            new.writestr(name, content)
+CORRUPT = "is not a model file of leaveout, or is corrupt"
 
 
 class Trap:
@@ -190,14 +181,13 @@ def trapped(loader, module, name):
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "is not a model file of leaveout, or is corrupt"),
-        (b"a,b\n1,2\n", "is not a model file of leaveout, or is corrupt"),
-        (pickle.dumps(Trap()), "is not a model file of leaveout, or is corrupt"),
+        (b"", CORRUPT),
+        (b"a,b\n1,2\n", CORRUPT),
+        (pickle.dumps(Trap()), CORRUPT),
         (skops.io.dumps(Trap()), "it has no leaveout.json inside"),
-        (skops.io.dumps(SVC().fit(X, Y)), "it has no leaveout.json inside"),
         (trapped("FunctionNode", "os", "system"), "it has os.system inside"),
         (trapped("ObjectNode", __name__, "Trap"), "Trap inside"),
-        (trapped("ObjectNode", "sklearn.utils._x", "A"), "sklearn.utils._x.A inside"),
+        (trapped("ObjectNode", "this", "Zen"), "this.Zen inside"),  # prints on import
         (trapped("ObjectNode", "sklearn.svm._classes", "SVC"), "_classes.SVC inside"),
         (trapped("FunctionNode", "builtins", "dict"), "builtins.dict inside"),
         (trapped("MethodNode", "sklearn.svm", "SVC"), "sklearn.svm.SVC inside"),
@@ -206,8 +196,8 @@ def trapped(loader, module, name):
         (trapped("NdArrayNode", "os", "system"), "os.system inside"),
         (trapped("OperatorFuncNode", "operator", "methodcaller"), "methodcaller"),
         (trapped("ReduceNode", "sklearn.svm", "SVC"), "sklearn.svm.SVC inside"),
-        (archive({"x": 1}), "is not a model file of leaveout, or is corrupt"),
-        (archive("[" * 50), "is not a model file of leaveout, or is corrupt"),
+        (archive({"x": 1}), CORRUPT),
+        (archive("[" * 50), CORRUPT),
     ],
 )
 def test_foreign_files_are_refused_and_nothing_runs(tmp_path, raw, message):
@@ -217,14 +207,24 @@ def test_foreign_files_are_refused_and_nothing_runs(tmp_path, raw, message):
         lo.load_model(path)
     assert "model.skops" in str(caught.value)
     assert Trap.sprung == 0
-
-
-def test_module_named_in_a_file_is_not_imported(tmp_path):
-    path = tmp_path / "model.skops"
-    path.write_bytes(trapped("ObjectNode", "this", "Zen"))  # prints when imported
-    with pytest.raises(lo.ModelFileError, match=r"this.Zen inside"):
-        lo.load_model(path)
     assert "this" not in sys.modules
+
+
+def rewrite(path, **changed):
+    """Change or add members of a model file."""
+    with ZipFile(path) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    with ZipFile(path, "w") as new:
+        for name, content in {**members, **changed}.items():
+            new.writestr(name, content)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """The file of a small model."""
+    path = tmp_path / "model.skops"
+    lo.save_model(lo.SVC().fit(X, Y), path)
+    return path
 
 
 def test_small_file_that_unpacks_to_a_huge_one(tmp_path):
@@ -238,17 +238,7 @@ def test_small_file_that_unpacks_to_a_huge_one(tmp_path):
         lo.load_model(path)
 
 
-def test_later_format_is_refused(tmp_path):
-    path = tmp_path / "model.skops"
-    lo.save_model(lo.SVC().fit(X, Y), path)
-    card = json.loads(ZipFile(path).read("leaveout.json"))
-    rewrite(path, **{"leaveout.json": json.dumps(card | {"format": 9})})
-    with pytest.raises(lo.ModelFileError, match=r"in a later format. Upgrade leaveout"):
-        lo.load_model(path)
-
-
-def test_file_must_hold_a_classifier_of_ours(tmp_path):
-    path = tmp_path / "model.skops"
+def test_file_must_hold_a_classifier_of_ours(path):
     raw = BytesIO(skops.io.dumps(StandardScaler().fit(X)))
     with ZipFile(raw, "a") as file:
         file.writestr("leaveout.json", make_card(lo.SVC().fit(X, Y)).to_json())
@@ -261,24 +251,19 @@ LPM = partial(lo.LPMClassifier, gamma=0.1)
 LLW = partial(lo.LLWClassifier, gamma=0.1)
 ALTERED = [
     (lo.SVC, "n_support_", lambda a: a * 1000_000),
-    (lo.SVC, "n_support_", lambda a: a - a.sum()),
     (lo.SVC, "classes_", lambda a: a[:2]),
     (lo.SVC, "dual_coef_", lambda a: a[:, :2].copy()),
-    (lo.SVC, "intercept_", lambda a: a[:1]),
     (lo.SVC, "support_vectors_", lambda a: a[:3]),
     (lo.SVC, "support_", lambda a: a + 10**6),
     (lo.SVC, "shape_fit_", lambda _: (150, 3)),
     (LPM, "support_", lambda a: a - 151),
     (LPM, "expansion_coef_", lambda a: a[:, :9].copy()),
-    (LPM, "expansion_coef_", lambda a: a[:1].copy()),
-    (LLW, "intercept_", lambda a: a[:2]),
     (LLW, "support_vectors_", lambda a: a[:3]),
 ]
 
 
 @pytest.mark.parametrize(("make", "name", "alter"), ALTERED)
-def test_arrays_that_do_not_fit_together_are_refused(tmp_path, make, name, alter):
-    path = tmp_path / "model.skops"
+def test_arrays_that_do_not_fit_together_are_refused(path, make, name, alter):
     model = make().fit(X[::3], Y[::3])
     setattr(model, name, alter(getattr(model, name, None)))
     lo.save_model(model, path)
@@ -290,15 +275,11 @@ def test_arrays_that_do_not_fit_together_are_refused(tmp_path, make, name, alter
     ("name", "values", "message"),
     [
         ("indices", [0, 10**6, 1, 2], "must be < 3. Save the model again"),
-        ("indptr", [0, 10**6, 4], "is not a model file of leaveout, or is corrupt"),
-        ("indptr", [4, 2, 0], "is not a model file of leaveout, or is corrupt"),
-        ("format", np.array(b"bsr"), "is not a model file of leaveout, or is corrupt"),
+        ("indptr", [0, 10**6, 4], CORRUPT),
+        ("format", np.array(b"bsr"), CORRUPT),
     ],
 )
-def test_sparse_matrix_that_points_elsewhere_is_refused(
-    tmp_path, name, values, message
-):
-    path = tmp_path / "model.skops"
+def test_sparse_matrix_that_points_elsewhere_is_refused(path, name, values, message):
     thin = sparse.csr_matrix([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]])
     lo.save_model(lo.SVC(kernel="linear").fit(thin, [0, 1]), path)
     with ZipFile(path) as old:
@@ -317,32 +298,21 @@ def cached(number):
     return node("CachedNode", "x", "y", __id__=number)
 
 
-def doubled(depth):
-    """A chain of lists, each with the one before it twice: 2**depth in the end."""
+def chain(depth, copies):
+    """Lists in lists; with copies, each has the one before it twice: 2**depth."""
     tree = node("ListNode", "builtins", "list", content=[], __id__=0)
     for k in range(1, depth):
-        tree = node(
-            "ListNode", "builtins", "list", content=[tree, cached(k - 1)], __id__=k
-        )
-    return tree
-
-
-def nested(depth):
-    tree = node("ListNode", "builtins", "list", content=[])
-    for _ in range(depth):
-        tree = node("ListNode", "builtins", "list", content=[tree])
+        content = [tree, cached(k - 1)][: 1 + copies]
+        tree = node("ListNode", "builtins", "list", content=content, __id__=k)
     return tree
 
 
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        (doubled(60), "its .* nodes unfold to far more"),
-        (
-            node("ListNode", "builtins", "list", content=[cached(7)], __id__=7),
-            "corrupt",
-        ),
-        (nested(150), "corrupt"),
+        (chain(60, copies=True), "its .* nodes unfold to far more"),
+        (node("ListNode", "builtins", "list", content=[cached(7)], __id__=7), CORRUPT),
+        (chain(150, copies=False), CORRUPT),
     ],
     ids=["doubled", "inside itself", "deep"],
 )
@@ -354,19 +324,19 @@ def test_trees_without_end_are_refused(tmp_path, schema, message):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("field", "value", "message"),
     [
-        ("feature_names", "abc"), ("feature_names", [1]), ("details", []),
-        ("versions", None), ("loo_error", "x"), ("classes", 3), ("format", "1"),
+        ("feature_names", [1], "json has an invalid feature_names"),
+        ("details", [], "json has an invalid details"),
+        ("loo_error", "x", "json has an invalid loo_error"),
+        ("format", 9, "in a later format. Upgrade leaveout"),
     ],
-)  # fmt: skip
-def test_card_with_other_content_is_refused(tmp_path, field, value):
-    path = tmp_path / "model.skops"
-    lo.save_model(lo.SVC().fit(X, Y), path)
+)
+def test_card_with_other_content_is_refused(path, field, value, message):
     card = json.loads(ZipFile(path).read("leaveout.json"))
     rewrite(path, **{"leaveout.json": json.dumps(card | {field: value})})
     for read in (lo.load_model, lo.read_model_card):
-        with pytest.raises(lo.ModelFileError, match=f"json has an invalid {field}"):
+        with pytest.raises(lo.ModelFileError, match=message):
             read(path)
 
 
@@ -380,9 +350,7 @@ def test_nothing_is_unpacked_whatever_its_name(tmp_path):
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
 
 
-def test_array_that_declares_more_than_there_is(tmp_path):
-    path = tmp_path / "model.skops"
-    lo.save_model(lo.SVC().fit(X, Y), path)
+def test_array_that_declares_more_than_there_is(path):
     with ZipFile(path) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".npy"))
     header = BytesIO()
@@ -391,11 +359,6 @@ def test_array_that_declares_more_than_there_is(tmp_path):
     rewrite(path, **{name: header.getvalue()})
     with pytest.raises(lo.ModelFileError, match="corrupt: Unable to allocate"):
         lo.load_model(path)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"No file '.*none.skops'"):
-        lo.load_model(tmp_path / "none.skops")
 
 
 @pytest.fixture(scope="module")
@@ -407,33 +370,26 @@ def saved(tmp_path_factory):
     return path.read_bytes(), path, model.decision_function(FRAME)
 
 
-@given(share=st.floats(0, 1, exclude_max=True))
-def test_truncated_files_are_refused(saved, share):
-    raw, path, _ = saved
-    path.write_bytes(raw[: int(share * len(raw))])
-    with pytest.raises(lo.ModelFileError, match="not a model file of leaveout"):
-        lo.load_model(path)
+SHARE = st.floats(0, 1, exclude_max=True)
 
 
 @given(
-    flips=st.lists(
-        st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 7)),
-        min_size=1,
-        max_size=4,
-    )
+    flips=st.lists(st.tuples(SHARE, st.integers(0, 7)), max_size=4),
+    end=st.one_of(st.just(1.0), SHARE),
 )
-def test_flipped_bits_are_refused_or_change_nothing(saved, flips):
+def test_corrupt_files_are_refused_or_change_nothing(saved, flips, end):
     whole, path, values = saved
     raw = bytearray(whole)
     for share, bit in flips:
         raw[int(share * len(raw))] ^= 1 << bit
-    path.write_bytes(raw)
+    path.write_bytes(raw[: int(end * len(raw))])
     refusal = None
     try:
         again = lo.load_model(path)
     except lo.ModelFileError as error:
         refusal = str(error)
     if refusal is None:
+        assert end == 1.0
         assert np.array_equal(again.decision_function(FRAME), values)
     else:
         assert "model.skops" in refusal

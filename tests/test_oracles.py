@@ -19,7 +19,6 @@ from oracles.rational import (
     exact_intercepts,
     is_exactly_psd,
     leave_out_exactly,
-    solve_lcp,
 )
 
 
@@ -38,7 +37,7 @@ def test_clarabel_is_optimal_on_degenerate_problems(name):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_clarabel_is_optimal_on_random_problems(kernel, fit_intercept):
     rng = np.random.default_rng(0)
-    for _ in range(40):
+    for _ in range(10):
         case = random_case(rng, kernel=kernel, fit_intercept=fit_intercept)
         assert_optimal(case, svc_clarabel(*case))
 
@@ -46,7 +45,7 @@ def test_clarabel_is_optimal_on_random_problems(kernel, fit_intercept):
 def test_clarabel_agrees_with_libsvm():
     rng = np.random.default_rng(1)
     n_converged = 0
-    for _ in range(100):
+    for _ in range(40):
         case = random_case(rng, C=10 ** rng.uniform(-3, 2), fit_intercept=True)
         K, y, C, _ = case
         optimum = svc_clarabel(*case)
@@ -61,7 +60,7 @@ def test_clarabel_agrees_with_libsvm():
         primal = certificate(K, y, C, y * np.clip(y * beta, 0, C), b)[0]
         assert optimum.objective * (1 - 1e-12) <= primal
         assert primal <= optimum.objective * (1 + 1e-3)
-    assert n_converged >= 95
+    assert n_converged >= 38
 
 
 def test_libsvm_takes_the_midpoint_without_free_vectors():
@@ -69,11 +68,6 @@ def test_libsvm_takes_the_midpoint_without_free_vectors():
         optimum = svc_clarabel(*DEGENERATE[name])
         assert optimum.b_high - optimum.b_low > 0.01
         assert svc_libsvm(*DEGENERATE[name])[1] == pytest.approx(optimum.b, abs=1e-6)
-
-
-def test_libsvm_has_no_machine_without_intercept():
-    with pytest.raises(ValueError, match="without intercept"):
-        svc_libsvm(*DEGENERATE["line_no_bias"])
 
 
 def test_certificate_sees_a_wrong_solution():
@@ -200,12 +194,6 @@ def test_semi_definite_to_the_last_bit():
     assert is_exactly_psd(x @ x.T)
     assert not is_exactly_psd(x @ x.T - np.diag([0.0, 2.0**-50, 0.0]))
     assert not is_exactly_psd([[0.0, 1.0], [1.0, 5.0]])
-
-
-def test_a_problem_without_solution_is_an_error():
-    # w = -z - 1 has no z >= 0
-    with pytest.raises(ArithmeticError, match="not semi-definite"):
-        solve_lcp([[Fraction(-1)]], [Fraction(-1)])
 
 
 def test_intercepts_of_one_class_and_of_a_tie():

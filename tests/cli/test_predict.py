@@ -82,12 +82,9 @@ def n_wrong(result):
     ("old", "new"),
     [
         ([1.0, 2.0], [1, 2]),
-        ([1, 2], [1.0, 2.0]),
         (["01", "02", "X"], ["01", "02"]),
-        (["true", "false", "unknown"], ["true", "false"]),
         ([True, False], ["TRUE", "FALSE"]),
         ([10**17, 10**17 + 1], [10**17, 10**17 + 1]),
-        ([b"u", b"v"], [b"u", b"v"]),
         ([pd.Timestamp(2021, 1, 1), pd.Timestamp(2022, 1, 1)],) * 2,
     ],
 )
@@ -137,8 +134,6 @@ def test_id_may_be_called_as_a_column_of_the_answer(trained, frame):
     [
         (["true", "false", "unknown"], ["true", "false"]),
         (["01", "02", "A3"], ["01", "02"]),
-        (["1e5", "2e3", "x"], ["1e5", "2e3"]),
-        ([0, 1, 2], [0.0, 1.0]),
         ([0.0, 1.0, 2.5], [0, 1]),
         ([0, 1, 2], ["00", "01"]),
     ],
@@ -162,24 +157,6 @@ def test_text_codes_are_told_letter_by_letter(trained, frame):
     assert "categories the model has not seen: '01', first in row 1" in result.stderr
 
 
-def test_json_has_every_digit(run, model, full_table):
-    shares = lo.load_model(model).predict_proba(
-        read_table(full_table.read_bytes(), full_table).frame
-    )
-    records = json.loads(run("predict", model, full_table, "--json").stdout)
-    assert [row["probability red"] for row in records] == shares[:, 1].tolist()
-
-
-def test_card_tells_where_the_model_is_from(model, frame):
-    card = lo.read_model_card(model)
-    assert card.model == "ColumnTransformer + SVCCV"
-    assert card.feature_names == ["a", "b", "site"]
-    assert card.classes == ["blue", "red"]
-    assert card.details["target"] == "colour"
-    assert card.details["n_samples"] == 24
-    assert card.loo_error == pytest.approx(lo.load_model(model).steps[-1][1].loo_error_)
-
-
 def test_model_of_groups_gives_decision_values(run, full_table, tmp_path):
     path = tmp_path / "model.skops"
     arguments = ("--target", "colour", "--groups", "pair", "--drop", "site")
@@ -192,6 +169,9 @@ def test_model_of_groups_gives_decision_values(run, full_table, tmp_path):
 def test_json_and_output(run, model, full_table, tmp_path):
     records = json.loads(run("predict", model, full_table, "--json").stdout)
     assert records[0]["row"] == 1
+    frame = read_table(full_table.read_bytes(), full_table).frame
+    shares = lo.load_model(model).predict_proba(frame)
+    assert [row["probability red"] for row in records] == shares[:, 1].tolist()
     path = tmp_path / "out.csv"
     result = run("predict", model, full_table, "-o", path)
     assert result.stdout == ""
@@ -238,42 +218,13 @@ def test_svmlight_does_not_fit_columns_with_names(run, model, tmp_path):
     assert "whose columns have no names: omit --id" in result.stderr
 
 
-def test_svmlight_fits_a_model_without_names(run, tmp_path):
-    X, y = load_iris(return_X_y=True)
-    lo.save_model(lo.SVC().fit(X, y), tmp_path / "m")
-    dump_svmlight_file(X, y, str(tmp_path / "iris.svm"), zero_based=False)
-    found = predictions(run("predict", tmp_path / "m", tmp_path / "iris.svm"))
-    assert np.mean(found["prediction"] == y) > 0.95
-
-
-@pytest.mark.parametrize(
-    ("column", "values", "message"),
-    [
-        ("a", "?!", "text where the model has numbers: 'a' (row 1: '?!')"),
-        ("a", np.nan, "missing values in 1 of 3 columns: 'a' (24)"),
-        ("site", "z", "has categories the model has not seen: 'z', first in row 1"),
-        ("a", None, "lacks 1 of the 3 columns of the model: 'a'"),
-    ],
-)
-def test_new_rows_that_do_not_fit(run, model, frame, tmp_path, column, values, message):
+def test_new_rows_that_do_not_fit(run, model, frame, tmp_path):
     path = tmp_path / "new.csv"
-    if values is None:
-        frame = frame.drop(columns=column)
-    else:
-        frame[column] = values
-    frame.to_csv(path, index=False)
+    frame.assign(site="z").to_csv(path, index=False)
     result = run("predict", model, path)
     assert result.exit_code == 1
     assert result.stdout == ""
-    assert message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-
-
-def test_damaged_model(run, model, full_table):
-    model.write_bytes(model.read_bytes()[:-100])
-    result = run("predict", model, full_table)
-    assert result.exit_code == 1
-    assert "is not a model file of leaveout, or is corrupt" in result.stderr
+    assert "categories the model has not seen: 'z', first in row 1" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

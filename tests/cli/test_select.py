@@ -5,14 +5,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from datasets import make_class_blobs
 from sklearn.model_selection import (
     LeaveOneGroupOut,
     LeaveOneOut,
     cross_val_predict,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, scale
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import leaveout as lo
@@ -59,18 +58,6 @@ def test_groups_are_left_out_together(run, full_table, frame):
     assert report["best"]["error"] == np.mean(predictions != frame["colour"])
 
 
-def test_text_on_stdout_alone(run, table):
-    result = run("select", table, "--target", "colour")
-    assert result.exit_code == 0
-    assert "points.csv: 24 samples, 2 features" in result.stdout
-    assert "standardised once on all rows" in result.stdout
-    assert result.stdout.count("*") == 1
-    assert "Chosen: SVC(kernel='rbf', C=" in result.stdout
-    assert "Wrong by class: " in result.stdout
-    assert "Optimistic: the smallest of" in result.stdout
-    assert result.stderr == ""
-
-
 def test_messy_table_is_explained(run, full_table):
     result = run("select", full_table, "--target", "colour", "--grid", "C=1")
     assert result.exit_code == 0
@@ -82,26 +69,6 @@ def test_messy_table_is_explained(run, full_table):
         "Note: Text that is different in every row, left out: 'name'.",
     ]
     assert "Numbers standardised and text one-hot encoded" in result.stdout
-
-
-def test_three_classes(run, tmp_path):
-    X, y = make_class_blobs(30, n_classes=3, separation=4, random_state=0)
-    path = tmp_path / "three.csv"
-    pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv(path, index=False)
-    report = select_json(run, path, "--target", "y", "--grid", "C=1,10")
-    assert report["class_counts"] == {"0": 10, "1": 10, "2": 10}
-    assert report["best"]["error"] < 0.3
-    result = run("select", path, "--target", "y", "--curve")
-    assert result.exit_code == 1
-    assert "--curve is for two classes; 'y' has 3." in result.stderr
-
-
-def test_linear_kernel_has_no_gamma(run, table):
-    report = select_json(run, table, "--target", "colour", "--kernel", "linear")
-    assert list(report["grid"]) == ["C"]
-    assert "gamma" not in report["best"]
-    text = run("select", table, "--target", "colour", "--kernel", "linear").stdout
-    assert "       C     error" in text
 
 
 def test_grid_from_the_command_line(run, table):
@@ -196,20 +163,17 @@ def test_honest_and_curve(run, table, frame):
     assert min(curve["errors"]) <= report["best"]["error"]
 
 
-@pytest.mark.parametrize("groups", [[], ["--groups", "pair"]])
-def test_honest_error_with_a_category_of_one_sample(run, frame, tmp_path, groups):
-    frame.loc[frame["pair"] == 5, "site"] = "w"  # a group; without groups one sample
-    if not groups:
-        frame = frame.drop(columns="pair").drop(index=11)
+def test_honest_error_with_a_category_of_one_group(run, frame, tmp_path):
+    frame.loc[frame["pair"] == 5, "site"] = "w"
     path = tmp_path / "rare.csv"
     frame.drop(columns="name").to_csv(path, index=False)
     report = select_json(
-        run, path, "--target", "colour", *groups, "--grid", "C=1", "--grid",
-        "gamma=0.1", "--honest",
+        run, path, "--target", "colour", "--groups", "pair", "--grid", "C=1",
+        "--grid", "gamma=0.1", "--honest",
     )  # fmt: skip
     numbers, y = frame[["a", "b"]].to_numpy(), frame["colour"].to_numpy()
     words = pd.get_dummies(frame["site"]).to_numpy(float)
-    folds = frame["pair"].to_numpy() if groups else np.arange(len(y))
+    folds = frame["pair"].to_numpy()
     wrong = 0
     for fold in np.unique(folds):
         rest = folds != fold
@@ -268,15 +232,10 @@ def plain(text):
         (["--grid", "C=1,x"], "'C=1,x' is not a list of numbers."),
         (["--grid", "C=-1"], "'C=-1' has a value that is not positive."),
         (["--grid", "C"], "'C' has no values."),
-        (["--grid", "C=1:2"], "'C=1:2' is not a list of numbers."),
         (["--grid", "C=1,inf"], "'C=1,inf' has a value that is not finite."),
         (["--grid", "C=0:1:3"], "'C=0:1:3' has an end that is not positive, so"),
         (["--grid", "C=1:2:0"], "'C=1:2:0' asks for 0 values; a range has 1 to 1000"),
-        (["--grid", "C=1:2:1000000000"], "asks for 1000000000 values; a range has 1"),
-        (
-            ["--grid", "degree=2.5"],
-            "has a degree that is not a whole number",
-        ),
+        (["--grid", "degree=2.5"], "has a degree that is not a whole number"),
         (["--grid", "C=1", "--grid", "C=2"], "'C=2' gives C a second time."),
     ],
 )
@@ -301,7 +260,7 @@ def test_page_agrees_with_json(run, table, tmp_path):
     assert "Ranking" in page
 
 
-def test_several_classes_have_no_roc_curve(run, tmp_path):
+def test_three_classes_have_no_curves(run, tmp_path):
     table = tmp_path / "three.csv"
     rows = [f"{k % 3 + 0.1 * (k % 5)},{k % 7},{'abc'[k % 3]}" for k in range(30)]
     table.write_text("\n".join(["u,v,kind", *rows]))
@@ -310,112 +269,6 @@ def test_several_classes_have_no_roc_curve(run, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert f"Page written to {path}" in result.stdout
     assert "Ranking" not in path.read_text(encoding="utf-8")
-
-
-def test_page_of_two_samples_has_no_curve(run, tmp_path):
-    table, page = tmp_path / "two.csv", tmp_path / "page.html"
-    table.write_text("a,y\n1,r\n2,b\n")
-    cell = ("--grid", "C=1", "--grid", "gamma=0.1")
-    result = run("select", table, "--target", "y", *cell, "--report", page)
-    assert result.exit_code == 0, result.stderr
-    assert "<h2>Margins</h2>" in page.read_text()
-    assert "<h2>Ranking</h2>" not in page.read_text()
-
-
-def test_folder_is_checked_before_the_work(run, table, tmp_path):
-    missing = tmp_path / "nowhere" / "page.html"
-    result = run("select", table, "--target", "colour", "--report", missing)
-    assert result.exit_code == 2
-    assert "no folder" in re.sub(r"\s+", " ", result.stderr)
-
-
-CELL = ("--grid", "C=10", "--grid", "gamma=0.05", "--json")
-
-
-def refits(table, target):
-    """The number of errors by scikit-learn's leave-one-out."""
-    y = table[target]
-    svc = SVC(C=10, gamma=0.05, tol=1e-8)
-    X = scale(table.drop(columns=target))
-    return int((cross_val_predict(svc, X, y, cv=LeaveOneOut()) != y).sum())
-
-
-def messy(frame, kind):
-    """The table with one habit or fault, as bytes."""
-    table = frame[["a", "b", "colour"]].rename(columns={"a": "größe"})
-    how = {"index": False}
-    if kind == "missing values":
-        table.loc[[3, 7], "b"] = None
-    if kind == "text among numbers":
-        table["b"] = table["b"].astype(object)
-        table.loc[4, "b"] = "<0.1"
-    if kind == "one class":
-        table["colour"] = "red"
-    if kind == "three classes":
-        table["colour"] = np.where(np.arange(24) % 4, table["colour"], "green")
-    if kind == "equal names":
-        table.columns = ["b", "b", "colour"]
-    if kind == "thousands":
-        how |= {"sep": ";", "decimal": ","}
-        table["b"] = [f"{100 * k // 1000}.{100 * k % 1000:03}" for k in range(13, 37)]
-    if kind == "prices":
-        table["b"] = [f"${k}.50" for k in range(24)]
-    if kind in ("semicolons", "decimal commas"):
-        how |= {"sep": ";", "decimal": "," if kind == "decimal commas" else "."}
-    text = "" if kind == "empty" else table.to_csv(**how)
-    return table, text.encode("utf-8-sig" if kind == "byte-order mark" else "utf-8")
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        (
-            "missing values",
-            "in 1 of 3 columns: 'b' (2), in 2 of 24 rows. Fill",
-        ),
-        ("text among numbers", "'b' (row 5: '<0.1'). Correct the values"),
-        ("one class", "'colour' has one class only, 'red' in all 24 rows"),
-        ("equal names", "more than one column is named 'b' ('b': columns 1, 2)"),
-        ("empty", "is empty"),
-        ("thousands", "Thousands or decimals? 'b' (row 1: '1.300') has a point, but"),
-        ("prices", "'b' (row 1: '$0.50'). Correct the values"),
-    ],
-)
-def test_faults_are_told_in_one_line(run, frame, tmp_path, kind, message):
-    path = tmp_path / "messy.csv"
-    path.write_bytes(messy(frame, kind)[1])
-    result = run("loo", path, "--target", "colour")
+    result = run("select", table, "--target", "kind", "--curve")
     assert result.exit_code == 1
-    assert result.stdout == ""
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "kind", ["byte-order mark", "semicolons", "decimal commas", "three classes"]
-)
-def test_habits_change_nothing(run, frame, tmp_path, kind):
-    path = tmp_path / "messy.csv"
-    table, content = messy(frame, kind)
-    path.write_bytes(content)
-    result = run("select", path, "--target", "colour", *CELL)
-    assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert found["n_features"] == 2
-    assert found["best"]["n_wrong"] == refits(table, "colour")
-    missing = run("select", path, "--target", "colour", "--drop", "grösse").stderr
-    assert "Did you mean 'größe'?" in missing
-
-
-def test_replicates_do_not_leak_by_blanks(run, frame, tmp_path):
-    patients = np.repeat([f"p{k}" for k in range(12)], 2)
-    path, samples = tmp_path / "replicates.csv", tmp_path / "samples.csv"
-    found = []
-    for blank in ("", " "):
-        table = frame[["a", "b", "colour"]].assign(p=patients)
-        table.loc[1::2, "p"] += blank
-        table.to_csv(path, index=False)
-        how = ["--groups", "p", "--C", "10", "--gamma", "0.05", "--output", samples]
-        assert run("loo", path, "--target", "colour", *how).exit_code == 0
-        found.append(samples.read_text())
-    assert found[0] == found[1]
+    assert "--curve is for two classes; 'kind' has 3." in result.stderr

@@ -102,7 +102,7 @@ def test_names_do_not_reach_the_terminal_as_commands(run, tmp_path):
     assert len(refused.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["loo", "audit", "predict"])
+@pytest.mark.parametrize("command", ["audit", "predict"])
 def test_tables_hold_no_formula(run, hostile, tmp_path, command):
     path, ids = hostile
     output, model = tmp_path / "samples.csv", tmp_path / "model.skops"
@@ -112,9 +112,8 @@ def test_tables_hold_no_formula(run, hostile, tmp_path, command):
         assert run("select", path, *given, *grid, "--save", model).exit_code == 0
         result = run("predict", model, path, "--id", SCRIPT, "-o", output)
     else:
-        more = ["--top", 99] if command == "audit" else []
-        machine = ["--C", 1, "--gamma", 1]
-        result = run(command, path, *given, *machine, *more, "-o", output)
+        how = ["--C", 1, "--gamma", 1, "--top", 99]
+        result = run(command, path, *given, *how, "-o", output)
     assert result.exit_code == 0, result.stderr
     with output.open(newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
@@ -125,5 +124,5 @@ def test_tables_hold_no_formula(run, hostile, tmp_path, command):
         assert not dangerous, cell
     frame = read_table(output.read_bytes(), output, as_text=[SCRIPT]).frame
     assert sorted(frame[SCRIPT]) == sorted(ids)
-    number = {"loo": "margin", "audit": "margin", "predict": "probability =2+5"}
+    number = {"audit": "margin", "predict": "probability =2+5"}
     assert frame[number[command]].dtype == "float64"

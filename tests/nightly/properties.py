@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What must hold for every data set, over the public API; each takes a seed.
 
-tests/test_properties.py tries a few seeds, nightly/test_properties.py more, ``make
-fuzz`` new ones until its time is up. A check returns how many samples it compared.
+tests/test_properties.py tries a few seeds, and more every night; ``make fuzz`` draws
+new ones until its time is up. A check returns how many samples it compared.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _assert_same(found, wanted, what):
 def _rows(result, rows):
     """Return the same result in another order, or of some rows."""
     parts = ("decision_values", "predictions", "y", "margins", "lower", "upper")
-    flags = ("ambiguous", "certified", "settled_by")
+    flags = ("ambiguous", "settled_by", "uncertified_by")
     taken = {name: getattr(result, name)[rows] for name in (*parts, *flags)}
     return lo.LooResult(**taken, method=result.method, counts=result.counts)
 

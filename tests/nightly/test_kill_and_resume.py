@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Searches and checkpoints killed at random moments and before each statement."""
+"""Searches killed at random moments or before each statement; corrupt checkpoints."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import corrupt_checkpoints
 import pytest
 
 pytestmark = [
@@ -86,3 +87,8 @@ def test_search_killed_at_random_resumes_bit_identical(n_jobs):
     for record in finished:
         assert record["kept"] == 10
         assert record["identical"]
+
+
+def test_corrupt_file_is_refused_or_gives_the_same(tmp_path):
+    records = corrupt_checkpoints.run_trials(1000, 1, tmp_path)
+    assert {record["outcome"] for record in records} == {"same", "refused"}

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 
-import numpy as np
-from select_reports import DATASET, make_report
+from select_reports import make_report
 
-from leaveout.assess._loo_curve import LooCurve
 from leaveout.report._select_report import describe_select
-from leaveout.tune._honest import HonestLoo
 
 
 def test_report_survives_json():
@@ -22,13 +19,3 @@ def test_report_survives_json():
     assert found["wrong_by_class"] == {"a": 1, "b": 0}
     assert found["command"] == "leaveout x"
     assert "honest" not in found
-
-
-def test_extras():
-    y = DATASET.y
-    honest = HonestLoo(y, y, np.arange(8), (), 0.1, 1.0)
-    curve = LooCurve(np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25]), np.zeros(2), 8)
-    found = describe_select(make_report(honest=honest, curve=curve))
-    json.dumps(found)
-    assert found["honest"] == {"error": 0.0, "standard_error": 0.0}
-    assert found["curve"]["best_interval"] == [2.0, 4.0]

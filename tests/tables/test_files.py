@@ -28,16 +28,17 @@ def read(content, **how):
     return read_table(raw, "table.csv", **how)
 
 
-@pytest.mark.parametrize("sep", [",", ";", "\t", "|", " "])
-@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("sep", "ends"),
+    [(",", "\r\n"), (";", "\n"), ("\t", "\r"), ("|", "\n"), (" ", "\r\n")],
+)
 def test_separators(sep, ends):
     found = read(FRAME.to_csv(sep=sep, index=False, lineterminator=ends)).frame
     pd.testing.assert_frame_equal(found, FRAME, check_dtype=False)
 
 
-@pytest.mark.parametrize("sep", [";", "\t", "|"])
-def test_decimal_commas(sep):
-    table = read(FRAME.to_csv(sep=sep, index=False, decimal=","))
+def test_decimal_commas():
+    table = read(FRAME.to_csv(sep="\t", index=False, decimal=","))
     pd.testing.assert_frame_equal(table.frame, FRAME, check_dtype=False)
     assert "Decimal commas read as such: 'dose'." in table.notes
 
@@ -92,8 +93,8 @@ def test_options(content, how, values):
 
 def test_wide_tables_and_long_cells():
     limit = csv.field_size_limit()
-    names = [f"a rather long name {k}" for k in range(8000)]
-    frame = pd.DataFrame([[1.5] * 8000, [2.0] * 8000], columns=names)
+    names = [f"a rather long name {k}" for k in range(3000)]
+    frame = pd.DataFrame([[1.5] * 3000, [2.0] * 3000], columns=names)
     pd.testing.assert_frame_equal(read(frame.to_csv(index=False)).frame, frame)
     assert read(f"k,y\n{'x' * 200_000},1\nb,2\n").frame["y"].tolist() == [1, 2]
     assert csv.field_size_limit() == limit
@@ -130,6 +131,7 @@ def test_encodings(encoding):
          r"Thousands or decimals\? 'n' \(row 2: '1.230'\) has a point, .* decimal='.'"),
         ("dose\tn\ty\n0.1257\t42,745\tr\n3\t999\tb\n", r"'dose' \(row 1: '0.1257'\)"),
         ("b;a;y\n0,5;1.234;r\n0,25;22.5;b\n", r"'a' \(row 1: '1.234'\) has a point"),
+        ("b;a;y\n0,5;?;r\n0,25;22.5;b\n", r"'a' \(row 2: '22.5'\) has a point"),
     ],
 )  # fmt: skip
 def test_no_table(content, message):
@@ -142,11 +144,9 @@ def test_no_table(content, message):
     ("how", "message"),
     [
         ({"sep": ";;"}, r"sep= must be one character; got ';;'"),
-        ({"sep": ""}, r"sep= must be one character"),
         ({"decimal": "x"}, r"decimal= must be '.' or ','"),
         ({"decimal": ",", "sep": ","}, r"and not the separator"),
         ({"encoding": "klingon"}, r"encoding='klingon' is not an encoding"),
-        ({"encoding": "hex"}, r"encoding='hex' is not an encoding"),
     ],
 )
 def test_bad_options(how, message):
@@ -208,16 +208,6 @@ def test_missing_files(tmp_path):
         read_bytes(tmp_path)
     with pytest.raises(DataFileError, match=r"blank' is empty"):
         read_bytes(tmp_path / "blank")
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("how", [{}, {"sep": ";", "decimal": ","}])
-def test_many_columns(rng, how):
-    values = rng.normal(size=(20, 20_000))
-    frame = pd.DataFrame(values, columns=[f"gene {k}" for k in range(20_000)])
-    found = read(frame.to_csv(index=False, **how)).frame
-    assert list(found) == list(frame)
-    assert np.array_equal(found.to_numpy(), values)
 
 
 FORMULAS = [

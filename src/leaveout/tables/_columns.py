@@ -46,7 +46,7 @@ N_ROWS_FOR_ID = 10
 # Nothing is given back (*+): the time stays linear in the length of a cell.
 _NUMBER_LIKE = r"[\W_]*+\d[\W\d_]*+(?:[eEdD][+−-]?\d++)?[\W\d_]*+"
 _WITH_UNIT = _NUMBER_LIKE + r"[\w°µ/%^-]{0,8}"
-_NUMBER = r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?"
+_NUMBER = r"[+-]?(?:\d++[.,]?\d*+|[.,]\d++)(?:[eE][+-]?\d++)?"
 _ID_NAME = re.compile(r"(?:^|[\W_])(?:id|index|idx|nr|no|number|row)$", re.IGNORECASE)
 
 

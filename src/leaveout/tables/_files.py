@@ -67,7 +67,7 @@ _LINE_OF_ZEROS = re.compile(_CLASS + rb"\s*(?:#.*)?|\s*#.*|\s*")
 # which some skip (and our reader). Text that has apostrophes in front of it already
 # gets one more, so that reading can distinguish them.
 _FORMULA = re.compile(r"'*[=+\-@\s＝＋－＠]")
-_NUMERIC = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMERIC = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 
 
 @dataclass(frozen=True)
@@ -365,7 +365,7 @@ def _check_decimal_points(
     before = set(text_columns(pointed))
     for name in frame.columns:
         if name in still_text and name not in before:
-            cells = frame[name].astype(str).tolist()
+            cells = list(map(str, frame[name].tolist()))  # NaN too, in text columns
             row = next(k for k, cell in enumerate(cells) if "." in cell)
             raise ValueError(
                 f"Thousands or decimals? {name_cell(name, row, cells[row])} has a "
