@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import leaveout as lo
-from leaveout.adapt import _memory
+from leaveout.adapt import _checks as _memory
 from leaveout.exceptions import GramTooLargeError, LeaveoutError
 
 N = 50_000

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -15,10 +16,20 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from leaveout._typing import BoolArray, FloatArray
+from leaveout.exceptions import GramTooLargeError
 from leaveout.loo._task import LARGEST_PENALTY, Params
+from leaveout.run._memory import GIB, available_memory
+from leaveout.run._parallel import count_workers, runs_here
 
 # Products of three kernel values and a C of 1e12 are still numbers.
 SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
+# Peak number of n x n matrices, measured: the Gram matrix, the solver's copy, and what
+# a method keeps. Walks keep a column per point they meet, 0.3 to 4 matrices; one is
+# counted, so that nothing feasible is refused.
+FIT = 2
+MATRICES = {"auto": 3, "walk": 3, "consolidated": 12, "magic": 12}
+# Smaller needs are not checked: reading the limits takes as long as a small fit.
+SMALL = 2**25
 LOSSES = ("hinge", "quadratic")
 
 
@@ -411,3 +422,53 @@ def _is_missing(label: Any) -> bool:
     if isinstance(label, float | np.floating):
         return not np.isfinite(label)
     return label is None or type(label).__name__ in ("NAType", "NaTType")
+
+
+def check_memory(svc: Any, X: Any, method: str | None = None) -> None:
+    """Raise if one fit (method None) or leave-one-out needs more than there is."""
+    n_samples = count_rows(X) if hasattr(X, "__len__") or hasattr(X, "tocsr") else 0
+    _check_gram_size(svc, n_samples, MATRICES.get(method or "", FIT))
+
+
+def check_search_memory(
+    svc: Any,
+    n_samples: int,
+    method: str,
+    *,
+    n_paths: int,
+    n_jobs: int | None,
+    refit: bool,
+) -> None:
+    """Raise if the paths that run at a time need more memory than there is.
+
+    Paths on a cluster check their own memory; only the refit is here.
+    """
+    if runs_here():
+        n_at_once = min(count_workers(n_jobs), n_paths)
+        _check_gram_size(svc, n_samples, MATRICES.get(method, FIT), n_at_once)
+    elif refit:
+        _check_gram_size(svc, n_samples, FIT)
+
+
+def _check_gram_size(
+    svc: Any, n_samples: int, n_matrices: int, n_at_once: int = 1
+) -> None:
+    n_matrices -= svc.kernel == "precomputed"  # it exists already
+    needed = 8 * n_samples**2 * n_matrices
+    available: float | None = math.inf
+    if n_at_once * needed >= SMALL:
+        available = available_memory()
+    if available is None or n_at_once * needed <= available:
+        return
+    if needed <= available:
+        raise GramTooLargeError(
+            f"{n_at_once} candidates at a time need {n_at_once * needed / GIB:.1f} GiB "
+            f"for their Gram matrices; {available / GIB:.1f} GiB are available. Use "
+            f"n_jobs={int(available // needed)}."
+        )
+    raise GramTooLargeError(
+        f"The exact solution for {n_samples} rows needs {needed / GIB:.1f} GiB "
+        f"({n_matrices} matrices of {n_samples} x {n_samples}); {available / GIB:.1f} "
+        "GiB are available. Use leaveout.FeatureSVC, which works on approximate kernel "
+        "features, or set LEAVEOUT_MEMORY_GIB if there is more memory than was found."
+    )

@@ -22,12 +22,12 @@ from leaveout.adapt._checks import (
     check_groups,
     check_kernel_size,
     check_labels,
+    check_memory,
     check_params,
     check_preprocessing,
     check_sample_weight,
     count_rows,
 )
-from leaveout.adapt._memory import check_memory
 from leaveout.adapt._pipeline import fit_steps_once, refit_folds
 from leaveout.adapt._unwrap import CLASS_NAMES, SVM_ONLY, Model, read_params, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
@@ -88,7 +88,7 @@ def prepare(
     refit = model.in_pipeline and preprocessing == "refit"
     name, chosen = _find_method(params, family, method)
     _check_family_options(model, method_params, groups, balanced, refit)
-    options = bind_params(name, chosen, method_params or {})
+    options = bind_params(name, chosen, method_params) if method_params else {}
     if params.family == "llw":
         options["verbose"] = params.verbose > 0
     if refit:

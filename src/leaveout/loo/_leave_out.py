@@ -37,14 +37,13 @@ from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import NotSeparableError
 from leaveout.llw._solve import LlwProblem, LlwSolution, solve_llw
 from leaveout.llw._walk import LLW_METHODS, bring_to_scale, drop_unsafe_llw
-from leaveout.loo._anti_learning import is_anti_learning
 from leaveout.loo._multiclass import (
     decide_one_vs_one,
     decide_one_vs_rest,
     one_vs_one_margins,
     one_vs_rest_margins,
 )
-from leaveout.loo._result import LooResult
+from leaveout.loo._result import LooResult, is_anti_learning
 from leaveout.loo._task import Subproblem, Task, rest_codes, svm_subproblems
 from leaveout.lp._loom import LOOM_METHODS, LoomProblem, solve_loom
 from leaveout.lp._lpm import solve_lpm

@@ -71,7 +71,7 @@ METHODS: dict[str, Method] = {
 
 def bind_params(name: str, method: Method, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters as keywords; ValueError for an unknown one."""
-    own = method.own_params() if params else []
+    own = method.own_params()
     for key in params:
         if key not in own:
             takes = ", ".join(own) if own else "none"

@@ -30,10 +30,10 @@ from leaveout.adapt._checks import (
     check_labels,
     check_preprocessing,
     check_sample_weight,
+    check_search_memory,
     count_rows,
     tidy_sparse,
 )
-from leaveout.adapt._memory import check_search_memory
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
 from leaveout.exceptions import AntiLearningWarning
 from leaveout.loo._result import LooResult
