@@ -42,7 +42,7 @@ CALLS = {
     "consolidated": (lambda: lo.leave_one_out(SVC, X, Y, method="consolidated"), 12),
     "pipeline": (lambda: lo.leave_one_out(PIPELINE, X, Y), 3),
     "loo_path": (lambda: lo.loo_path(SVC, X, Y, Cs=[1, 2]), 3),
-    "suspects": (lambda: lo.suspects(SVC, X, Y), 2),
+    "suspects": (lambda: lo.suspects(SVC, X, Y), 3),
     "search": (lambda: lo.LooSearchCV(PIPELINE, {"svc__C": [2]}).fit(X, Y), 3),
     "SVCCV": (lambda: lo.SVCCV(Cs=[2], gammas=[0.3]).fit(X, Y), 3),
 }

@@ -19,7 +19,9 @@ from sklearn.preprocessing import scale
 
 import leaveout as lo
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
-from leaveout.methods import LABEL_METHODS, METHODS
+from leaveout.methods import METHODS
+
+LABEL_METHODS = {name for name in METHODS if "values" not in METHODS[name].takes}
 
 # LIBSVM keeps kernel values in single precision: 1e-6 of the terms of f, C of them.
 LIBSVM = {"tol": 1e-9, "max_iter": 1_000_000}

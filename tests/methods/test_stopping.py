@@ -10,7 +10,7 @@ from solved import loo_refit, loo_stopping, loo_walk
 
 from leaveout.engine._problem import SETTLED_BY, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.methods import find_method
+from leaveout.methods import METHODS, bind_params
 from leaveout.methods._stopping import LeftOutSolver, check_left_out, solve_to_eps
 from leaveout.methods._stopping_fast import Condition
 
@@ -260,6 +260,6 @@ def test_wrong_parameters():
     with pytest.raises(ValueError, match="n_trial must be 0 or more; got -1"):
         loo_stopping(problem, n_trial=-1)
     with pytest.raises(ValueError, match=r"'epsilon'.*'refit' does not.*eps, seed"):
-        find_method("refit", {"epsilon": 1e-3})
+        bind_params("refit", METHODS["refit"], {"epsilon": 1e-3})
     with pytest.raises(ValueError, match=r"'eps'.*'walk' does not.*none"):
-        find_method("walk", {"eps": 1e-3})
+        bind_params("walk", METHODS["walk"], {"eps": 1e-3})

@@ -201,7 +201,7 @@ def test_stopped_search_resumes_bit_identical(tmp_path, path, number):
     running.signal(number)
     assert running.wait() != 0
     assert faults.inspect(path) == (3, "ok")
-    interrupted = "Interrupted: 3 of 5 cells are kept" in running.read_err()
+    interrupted = "Interrupted: 3 of 5 paths are kept" in running.read_err()
     assert interrupted == (number == signal.SIGINT)
     assert faults.digest(corrupt_checkpoints.search(path)) == wanted
     assert faults.inspect(path) == (5, "ok")

@@ -156,7 +156,7 @@ def test_cancelled_work_is_a_lost_cluster():
 
     with (
         joblib.parallel_config("threading"),
-        pytest.raises(lo.ClusterLostError, match=r"connection-lost\. Start it again"),
+        pytest.raises(lo.ClusterLostError, match=r"connection-lost\. Start it and run"),
     ):
         list(map_parallel(lose, [(1,), (2,)], n_jobs=2))
 
