@@ -44,8 +44,6 @@ def test_the_solver_ends_whatever_the_kernel_holds(value, fit_intercept):
     assert not solution.converged
 
 
-
-
 @pytest.mark.parametrize("C", [1e300, 1e-300])
 def test_boxes_that_are_no_numbers_are_refused(samples, C):
     X, y = samples
@@ -64,6 +62,7 @@ def test_a_penalty_whose_sums_overflow_is_refused(samples, machine):
 
 
 @ignore_leaveout_warnings
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_a_search_with_boxes_that_overflow_has_scores(samples):
     X, y = samples
     weights = np.where(np.arange(14) % 2, 1e6, 1.0)
@@ -82,8 +81,6 @@ def test_features_at_the_ends_of_the_range(samples, scale):
     clf = lo.SVC(kernel="linear", C=2.0 / scale**2).fit(scale * X, y)
     assert clf.fit_status_ == 0
     assert np.isfinite(clf.decision_function(scale * X)).all()
-
-
 
 
 @ignore_leaveout_warnings
@@ -109,8 +106,6 @@ def test_svccv_names_what_overflows(samples, kernel):
 def test_no_pair_can_be_left_out_of_two_samples():
     with pytest.raises(ValueError, match="pair of 2 samples leaves none to train on"):
         lo.leave_pair_out_auc(lo.SVC(), [[0.0], [1.0]], [0, 1])
-
-
 
 
 @ignore_leaveout_warnings

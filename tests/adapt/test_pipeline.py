@@ -28,7 +28,6 @@ from sklearn.feature_selection import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     LeaveOneGroupOut,
@@ -356,8 +355,6 @@ def test_frozen_gives_weights_to_the_svc_alone():
     np.testing.assert_array_equal(result.decision_values, wanted.decision_values)
 
 
-
-
 def test_a_frozen_estimator_is_not_fitted_again():
     scaler = StandardScaler().fit(X[:50])
     mean = scaler.mean_.copy()
@@ -369,8 +366,6 @@ def test_a_frozen_estimator_is_not_fitted_again():
     wanted = leave_one_out(SVC(), scaler.transform(X), y)
     np.testing.assert_array_equal(result.decision_values, wanted.decision_values)
     assert again.certified.all()
-
-
 
 
 def test_preprocessing_must_be_known_and_is_ignored_without_a_pipeline():
@@ -516,8 +511,6 @@ def test_a_spared_step_of_another_make_is_tried():
         leave_one_out(make_pipeline(hidden, SVC()), X, y)
 
 
-
-
 def test_text_may_go_from_step_to_step():
     kinds = np.array([["a", "b"], ["a", None], ["b", "b"], ["a", "a"]] * 5, object)
     labels = np.array([0, 0, 1, 0] * 5)
@@ -529,8 +522,6 @@ def test_text_may_go_from_step_to_step():
 def test_a_step_without_a_seed_is_not_accused_of_using_y():
     with pytest.raises(ValueError, match=r"Step 'jitter' .* another output at every"):
         leave_one_out(make_pipeline(Jitter(), SVC()), X, y)
-
-
 
 
 def test_the_global_random_state_is_not_touched():

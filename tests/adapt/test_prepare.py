@@ -4,17 +4,15 @@
 import numpy as np
 import pytest
 import sklearn.svm
-from oracles.problems import DEGENERATE
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier
 
 from leaveout import SVC, SVCCV, LLWClassifier
 from leaveout.adapt._prepare import prepare
-from leaveout.engine._solve import solve_svc
 from leaveout.loo._task import svm_subproblems
 
 X, y = load_iris(return_X_y=True)

@@ -72,20 +72,6 @@ def test_cells_run_on_the_workers_and_give_the_same_numbers(client, tmp_path):
     assert_equal_searches(search([rbf] * 4), there)
 
 
-def test_single_cell_goes_to_the_cluster_too(client, tmp_path):
-    with joblib.parallel_config("dask"):
-        search([TracingKernel(str(tmp_path))])
-    assert os.getpid() not in {int(path.name) for path in tmp_path.iterdir()}
-
-
-def test_whole_search_with_its_last_fit(client):
-    grid = {"C": CS, "gamma": [0.05, 0.2, 1.0]}
-    here = lo.LooSearchCV(lo.SVC(), grid).fit(X, Y)
-    with joblib.parallel_config("dask"):
-        there = lo.LooSearchCV(lo.SVC(), grid).fit(X, Y)
-    assert digest(here) == digest(there)
-
-
 def test_checkpoint_is_written_here(client, tmp_path):
     path = tmp_path / "run.db"
     with joblib.parallel_config("dask"):
