@@ -73,15 +73,6 @@ def test_text_columns_of_an_array_are_numbered():
     refused(TypeError, r"not numbers in column 1:.*drop them", X=table)
 
 
-def test_empty_features():
-    refused(ValueError, r"0 sample\(s\).*minimum of 1", X=np.empty((0, 2)), y=[])
-    refused(ValueError, r"0 feature\(s\).*minimum of 1", X=np.empty((6, 0)))
-
-
-def test_features_of_wrong_dimension():
-    refused(ValueError, r"(?s)Expected 2D array, got 1D array.*Reshape", X=X[:, 0])
-
-
 def test_one_class():
     refused(
         ValueError, "y has one class, .*, in all 6 rows. .*add samples", y=["a"] * 6
@@ -96,10 +87,6 @@ def test_one_class():
 def test_continuous_y():
     match = r"Unknown label type: continuous. y must hold class labels; .*regressor"
     refused(ValueError, match, y=y + 0.25 * X[:, 0])
-
-
-def test_y_with_two_columns():
-    refused(ValueError, "y should be a 1d array", y=np.column_stack([y, y]))
 
 
 def test_y_as_a_column_warns():

@@ -44,16 +44,6 @@ def test_the_solver_ends_whatever_the_kernel_holds(value, fit_intercept):
     assert not solution.converged
 
 
-def test_an_infinite_box_is_a_hard_margin():
-    x = np.array([-2.0, -1.0, 1.0, 4.0])
-    K, y = np.outer(x, x), np.sign(x)
-    hard = solve_svc(Problem(K, y, np.full(4, np.inf)))
-    large = solve_svc(Problem(K, y, np.full(4, 1e6)))
-    assert hard.converged
-    assert np.isfinite([hard.objective, hard.duality_gap]).all()
-    np.testing.assert_allclose(hard.beta, large.beta)
-
-
 @pytest.mark.parametrize("C", [1e300, 1e-300])
 def test_boxes_that_are_no_numbers_are_refused(samples, C):
     X, y = samples
@@ -72,6 +62,7 @@ def test_a_penalty_whose_sums_overflow_is_refused(samples, machine):
 
 
 @ignore_leaveout_warnings
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_a_search_with_boxes_that_overflow_has_scores(samples):
     X, y = samples
     weights = np.where(np.arange(14) % 2, 1e6, 1.0)
@@ -90,29 +81,6 @@ def test_features_at_the_ends_of_the_range(samples, scale):
     clf = lo.SVC(kernel="linear", C=2.0 / scale**2).fit(scale * X, y)
     assert clf.fit_status_ == 0
     assert np.isfinite(clf.decision_function(scale * X)).all()
-
-
-@ignore_leaveout_warnings
-@pytest.mark.parametrize("scale", [1e-150, 1e150])
-@pytest.mark.parametrize(
-    ("ask", "who"),
-    [
-        (lambda X, y: lo.LLWClassifier(kernel="linear").fit(X, y), "LLWClassifier"),
-        (
-            lambda X, y: lo.leave_one_out(lo.LLWClassifier(kernel="linear"), X, y),
-            "LLWClassifier",
-        ),
-        (
-            lambda X, y: lo.loo_curve(lo.SVC(kernel="linear"), X, y),
-            "loo_curve",
-        ),
-        (lambda X, y: lo.loo_bounds(lo.SVC(kernel="linear"), X, y), "loo_bounds"),
-    ],
-)
-def test_kernel_values_out_of_range_are_refused(samples, scale, ask, who):
-    X, y = samples
-    with pytest.raises(ValueError, match=f"{who} needs kernel values of which the lar"):
-        ask(scale * X, y)
 
 
 @ignore_leaveout_warnings
@@ -138,12 +106,6 @@ def test_svccv_names_what_overflows(samples, kernel):
 def test_no_pair_can_be_left_out_of_two_samples():
     with pytest.raises(ValueError, match="pair of 2 samples leaves none to train on"):
         lo.leave_pair_out_auc(lo.SVC(), [[0.0], [1.0]], [0, 1])
-
-
-def test_the_group_that_is_all_there_is_named_plainly():
-    X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
-    with pytest.raises(ValueError, match="leaving out group 7 leaves no sample"):
-        lo.leave_one_out(lo.SVC(), X, y, groups=[7, 7, 7])
 
 
 @ignore_leaveout_warnings

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leaveout import SVC, leave_one_out
-from leaveout.adapt._unwrap import find_svc, unwrap
+from leaveout.adapt._unwrap import unwrap
 
 FAMILIES = [sklearn.svm.SVC, SVC]
 
@@ -41,8 +41,9 @@ def test_the_prefix_sets_the_parameters_of_the_svc(family, name):
     wrap, wanted = ESTIMATORS[name]
     svc = family(C=2.0)
     estimator = wrap(svc)
-    found, prefix = find_svc(estimator)
-    assert found is svc
+    model = unwrap(estimator)
+    assert model.estimator is svc
+    prefix = model.prefix
     assert prefix == wanted
     estimator.set_params(**{f"{prefix}C": 7.0})
     assert svc.C == 7.0
@@ -52,11 +53,11 @@ def test_steps_without_those_that_do_nothing():
     model = unwrap(nested(SVC()))
     assert [name for name, _ in model.steps] == ["scale", "inner__pca"]
     assert model.in_pipeline
-    assert not model.one_vs_rest
+    assert not model.params.one_vs_rest
     model = unwrap(make_pipeline("passthrough", OneVsRestClassifier(SVC())))
     assert model.steps == ()
     assert model.in_pipeline
-    assert model.one_vs_rest
+    assert model.params.one_vs_rest
     assert not unwrap(SVC()).in_pipeline
 
 
@@ -105,6 +106,6 @@ def test_steps_without_those_that_do_nothing():
     ],
 )
 def test_others_get_advice(estimator, advice):
-    for function in (find_svc, lambda e: leave_one_out(e, [[0.0], [1.0]], [0, 1])):
+    for function in (unwrap, lambda e: leave_one_out(e, [[0.0], [1.0]], [0, 1])):
         with pytest.raises(TypeError, match=advice):
             function(estimator)

@@ -8,6 +8,12 @@ from oracles.problems import DEGENERATE, random_case
 
 from leaveout.assess._pair_auc import loo_pairs
 from leaveout.engine._problem import Problem
+from leaveout.engine._solve import solve_svc
+
+
+def pairs(case, **options):
+    problem = Problem(*case)
+    return loo_pairs(problem, solve_svc(problem), **options)
 
 
 def brute_force(case):
@@ -25,19 +31,19 @@ def brute_force(case):
     return np.mean(won)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_problems(seed):
     rng = np.random.default_rng(seed)
     case = random_case(rng, n=int(rng.integers(6, 15)), C=10 ** rng.uniform(-3, 3))
     case.y[:4] = [1.0, 1.0, -1.0, -1.0]
-    found = loo_pairs(Problem(*case))
+    found = pairs(case)
     assert found.certified
     assert found.auc == pytest.approx(brute_force(case), abs=1e-12)
 
 
 def test_forty_samples(rng):
     case = random_case(rng, n=40, C=1.0, kernel="rbf", fit_intercept=True)
-    assert loo_pairs(Problem(*case)).auc == pytest.approx(brute_force(case), abs=1e-12)
+    assert pairs(case).auc == pytest.approx(brute_force(case), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +51,14 @@ def test_forty_samples(rng):
 )
 def test_degenerate_problems(name):
     case = DEGENERATE[name]
-    found = loo_pairs(Problem(*case))
+    found = pairs(case)
     assert found.auc == pytest.approx(brute_force(case), abs=1e-12)
 
 
 def test_wins_are_a_score_with_this_area(rng):
     """The mean share of wins of the positives is the area."""
     case = random_case(rng, n=30, C=1.0, kernel="rbf")
-    found = loo_pairs(Problem(*case))
+    found = pairs(case)
     assert found.wins[case.y > 0].mean() == pytest.approx(found.auc)
     assert 1 - found.wins[case.y < 0].mean() == pytest.approx(found.auc)
     assert float(found) == found.auc
@@ -61,7 +67,7 @@ def test_wins_are_a_score_with_this_area(rng):
 
 def test_batches_and_threads_change_nothing(rng, monkeypatch):
     case = random_case(rng, n=20, C=1.0, kernel="rbf")
-    whole = loo_pairs(Problem(*case))
+    whole = pairs(case)
     monkeypatch.setattr("leaveout.assess._pair_auc.PAIRS_AT_A_TIME", 7)
-    parts = loo_pairs(Problem(*case), n_threads=2)
+    parts = pairs(case, n_threads=2)
     np.testing.assert_array_equal(whole.wins, parts.wins)

@@ -10,20 +10,16 @@ from leaveout.llw._bounds import bound_llw, llw_key_numbers
 from leaveout.llw._solve import LlwProblem, solve_llw
 
 
-def columns(machines, name):
-    return np.column_stack([getattr(machine, name) for machine in machines])
-
-
 def hard_loo(problem, solution):
     """Return who is wrong or ambiguous when left out: own class not the largest."""
     machines = loo_llw_walk(problem, solution=solution)
-    lower, upper = columns(machines, "lower"), columns(machines, "upper")
+    lower, upper = machines.lower, machines.upper
     if problem.n_classes == 2:
         lower, upper = np.hstack([-upper, lower]), np.hstack([-lower, upper])
     rows = np.arange(len(problem.codes))
     own = lower[rows, problem.codes].copy()
     upper[rows, problem.codes] = -np.inf
-    assert machines[0].certified.all()
+    assert machines.certified.all()
     return own <= upper.max(axis=1) + 1e-9
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """OneVsRestClassifier(SVC()): the same answers as n refits by scikit-learn."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import sklearn.svm
@@ -11,7 +13,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
 from leaveout import SVC, SingletonClassWarning, leave_one_out
-from leaveout.engine._problem import LooIntervals
 from leaveout.loo._multiclass import decide_one_vs_rest
 from leaveout.loo._task import make_target
 
@@ -172,18 +173,8 @@ def test_groups_equal_leave_one_group_out():
 
 def decide(values, lower, upper, y):
     """What three machines with these values and intervals decide."""
-    machines = [
-        LooIntervals(
-            *np.array([v, low, up], dtype=float),
-            certified=np.ones(len(v), dtype=bool),
-            settled_by=np.zeros(len(v), dtype=np.int8),
-            counts={},
-        )
-        for v, low, up in zip(
-            np.transpose(values), np.transpose(lower), np.transpose(upper), strict=True
-        )
-    ]
-    return decide_one_vs_rest(make_target(y, len(y)), machines)
+    task = SimpleNamespace(target=make_target(np.array(y), np.ones(len(y))))
+    return decide_one_vs_rest(task, *np.array([values, lower, upper], dtype=float))
 
 
 def test_ambiguous_where_the_interval_of_another_class_reaches_the_best():

@@ -19,7 +19,7 @@ def make(weights=None):
         lower=np.array([1.0, -2.0, -0.5, 3.0]),
         upper=np.array([1.0, -2.0, 0.7, 3.0]),
         ambiguous=np.array([False, False, True, False]),
-        certified=np.array([True, True, True, False]),
+        uncertified_by=np.array(["", "", "", "rounding"]),
         settled_by=np.array(["zero_alpha", "walk", "walk", "refit"]),
         method="walk",
         counts={"refits": 1.0, "seconds": 0.01234},
@@ -46,7 +46,7 @@ def test_groups_that_go_wrong_together_count_once():
     """Each sample four times, in one group: the standard error does not shrink."""
     single = make()
     names = ("predictions", "y", "decision_values", "margins", "lower", "upper")
-    names += ("ambiguous", "certified", "settled_by")
+    names += ("ambiguous", "uncertified_by", "settled_by")
     tiled = {name: np.tile(getattr(single, name), 4) for name in names}
     groups = np.tile(np.arange(4), 4)
     grouped = replace(single, **tiled, groups=groups)
@@ -65,7 +65,7 @@ def test_str_is_a_small_table():
         "  error         0.2500 ± 0.2165",
         "  wrong         1",
         "  ambiguous     1",
-        "  not certified 1",
+        "  not certified 1 (rounding)",
         "  refits        1",
         "  seconds       0.0123",
     ]

@@ -25,7 +25,6 @@ from leaveout.loo._leave_out import FAMILIES, solve_path
 from leaveout.methods import _smoothing
 from leaveout.methods._consolidated import (
     PathMemory,
-    Screened,
     Solved,
     _common_intercept,
     screen_along_path,
@@ -148,14 +147,6 @@ def test_wrong_screening_is_caught_by_the_certificate(monkeypatch, rng):
     walk = loo_walk(problem, solution=solution)
     np.testing.assert_allclose(loo.values, walk.values, atol=1e-9)
     assert loo.counts["refits"] > 0
-
-
-def test_threads_change_rounding_only(rng):
-    problem = Problem(*random_case(rng, n=35, kernel="rbf", C=3.0))
-    for method in METHODS.values():
-        one, two = (method(problem, n_threads=k) for k in (1, 2))
-        np.testing.assert_allclose(one.values, two.values, atol=1e-12)
-        assert one.counts["steps"] == two.counts["steps"]
 
 
 def test_path_shares_work_and_reports_what_was_screened():
@@ -302,15 +293,6 @@ def test_path_needs_boxes_that_grew_by_one_factor(rng):
     uneven = problem.C * np.where(np.arange(12) < 6, 1.1, 1.2)
     other = Problem(problem.K, problem.y, uneven, False)
     assert not screen_along_path(other, before).bounded.any()
-
-
-def test_nobody_is_screened_but_the_absent(rng):
-    case = random_case(rng, n=8)
-    C = case.C.copy()
-    C[3] = 0.0
-    screened = Screened.nothing(Problem(case.K, case.y, C))
-    assert screened.outside.tolist() == [i == 3 for i in range(8)]
-    assert screened.kept.tolist() == [0, 1, 2, 4, 5, 6, 7]
 
 
 @settings(max_examples=40, deadline=None)

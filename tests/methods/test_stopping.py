@@ -10,7 +10,7 @@ from solved import loo_refit, loo_stopping, loo_walk
 
 from leaveout.engine._problem import SETTLED_BY, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.methods import find_method
+from leaveout.methods import METHODS, bind_params
 from leaveout.methods._stopping import LeftOutSolver, check_left_out, solve_to_eps
 from leaveout.methods._stopping_fast import Condition
 
@@ -136,19 +136,18 @@ def test_checks_hold_on_degenerate_problems(name):
     case = DEGENERATE[name]
     truth = loo_intervals(*case)
     problem = Problem(*case)
-    checked = check_left_out(problem, solve_svc(problem))
-    assert_proofs_hold(checked.result({}), case.y, truth, name)
-    assert not checked.certified[checked.open_rows].any()
+    checked, open_rows = check_left_out(problem, solve_svc(problem))
+    assert_proofs_hold(checked, case.y, truth, name)
+    assert not checked.certified[open_rows].any()
 
 
 def test_checks_of_some_rows(rng):
     problem = Problem(*random_case(rng, n=30, kernel="rbf", C=10.0))
     solution = solve_svc(problem)
-    everything, rows = check_left_out(problem, solution), np.arange(0, 30, 3)
-    some = check_left_out(problem, solution, rows)
-    np.testing.assert_array_equal(
-        some.open_rows, np.intersect1d(everything.open_rows, rows)
-    )
+    rows = np.arange(0, 30, 3)
+    everything, all_open = check_left_out(problem, solution)
+    some, some_open = check_left_out(problem, solution, rows)
+    np.testing.assert_array_equal(some_open, np.intersect1d(all_open, rows))
     for name in ("lower", "upper", "settled_by"):
         np.testing.assert_array_equal(
             getattr(some, name)[rows], getattr(everything, name)[rows]
@@ -165,9 +164,9 @@ def test_printed_checks_fail_where_ours_do_not():
         printed = 2 * solution.alpha[0] + max(0.0, 1.0 - h[0])
         assert solution.alpha[0] == 0.0 or printed < 1.0
         assert truth.low[0] < 0.0
-        checked = check_left_out(problem, solution)
-        low, _, _ = margin_interval(checked.result({}), case.y)
-        assert low[0] < 0.0 or 0 in checked.open_rows
+        checked, open_rows = check_left_out(problem, solution)
+        low, _, _ = margin_interval(checked, case.y)
+        assert low[0] < 0.0 or 0 in open_rows
 
 
 @pytest.mark.parametrize("seed", [True, False])
@@ -192,7 +191,8 @@ def test_loose_eps_accepts_anything():
     """At eps = 1 zero is optimal: the standard approach sees no errors."""
     case = random_case(np.random.default_rng(25), n=40, kernel="rbf", C=1.0)
     problem = Problem(case.K, case.y, np.ones(40))
-    loose = loo_refit(problem, eps=1.0 + 1e-9)
+    start, _ = solve_to_eps(problem, 1.0 + 1e-9)
+    loose = loo_refit(problem, solution=start, eps=1.0 + 1e-9)
     exact = loo_walk(problem)
     assert np.mean(case.y * exact.values < 0) > 0.1
     assert settled(loose, "zero_alpha").all()
@@ -260,6 +260,6 @@ def test_wrong_parameters():
     with pytest.raises(ValueError, match="n_trial must be 0 or more; got -1"):
         loo_stopping(problem, n_trial=-1)
     with pytest.raises(ValueError, match=r"'epsilon'.*'refit' does not.*eps, seed"):
-        find_method("refit", {"epsilon": 1e-3})
+        bind_params("refit", METHODS["refit"], {"epsilon": 1e-3})
     with pytest.raises(ValueError, match=r"'eps'.*'walk' does not.*none"):
-        find_method("walk", {"eps": 1e-3})
+        bind_params("walk", METHODS["walk"], {"eps": 1e-3})

@@ -132,16 +132,6 @@ def test_does_not_depend_on_jobs_nor_on_those_of_the_search():
     assert search.get_params(deep=False)["n_jobs"] == 2
 
 
-def test_progress_goes_to_stderr(capfd):
-    X, y = noisy(12, 7)
-    lo.honest_loo(lo.LooSearchCV(SVC(), GRID), X, y)
-    shown = capfd.readouterr().err
-    assert "s left" in shown
-    assert "Folds: 12 of 12" in shown
-    honest(lo.LooSearchCV(SVC(), GRID), X, y)
-    assert capfd.readouterr().err == ""
-
-
 def choose_and_interrupt(table):
     """Take the best, note the call in a file, raise Ctrl-C at the eighth call."""
     with open(os.environ["LEAVEOUT_TEST_CALLS"], "a") as calls:

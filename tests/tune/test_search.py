@@ -246,16 +246,6 @@ def test_a_wrong_estimator_is_refused_before_its_parameters(data, estimator):
         LooSearchCV(estimator, {"C": [1.0]}).fit(*data)
 
 
-def test_methods_are_those_of_the_estimator(data):
-    search = LooSearchCV(SVC(), GRID)
-    for name in ("predict_proba", "transform", "n_features_in_"):
-        assert not hasattr(search, name)
-    search.fit(pd.DataFrame(data[0], columns=["a", "b"]), data[1])
-    assert search.n_features_in_ == 2
-    assert search.feature_names_in_.tolist() == ["a", "b"]
-    assert sklearn.base.is_classifier(search)
-
-
 def test_the_user_s_objects_are_not_changed(data):
     svc = SVC()
     grid = {"C": [1.0, 10.0], "gamma": [0.1]}
