@@ -253,7 +253,11 @@ class LooSearchCV(GridSearchCV):
             "cv_results_": table,
         }
         fitted |= self._choose(table, models, results, names)
-        if "best_index_" in fitted:  # of the others nothing but the table is kept
+        if "best_index_" in fitted:
+            # For those who go on from here: the optimum, and errors as exact shares.
+            fitted["_errors_"] = np.array(
+                [getattr(r, "error", np.nan) for r in results]
+            )
             fitted["_best_betas_"] = kept = betas[fitted["best_index_"]]
         if self.refit is not False:
             best = fitted["best_index_"]
