@@ -52,6 +52,7 @@ def make_report(with_gamma=True, best=(1000.0, 0.015625), **more):
         kernel="rbf" if with_gamma else "linear",
         class_weight=None,
         grid=grid,
+        errors=1.0 - scores,
         cells={
             "params": params,
             "mean_test_score": scores,

@@ -73,3 +73,15 @@ def loo_loom_refit(problem, *, nu=1.0, **options):
 def loo_loom_bound(problem, *, nu=1.0, **options):
     """Judge every sample without its own term."""
     return leave_out("loom", "bound", as_loom(problem, nu), **options)
+
+
+def count_calls(monkeypatch, module, name):
+    """Return a list that grows by one with each call of a function."""
+    calls, function = [], getattr(module, name)
+
+    def counted(*args, **kwargs):
+        calls.append(name)
+        return function(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, counted)
+    return calls

@@ -13,9 +13,12 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from solved import count_calls
 
 import leaveout as lo
+from leaveout.adapt import _prepare
 from leaveout.cli._options import parse_grid
+from leaveout.engine import _solve
 from leaveout.tune._choice import default_Cs, default_gammas
 
 
@@ -258,6 +261,18 @@ def test_page_agrees_with_json(run, table, tmp_path):
     assert share in page
     assert len(re.findall(r'<tr class="(?:right|wrong|ambiguous)">', page)) == 24
     assert "Ranking" in page
+
+
+def test_nothing_is_solved_twice(run, table, tmp_path, monkeypatch):
+    """Each of four cells once; pairs, bounds and the model take the winner's."""
+    solves = count_calls(monkeypatch, _solve, "_solve")
+    grams = count_calls(monkeypatch, _prepare, "make_gram")
+    grid = ["--grid", "C=1,10", "--grid", "gamma=0.1,1"]
+    files = ["--report", tmp_path / "page.html", "--save", tmp_path / "m.skops"]
+    result = run("select", table, "--target", "colour", *grid, *files)
+    assert result.exit_code == 0
+    assert len(solves) == 4 + 1  # one bound is that of an SVM with squared losses
+    assert len(grams) == 2 + 1
 
 
 def test_three_classes_have_no_curves(run, tmp_path):

@@ -41,6 +41,7 @@ def report():
         class_weight=None,
         grid=GRID,
         cells=search.cv_results_,
+        errors=1.0 - search.cv_results_["mean_test_score"],
         best_index=int(search.best_index_),
         result=search.best_loo_result_,
         curve=lo.loo_curve(best, X, y, C_min=0.1, C_max=10),

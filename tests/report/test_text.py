@@ -49,9 +49,9 @@ def test_wide_grids_are_split_into_tables():
     wide = replace(
         make_report(),
         grid={"C": [1.0], "gamma": gammas},
+        errors=np.zeros(11),
         cells={
             "params": [{"C": 1.0, "gamma": gamma} for gamma in gammas],
-            "mean_test_score": np.ones(11),
             "anti_learning": np.zeros(11, dtype=bool),
         },
         best_index=10,

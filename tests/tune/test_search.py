@@ -26,9 +26,12 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, scale
 from sklearn.svm import LinearSVC, NuSVC
+from solved import count_calls
 
 import leaveout as lo
 from leaveout import SVC, LooSearchCV
+from leaveout.adapt import _prepare
+from leaveout.engine import _solve
 from leaveout.exceptions import PreprocessingWarning
 
 TIGHT = sklearn.svm.SVC(tol=1e-9)
@@ -158,6 +161,41 @@ def test_sparse_samples_in_any_order_are_left_as_they_are(long, rng):
     np.testing.assert_array_equal(X.indices, np.tile([2, 0], 30))
     dense = sklearn.svm.SVC(C=10.0).fit(X.toarray(), y).predict(X.toarray())
     np.testing.assert_array_equal(search.predict(X.toarray()), dense)
+
+
+def test_the_refit_takes_the_optimum_of_the_search(monkeypatch, tmp_path):
+    X, y = DATA["iris"]()
+    grid = {"C": [0.7, 7.0], "gamma": [0.1, 1.0]}
+    kept = LooSearchCV(SVC(C=3.0), grid, checkpoint=tmp_path / "run.db")
+    pipe = make_pipeline(StandardScaler(), SVC())
+    piped = LooSearchCV(pipe, {f"svc__{name}": grid[name] for name in grid})
+    solves = count_calls(monkeypatch, _solve, "_solve")
+    grams = count_calls(monkeypatch, _prepare, "make_gram")
+    for search, n_solves in ((kept, 12), (clone(kept), 0), (piped, 12)):
+        solves.clear()
+        grams.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PreprocessingWarning)
+            search.fit(X, y)
+        # Three pairs of classes at each candidate; a Gram matrix a gamma, and one more.
+        assert len(solves) == n_solves
+        assert len(grams) == (3 if n_solves else 1)
+        best = search.best_estimator_
+        fresh = clone(best).fit(X, y)
+        own, other = (e[-1] if isinstance(e, Pipeline) else e for e in (best, fresh))
+        assert np.array_equal(own.support_, other.support_)
+        for name in ("dual_coef_", "intercept_", "duality_gap_"):
+            there = getattr(other, name)
+            assert getattr(own, name) == pytest.approx(there, rel=1e-10, abs=1e-10)
+        assert "_kept_betas" not in vars(own)
+
+
+def test_coefficients_that_are_not_optimal_are_solved_for():
+    X, y = DATA["moons"]()
+    fresh, wrong = SVC(gamma=1.0).fit(X, y), SVC(gamma=1.0)
+    for betas in (np.zeros((1, 30)), np.where(y == 1, 5.0, -5.0)[None]):
+        wrong._kept_betas = betas
+        assert np.array_equal(wrong.fit(X, y).dual_coef_, fresh.dual_coef_)
 
 
 def test_ties_go_to_the_smaller_c_whatever_the_order():

@@ -191,4 +191,5 @@ def loo_path(
         labels_only=labels_only,
         n_jobs=n_jobs,
     )
-    return LooPath(penalties, tuple(leave_out_path(task, plan, penalties)))
+    fitted = leave_out_path(task, plan, penalties)
+    return LooPath(penalties, tuple(at_C.result for at_C in fitted))

@@ -113,10 +113,11 @@ def search_grid(
     verbose: bool = False,
     checkpoint: Any = None,
 ) -> LooSearchCV:
-    """Leave one out in every cell of the grid, and fit the best."""
+    """Leave one out in every cell of the grid."""
     search = LooSearchCV(
         svc,
         grid,
+        refit=False,
         n_jobs=n_jobs,
         verbose=int(verbose),
         checkpoint=checkpoint,

@@ -22,6 +22,8 @@ from leaveout.cli._command import (
 
 if TYPE_CHECKING:
     from leaveout.cli._data import Prepared
+    from leaveout.estimators._svc import SVC
+    from leaveout.loo._leave_out import Fitted
     from leaveout.report._select_report import SelectReport
     from leaveout.tables._dataset import Dataset
     from leaveout.tune._search import LooSearchCV
@@ -68,11 +70,13 @@ def select(
     clock, watched = Clock(), verbose or at_terminal()
     with collect_warnings() as warned:
         prepared, search = _search(table, model, values, wanted, clock, watched)
+        with clock.measure("final fit"):
+            best, fitted = _fit_best(prepared, search)
         report = _make_report(prepared, search, clock, warned)
         try:
-            extras = _run_extras(prepared, search, wanted, watched, clock)
+            extras = _run_extras(prepared, search, fitted, wanted, watched, clock)
             report = replace(report, **extras, warnings=tuple(warned))
-            _write_files(report, prepared, search, wanted, clock)
+            _write_files(report, prepared, search, best, wanted, clock)
         except BaseException:
             # The choice is not lost with a file or an interrupted extra.
             _print(report, Wanted(), as_json)
@@ -142,6 +146,15 @@ def _search(
     return prepared, search
 
 
+def _fit_best(prepared: Prepared, search: LooSearchCV) -> tuple[SVC, Fitted]:
+    """Return the chosen classifier, fitted from the search, and its solution."""
+    from sklearn.base import clone
+
+    best = clone(search.estimator).set_params(**search.best_params_)
+    best._kept_betas = search._best_betas_
+    return best, best._fit(prepared.X, prepared.dataset.y)
+
+
 def _make_report(
     prepared: Prepared, search: LooSearchCV, clock: Clock, warned: list[str]
 ) -> SelectReport:
@@ -155,6 +168,7 @@ def _make_report(
         class_weight=search.estimator.class_weight,
         grid=search.param_grid,
         cells=search.cv_results_,
+        errors=search._errors_,
         best_index=int(search.best_index_),
         result=search.best_loo_result_,
         warnings=tuple(warned),
@@ -167,6 +181,7 @@ def _make_report(
 def _run_extras(
     prepared: Prepared,
     search: LooSearchCV,
+    fitted: Fitted,
     wanted: Wanted,
     watched: bool,
     clock: Clock,
@@ -180,7 +195,7 @@ def _run_extras(
         with clock.measure("curve"):
             found["curve"] = _run_curve(prepared, search, wanted.n_jobs)
     if wanted.page is not None:
-        found |= _run_page_extras(prepared, search, wanted.n_jobs, clock)
+        found |= _run_page_extras(prepared, fitted, wanted.n_jobs, clock)
     return found
 
 
@@ -234,31 +249,36 @@ def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> Any:
 
     Cs = [cell["C"] for cell in search.cv_results_["params"]]
     low, high = (min(Cs), max(Cs)) if len(set(Cs)) > 1 else (1e-2, 1e3)
-    svc, X, y = clone(search.best_estimator_), prepared.numbers, prepared.dataset.y
+    svc = clone(search.estimator).set_params(**search.best_params_)
+    X, y = prepared.numbers, prepared.dataset.y
     return loo_curve(svc, X, y, C_min=low, C_max=high, n_jobs=n_jobs)
 
 
 def _run_page_extras(
-    prepared: Prepared, search: LooSearchCV, n_jobs: int, clock: Clock
+    prepared: Prepared, fitted: Fitted, n_jobs: int, clock: Clock
 ) -> dict[str, Any]:
     """Compute the ranking and the bounds, for two classes without groups."""
     import numpy as np
-    from sklearn.base import clone
 
-    from leaveout.assess._bounds import loo_bounds
-    from leaveout.assess._pair_auc import leave_pair_out_auc
+    from leaveout.assess._bounds import tabulate_bounds
+    from leaveout.assess._pair_auc import loo_pairs
+    from leaveout.run._parallel import count_threads, limit_blas
 
-    svc, X, y = clone(search.best_estimator_), prepared.numbers, prepared.dataset.y
-    counts = np.unique(y, return_counts=True)[1]
+    counts = np.unique(prepared.dataset.y, return_counts=True)[1]
     found: dict[str, Any] = {}
-    if counts.size != 2 or prepared.dataset.groups is not None:
+    grouped = prepared.dataset.groups is not None
+    if counts.size != 2 or grouped or not fitted.task.gram.definite:
         return found
-    if len(y) >= 3 and counts.prod() <= MAX_PAIRS:
-        with clock.measure("pairs"):
-            found["pairs"] = leave_pair_out_auc(svc, X, y, n_jobs=n_jobs)
-    if len(y) <= MAX_BOUNDS:
-        with clock.measure("bounds"):
-            found["bounds"] = loo_bounds(svc, X, y, n_jobs=n_jobs)
+    [sub], [solution] = fitted.subproblems, fitted.solutions
+    n_threads = count_threads(n_jobs)
+    if counts.sum() >= 3 and counts.prod() <= MAX_PAIRS:
+        with clock.measure("pairs"), limit_blas(1):
+            found["pairs"] = loo_pairs(sub.problem, solution, n_threads=n_threads)
+    if counts.sum() <= MAX_BOUNDS:
+        with clock.measure("bounds"), limit_blas(1):
+            found["bounds"] = tabulate_bounds(
+                sub.problem, solution, n_threads=n_threads
+            )
     return found
 
 
@@ -266,14 +286,14 @@ def _write_files(
     report: SelectReport,
     prepared: Prepared,
     search: LooSearchCV,
+    best: SVC,
     wanted: Wanted,
     clock: Clock,
 ) -> None:
     """Write the model and the page, if asked for."""
     if wanted.save is not None:
-        with clock.measure("final fit"):
-            model = _final_model(prepared, search)
         with clock.measure("saving"):
+            model = _final_model(prepared, search, best)
             _save(wanted.save, model, prepared.dataset, search)
     if wanted.page is not None:
         from leaveout.report._page import write_page
@@ -282,21 +302,14 @@ def _write_files(
             write_page(report, wanted.page)
 
 
-def _final_model(prepared: Prepared, search: LooSearchCV) -> Any:
+def _final_model(prepared: Prepared, search: LooSearchCV, best: SVC) -> Any:
     """Return the chosen model, with probabilities where single samples are left out."""
-    from leaveout.tune._svccv import SVCCV
+    from leaveout.tune._svccv import take_chosen
 
-    dataset, best = prepared.dataset, search.best_estimator_
-    if dataset.groups is None:
-        # One cell, the chosen one: the same classifier, with Platt's sigmoid.
-        names = {"C": "Cs", "gamma": "gammas"}
-        chosen: dict[str, Any] = {
-            names.get(name, name): [value] if name in names else value
-            for name, value in search.best_params_.items()
-        }
-        best = SVCCV(best.kernel, class_weight=best.class_weight, **chosen)
-        best.fit(prepared.X, dataset.y)
-    return prepared.complete(best)
+    if prepared.dataset.groups is not None:
+        return prepared.complete(best)
+    y = prepared.dataset.y
+    return prepared.complete(take_chosen(search, best, prepared.X, y))
 
 
 def _save(path: Path, model: Any, dataset: Dataset, search: LooSearchCV) -> None:

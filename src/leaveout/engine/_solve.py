@@ -112,6 +112,24 @@ def solve_at_unit_scale(problem: Problem, start: FloatArray | None = None) -> So
     return replace(scaled, beta=np.ldexp(scaled.beta, -exponent), objective=objective)
 
 
+def restore_svc(
+    problem: Problem, beta: FloatArray, *, tol: float = 1e-9, max_iter: int = -1
+) -> Solution:
+    """Return the solution with known coefficients; solve if they are not optimal.
+
+    They may be on bounds that differ by rounding from those of the problem.
+    """
+    alpha = np.abs(beta)
+    bounded = np.abs(alpha - problem.C) <= 2.0**-48 * problem.C
+    beta = np.where(bounded, problem.y * problem.C, beta)
+    free = np.flatnonzero((alpha > 0.0) & (alpha < problem.C) & ~bounded)
+    F = problem.y - problem.K @ beta
+    solution = make_solution(problem, beta, F, free, 0, tol)
+    if solution.converged and np.all(alpha[~bounded] <= problem.C[~bounded]):
+        return solution
+    return solve_svc(problem, tol=tol, max_iter=max_iter)
+
+
 def _solve(
     problem: Problem, tol: float, max_iter: int, start: FloatArray | None
 ) -> Solution:

@@ -17,17 +17,17 @@ from leaveout._typing import FloatArray
 from leaveout.adapt._checks import check_kernel_size
 from leaveout.adapt._prepare import fit_task
 from leaveout.engine._problem import Solution
-from leaveout.engine._solve import solve_svc
 from leaveout.estimators._base import KernelClassifier
 from leaveout.exceptions import CertificateWarning
 from leaveout.kernel._symmetric import smallest_eigenvalue
+from leaveout.loo._leave_out import Fitted, restore
 from leaveout.loo._multiclass import (
     machine_coefficients,
     one_value_per_class,
     stack_coefficients,
     vote,
 )
-from leaveout.loo._task import Subproblem, Task, svm_subproblems
+from leaveout.loo._task import Subproblem, Task
 
 # Values that doubles do not keep to this are worth a warning.
 ROUNDING = 1e-2
@@ -100,7 +100,7 @@ class SVC(KernelClassifier):
         Relative difference between primal and dual value, the proof of optimality, up
         to rounding of the decision values.
     n_iter_ : ndarray of shape (n_pairs,)
-        Steps of the solver.
+        Steps of the solver; 0 if the coefficients come from a search.
     shape_fit_ : tuple of int
         Shape of the X passed to fit.
     n_features_in_ : int
@@ -183,21 +183,23 @@ class SVC(KernelClassifier):
         SVC
             This estimator.
         """
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
+        """Fit, and return what of it is worth keeping for further questions."""
         task = fit_task(self, X, y, sample_weight)
         if not task.gram.definite:
             check_kernel_size(task.K, "A kernel that is not positive semi-definite")
             self._warn_indefinite(np.ldexp(task.K, task.gram.exponent))
-        tol, max_iter = float(self.tol), int(self.max_iter)
-        subproblems = svm_subproblems(task, whole=False)
-        solutions = [
-            solve_svc(sub.problem, tol=tol, max_iter=max_iter) for sub in subproblems
-        ]
-        self._store(task, subproblems, solutions)
+        # A search that has solved the problem already leaves its solution here.
+        fitted = restore(task, self.__dict__.pop("_kept_betas", None))
+        self._store(task, fitted.subproblems, fitted.solutions)
         if task.gram.definite and self.fit_status_:
-            self._warn_not_converged(solutions)
+            self._warn_not_converged(fitted.solutions)
         elif task.gram.definite:
-            self._warn_of_rounding(task.K, solutions)
-        return self
+            self._warn_of_rounding(task.K, fitted.solutions)
+        return fitted
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the values whose signs, or whose largest, decide the label.
@@ -281,7 +283,7 @@ class SVC(KernelClassifier):
             "has no certified optimum. Use another kernel, or other parameters of it, "
             "or cut the negative eigenvalues of the matrix.",
             CertificateWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     def _warn_of_rounding(self, K: FloatArray, solutions: Sequence[Solution]) -> None:
@@ -296,7 +298,7 @@ class SVC(KernelClassifier):
             "duality_gap_ proves no more than that. Standardise the features "
             "(sklearn.preprocessing.StandardScaler) or lower C.",
             CertificateWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     def _warn_not_converged(self, solutions: Sequence[Solution]) -> None:
@@ -310,7 +312,7 @@ class SVC(KernelClassifier):
             f"(max_iter={self.max_iter}), standardise the features "
             "(sklearn.preprocessing.StandardScaler) or lower C.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

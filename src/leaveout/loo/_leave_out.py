@@ -33,7 +33,7 @@ from leaveout.engine._problem import (
     Problem,
     Solution,
 )
-from leaveout.engine._solve import solve_svc
+from leaveout.engine._solve import restore_svc, solve_svc
 from leaveout.exceptions import NotSeparableError
 from leaveout.llw._solve import LlwProblem, LlwSolution, solve_llw
 from leaveout.llw._walk import LLW_METHODS, bring_to_scale, drop_unsafe_llw
@@ -156,13 +156,25 @@ class Fitted:
     solutions : list
         Their solutions.
     result : LooResult
-        Labels, values and certificates of all samples.
+        Labels, values and certificates of all samples; None if none was left out.
     """
 
     task: Task
     subproblems: list[Subproblem]
     solutions: list[Any]
-    result: LooResult
+    result: Any = None
+
+    @property
+    def betas(self) -> FloatArray | None:
+        """Coefficients of the SVMs over all samples, (n_subproblems, n); else None."""
+        if self.task.params.family != "svc" or not self.solutions:
+            return None
+        betas = np.zeros((len(self.solutions), self.task.C.shape[0]))
+        for beta, sub, solution in zip(
+            betas, self.subproblems, self.solutions, strict=True
+        ):
+            beta[sub.rows] = solution.beta
+        return betas
 
 
 def leave_out(task: Task, plan: Plan) -> Fitted:
@@ -207,6 +219,40 @@ def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
     return subproblems, [family.solve(sub.problem) for sub in subproblems]
 
 
+def restore(
+    task: Task, betas: FloatArray | None, result: LooResult | None = None
+) -> Fitted:
+    """Make the solutions of an SVC anew from coefficients that are known.
+
+    Parameters
+    ----------
+    task : Task
+        Of a :class:`leaveout.SVC`; solved to its own ``tol``.
+    betas : ndarray of shape (n_subproblems, n)
+        :attr:`Fitted.betas` of the same task, at unit scale. What they are not optimal
+        for is solved; None: everything.
+    result : LooResult, optional
+        The leave-one-out result that belongs to it.
+
+    Returns
+    -------
+    Fitted
+        The subproblems without absent samples, and their solutions.
+    """
+    how: dict[str, Any] = {
+        "tol": float(task.params.tol),
+        "max_iter": int(task.params.max_iter),
+    }
+    subproblems = svm_subproblems(task, whole=False)
+    solutions = [
+        solve_svc(sub.problem, **how)
+        if betas is None
+        else restore_svc(sub.problem, betas[k, sub.rows], **how)
+        for k, sub in enumerate(subproblems)
+    ]
+    return Fitted(task, subproblems, solutions, result)
+
+
 def leave_subproblem_out(
     task: Task, plan: Plan, sub: Subproblem, solution: Any, **memory: Any
 ) -> LooIntervals:
@@ -241,10 +287,11 @@ def leave_subproblem_out(
     return replace(all_rows, counts=found.counts)
 
 
-def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooResult]:
+def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[Fitted]:
     """Leave samples out at each of some C, the optimum at one starting the next.
 
-    ``task`` is that at C = ``task.params.C``; the results are in the order of ``Cs``.
+    ``task`` is that at C = ``task.params.C``; what is returned is in the order of
+    ``Cs``.
     """
     order = np.argsort(Cs, kind="stable")
     factors = Cs[order] / float(task.params.C)
@@ -266,13 +313,13 @@ def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooResult]:
                 columns[k][1].append(found)
                 seconds[k] += perf_counter() - started
                 started = perf_counter()
-    results = []
+    fitted = []
     for k, (solved, parts) in enumerate(columns):
         subs, solutions = map(list, zip(*solved, strict=True))
         result = assemble_result(task, plan, subs, solutions, parts)
         counts = {**result.counts, "seconds": float(seconds[k])}
-        results.append(replace(result, counts=counts))
-    return results
+        fitted.append(Fitted(task, subs, solutions, replace(result, counts=counts)))
+    return fitted
 
 
 def solve_path(

@@ -24,8 +24,9 @@ class SelectReport:
     """A grid of parameters, the leave-one-out error of each cell, and the choice.
 
     Text, JSON and the page are made from this. ``grid`` has the values tried by name,
-    C first; ``cells`` one entry per cell, under the names of ``cv_results_``;
-    ``preparation`` is a sentence on what was done to the features.
+    C first; ``cells`` one entry per cell, under the names of ``cv_results_``, and
+    ``errors`` its leave-one-out error; ``preparation`` is a sentence on what was done
+    to the features.
     """
 
     dataset: Dataset
@@ -34,6 +35,7 @@ class SelectReport:
     class_weight: str | None
     grid: Mapping[str, list[float]]
     cells: Mapping[str, Any]
+    errors: FloatArray
     best_index: int
     result: LooResult
     honest: HonestLoo | None = None
@@ -44,13 +46,6 @@ class SelectReport:
     seconds: Mapping[str, float] = field(default_factory=dict)
     command: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def errors(self) -> FloatArray:
-        """Leave-one-out error of each cell."""
-        n = len(self.dataset.y)
-        # cv_results_ has no counts; the exact count / n is wanted, not 1 - 0.9166….
-        return np.rint(n * (1.0 - np.asarray(self.cells["mean_test_score"]))) / n
 
     @property
     def anti_learning(self) -> BoolArray:

@@ -26,11 +26,11 @@ from sklearn.exceptions import FitFailedWarning
 
 import leaveout
 from leaveout import exceptions
-from leaveout._typing import IntArray
+from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_groups, check_penalties
 from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
-from leaveout.loo._leave_out import leave_out, leave_out_path
+from leaveout.loo._leave_out import Fitted, leave_out, leave_out_path
 from leaveout.loo._result import LooResult, pack_results, unpack_results
 from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
 from leaveout.run._parallel import (
@@ -84,10 +84,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class PathOutcome:
-    """One result per C of a path, and each warning that was given, once."""
+    """Result and ``Fitted.betas`` per C of a path, and each warning once."""
 
     number: int
     results: tuple[LooResult | Failure, ...]
+    betas: tuple[FloatArray | None, ...]
     warned: tuple[tuple[type[Warning], str], ...] = ()
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -96,6 +97,9 @@ class PathOutcome:
         if len(known) < len(self.results):
             return None
         arrays, facts = pack_results(known)
+        kept = [betas for betas in self.betas if betas is not None]
+        if kept:
+            arrays["betas"] = np.stack(kept)
         warned = [(category.__name__, text) for category, text in self.warned]
         return arrays, {"results": facts, "warnings": warned}
 
@@ -109,7 +113,8 @@ class PathOutcome:
             for name, text in facts["warnings"]
         )
         results = unpack_results(arrays, facts["results"], y, groups)
-        return cls(number, tuple(results), warned)
+        betas = arrays.get("betas", [None] * len(results))
+        return cls(number, tuple(results), tuple(betas), warned)
 
 
 def set_candidate(estimator: Any, params: Mapping[str, Any]) -> Any:
@@ -156,36 +161,35 @@ def leave_path_out(path: CandidatePath, job: PathJob) -> PathOutcome:
     with warnings.catch_warnings(record=True) as caught, limit_blas(job.n_threads):
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", DeprecationWarning)  # not the user's code
-        results = _try_path(estimator, path.Cs, job)
+        results, betas = zip(*_try_path(estimator, path.Cs, job), strict=True)
     warned = dict.fromkeys((w.category, str(w.message)) for w in caught)
-    return PathOutcome(path.number, tuple(results), tuple(warned))
+    return PathOutcome(path.number, results, betas, tuple(warned))
 
 
 def _try_path(
     estimator: Any, Cs: tuple[Any, ...], job: PathJob
-) -> list[LooResult | Failure]:
+) -> list[tuple[LooResult | Failure, FloatArray | None]]:
     """Take all C at once; if that fails, each alone, so that only the bad ones fail."""
     started = perf_counter()
     try:
-        results = _leave_out_path(estimator, Cs, job)
+        fitted = _leave_out_path(estimator, Cs, job)
     except Exception as error:
         if not job.catch:
             raise
         if len(Cs) == 1:
-            return [Failure(error)]
+            return [(Failure(error), None)]
         return [_try_path(estimator, (C,), job)[0] for C in Cs]
     # Gram matrix and preprocessing are shared by all C.
-    spent = [result.counts["seconds"] for result in results]
+    spent = [at_C.result.counts["seconds"] for at_C in fitted]
     shared = (perf_counter() - started - sum(spent)) / len(spent)
-    return [
-        replace(r, counts={**r.counts, "seconds": seconds + shared})
-        for r, seconds in zip(results, spent, strict=True)
-    ]
+    found = []
+    for at_C, seconds in zip(fitted, spent, strict=True):
+        counts = {**at_C.result.counts, "seconds": seconds + shared}
+        found.append((replace(at_C.result, counts=counts), at_C.betas))
+    return found
 
 
-def _leave_out_path(
-    estimator: Any, Cs: tuple[Any, ...], job: PathJob
-) -> tuple[LooResult, ...]:
+def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[Fitted]:
     """Leave one out at each C: as one path if possible, else one C at a time."""
     model = unwrap(estimator, ALL_FAMILIES)
     how: dict[str, Any] = {
@@ -202,12 +206,10 @@ def _leave_out_path(
     if not refit and model.params.family in ("svc", "lpm"):
         penalties = check_penalties(Cs)
         task, plan = prepare(estimator, job.X, job.y, **how)
-        return tuple(leave_out_path(task, plan, penalties))
+        return leave_out_path(task, plan, penalties)
     changes = [{} if C is None else {f"{model.prefix}C": C} for C in Cs]
     candidates = [clone(estimator).set_params(**change) for change in changes]
-    return tuple(
-        leave_out(*prepare(own, job.X, job.y, **how)).result for own in candidates
-    )
+    return [leave_out(*prepare(own, job.X, job.y, **how)) for own in candidates]
 
 
 def run_paths(
@@ -219,8 +221,8 @@ def run_paths(
     verbose: int,
     checkpoint: str | os.PathLike[str] | None,
     stacklevel: int,
-) -> list[LooResult | Failure]:
-    """Leave one out on every path; return one result per candidate.
+) -> tuple[list[LooResult | Failure], list[FloatArray | None]]:
+    """Leave one out on every path; return result and betas of each candidate.
 
     Only one loop is parallel: the one over paths, or that over samples if there is a
     single path. This does not depend on how many paths a checkpoint already has.
@@ -250,10 +252,10 @@ def run_paths(
     )
     for category, text in dict.fromkeys(w for k in done for w in done[k].warned):
         warnings.warn(text, category, stacklevel=stacklevel)
-    results: dict[int, LooResult | Failure] = {}
-    for path in paths:
-        results.update(zip(path.positions, done[path.number].results, strict=True))
-    return [results[position] for position in range(len(results))]
+    order = np.argsort([position for path in paths for position in path.positions])
+    results = [result for path in paths for result in done[path.number].results]
+    betas = [own for path in paths for own in done[path.number].betas]
+    return [results[k] for k in order], [betas[k] for k in order]
 
 
 def open_checkpoint(path: str | os.PathLike[str] | None, **parts: Any) -> Any:

@@ -25,6 +25,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
+from leaveout._typing import FloatArray
 from leaveout.adapt._checks import (
     check_groups,
     check_labels,
@@ -35,6 +36,7 @@ from leaveout.adapt._checks import (
     tidy_sparse,
 )
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
+from leaveout.estimators._svc import SVC
 from leaveout.exceptions import AntiLearningWarning
 from leaveout.loo._result import LooResult
 from leaveout.tune._choice import rank_candidates, tabulate_params, take_best
@@ -226,7 +228,7 @@ class LooSearchCV(GridSearchCV):
         self._check_memory(models, len(labels), len(paths))
         catch = self.error_score != "raise"
         options = (self.method, self.preprocessing, self.balanced, catch)
-        results = run_paths(
+        results, betas = run_paths(
             paths,
             PathJob(self.estimator, X, y, weights, groups, *options),
             labels,
@@ -251,9 +253,15 @@ class LooSearchCV(GridSearchCV):
             "cv_results_": table,
         }
         fitted |= self._choose(table, models, results, names)
+        if "best_index_" in fitted:
+            # For those who go on from here: the optimum, and errors as exact shares.
+            fitted["_errors_"] = np.array(
+                [getattr(r, "error", np.nan) for r in results]
+            )
+            fitted["_best_betas_"] = kept = betas[fitted["best_index_"]]
         if self.refit is not False:
             best = fitted["best_index_"]
-            fitted |= self._fit_best(candidates[best], X, y, fit_params[best])
+            fitted |= self._fit_best(candidates[best], kept, X, y, fit_params[best])
         for name, value in fitted.items():
             setattr(self, name, value)
         return self
@@ -371,10 +379,18 @@ class LooSearchCV(GridSearchCV):
         return found
 
     def _fit_best(
-        self, params: dict[str, Any], X: Any, y: Any, fit_params: dict[str, Any]
+        self,
+        params: dict[str, Any],
+        betas: FloatArray | None,
+        X: Any,
+        y: Any,
+        fit_params: dict[str, Any],
     ) -> dict[str, Any]:
         """Fit the best candidate on all samples; return its attributes."""
         best = set_candidate(self.estimator, params)
+        model = unwrap(best, ALL_FAMILIES)
+        if isinstance(model.estimator, SVC) and not model.params.one_vs_rest:
+            model.estimator._kept_betas = betas  # fit takes them instead of solving
         if sparse.issparse(X):  # scikit-learn's SVC sorts in place, and takes no others
             X = tidy_sparse(X.tocsr())
         started = perf_counter()

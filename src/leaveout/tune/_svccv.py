@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +27,8 @@ from leaveout.adapt._prepare import checked_target
 from leaveout.estimators._svc import SVC
 from leaveout.exceptions import AntiLearningWarning
 from leaveout.kernel._gram import check_gram
+from leaveout.loo._result import LooResult
+from leaveout.loo._task import Target
 from leaveout.tune._calibration import Sigmoid, class_probabilities, fit_pair_sigmoids
 from leaveout.tune._choice import (
     best_within_one_se,
@@ -37,6 +40,9 @@ from leaveout.tune._choice import (
     take_best,
 )
 from leaveout.tune._search import LooSearchCV
+
+# Parameters of a cell.
+CELL = ("C", "gamma")
 
 
 def _has_probabilities(self: SVCCV) -> bool:
@@ -236,12 +242,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             search.fit(X, target.labels, **weights)
         for warning in caught:
             warnings.warn(warning.message, warning.category, stacklevel=2)
-        if self.probability:
-            values: Any = search.best_loo_result_.machine_values
-            sigmoids = fit_pair_sigmoids(values, target, stacklevel=3)
-            self.platt_slope_ = np.array([s.slope for s in sigmoids])
-            self.platt_offset_ = np.array([s.offset for s in sigmoids])
-        self._store(search)
+        self._store(vars(search), target)
         self._warn_passed_over()
         return self
 
@@ -309,15 +310,20 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             grid["gamma"] = np.unique(gammas).tolist()
         return grid
 
-    def _store(self, search: LooSearchCV) -> None:
-        """Set the fitted attributes."""
-        self.cv_results_ = search.cv_results_
-        self.best_index_ = search.best_index_
-        self.best_params_ = search.best_params_
+    def _store(self, search: Mapping[str, Any], target: Target) -> None:
+        """Set the fitted attributes from those of a search."""
+        self.loo_result_: LooResult = search["best_loo_result_"]
+        if self.probability:
+            values: Any = self.loo_result_.machine_values
+            sigmoids = fit_pair_sigmoids(values, target, stacklevel=4)
+            self.platt_slope_ = np.array([s.slope for s in sigmoids])
+            self.platt_offset_ = np.array([s.offset for s in sigmoids])
+        self.cv_results_ = search["cv_results_"]
+        self.best_index_ = search["best_index_"]
+        self.best_params_ = search["best_params_"]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.best_estimator_ = search.best_estimator_
-        self.classes_ = search.classes_
-        self.loo_result_ = search.best_loo_result_
+        self.best_estimator_ = search["best_estimator_"]
+        self.classes_ = self.best_estimator_.classes_
         self.loo_decision_values_ = self.loo_result_.decision_values
         self.loo_error_ = self.loo_result_.error
         self.loo_error_std_ = self.loo_result_.standard_error
@@ -343,6 +349,34 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         """Return new samples, checked against those of fit."""
         check_is_fitted(self)
         return check_features(self, X, reset=False)
+
+
+def take_chosen(search: LooSearchCV, best: SVC, X: Any, y: Any) -> SVCCV:
+    """Return what SVCCV would be for the chosen cell of a search alone."""
+    table, at = search.cv_results_, search.best_index_
+    params = {name: [v] for name, v in table["params"][at].items() if name in CELL}
+    model = SVCCV(
+        best.kernel,
+        Cs=params["C"],
+        gammas=params.get("gamma", "auto"),
+        class_weight=best.class_weight,
+        degree=best.degree,
+        coef0=best.coef0,
+    )
+    check_features(model, X, reset=True)
+    row = {name: column[at : at + 1] for name, column in table.items()}
+    row |= {"params": list(ParameterGrid(params)), "rank_test_score": np.ones(1, int)}
+    found = {
+        "cv_results_": {
+            k: v for k, v in row.items() if k[6:] in CELL or k[:6] != "param_"
+        },
+        "best_index_": 0,
+        "best_params_": row["params"][0],
+        "best_estimator_": best,
+        "best_loo_result_": search.best_loo_result_,
+    }
+    model._store(found, checked_target(y, len(y)))
+    return model
 
 
 def _scores(table: Mapping[str, Any]) -> FloatArray:
