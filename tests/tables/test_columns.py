@@ -62,6 +62,9 @@ def test_text_and_numbers_as_categories(read):
     assert dataset.notes == ("Text, one-hot encoded: 'sex' (2 categories).",)
     dataset = read("site,y\n3,0\n7,1\n3,1\n", categorical=["site"])
     assert dataset.X["site"].tolist() == ["3", "7", "3"]
+    dataset = read("a,site,y\n1,,0\n2,,1\n", categorical=["site"])
+    assert dataset.feature_names == ["a"]
+    assert "Empty, left out: 'site'." in dataset.notes
 
 
 def test_roles_of_columns(read):

@@ -238,6 +238,7 @@ def make_features(frame: DataFrame, categorical: Collection[str] = ()) -> Featur
     """
     import pandas as pd
 
+    categorical = [c for c in categorical if c in frame]  # empty ones are left out
     text = [*categorical, *(c for c in text_columns(frame) if c not in categorical)]
     words = {name: as_words(frame[name]) for name in text}
     free = [name for name in text if name not in categorical]
