@@ -16,14 +16,7 @@ from leaveout.engine._problem import SETTLED_BY, UNCERTIFIED
 if TYPE_CHECKING:
     import pandas as pd
 
-PLAIN = (
-    "decision_values",
-    "machine_values",
-    "margins",
-    "lower",
-    "upper",
-    "ambiguous",
-)
+PLAIN = ("decision_values", "machine_values", "margins", "lower", "upper", "ambiguous")
 NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
 FACTS = ("method", "anti_learning")
 
