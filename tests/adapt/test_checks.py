@@ -186,7 +186,7 @@ def test_weights_of_wrong_shape_or_kind():
         ({"coef0": np.nan}, ValueError, "coef0 must be a finite number; got nan"),
         ({"tol": 0}, ValueError, "tol must be a finite number > 0; got 0"),
         ({"tol": "a"}, TypeError, "tol must be a number; got 'a'"),
-        ({"max_iter": -2}, ValueError, r"max_iter must be -1 .* or >= 0; got -2"),
+        ({"max_iter": -2}, ValueError, "max_iter must be -1 or more; got -2"),
         ({"max_iter": 1.0}, TypeError, "max_iter must be a whole number; got 1.0"),
         ({"fit_intercept": "no"}, TypeError, "fit_intercept must be True or False"),
         ({"break_ties": 1}, TypeError, "break_ties must be True or False; got 1"),

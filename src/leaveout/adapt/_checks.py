@@ -70,7 +70,7 @@ def check_params(params: Params) -> None:
     if params.loss not in LOSSES:
         raise ValueError(f"loss must be 'hinge' or 'quadratic'; got {params.loss!r}.")
     check_number("tol", params.tol, above=0.0)
-    check_max_iter(params.max_iter)
+    check_count("max_iter", params.max_iter, least=-1)
     check_flag("fit_intercept", params.fit_intercept)
     check_decision_function_shape(params.decision_function_shape, params.break_ties)
     check_class_weight(params.class_weight)
@@ -86,17 +86,6 @@ def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:
     if not values:
         raise ValueError(f"{name} is empty. Give one value of C or more.")
     return np.array(values)
-
-
-def check_max_iter(max_iter: Any) -> int:
-    """Return the cap on solver steps, -1 for none."""
-    if not isinstance(max_iter, Integral) or isinstance(max_iter, bool):
-        raise TypeError(f"max_iter must be a whole number; got {max_iter!r}.")
-    if max_iter < -1:
-        raise ValueError(
-            f"max_iter must be -1 (no limit of yours) or >= 0; got {max_iter}."
-        )
-    return int(max_iter)
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:

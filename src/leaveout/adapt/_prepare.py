@@ -99,7 +99,12 @@ def prepare(
         check_memory(model.estimator, X, method)
         task = _task(model, X, y, sample_weight, stacklevel=stacklevel + 1)
         if task.gram.definite is False:
-            _refuse_indefinite(params, psd_for)
+            if psd_for:
+                raise ValueError(
+                    f"{psd_for} needs a positive semi-definite kernel; "
+                    f"{params.kernel!r} is not on these data. Use leave_one_out(..., "
+                    "method='refit'), or another kernel."
+                )
             _check_indefinite(params, task, method, method_params, stacklevel + 1)
             name, chosen = "refit", family.methods["refit"]
     if balanced not in ("frozen", "fold"):
@@ -130,16 +135,21 @@ def prepare(
     return task, plan
 
 
-def fit_task(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Task:
-    """Check parameters and data of one of our classifiers in its ``fit``."""
-    params = read_params(estimator)
+def fit_task(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    params: Params | None = None,
+) -> Task:
+    """Check parameters and data of a classifier, and return its task."""
+    params = read_params(estimator) if params is None else params
     check_params(params)
     X = check_features(estimator, X, reset=True)
     target = checked_target(y, X.shape[0], sample_weight)
     check_memory(estimator, X)
-    return make_task(
-        target, gram_of(params, X), params, X, **_kernel_range(params.family)
-    )
+    kernel_range = FAMILIES[params.family].kernel_range
+    return make_task(target, gram_of(params, X), params, X, kernel_range=kernel_range)
 
 
 def checked_target(y: Any, n_samples: int, sample_weight: Any = None) -> Target:
@@ -181,22 +191,12 @@ def warn_singletons(target: Target, stacklevel: int) -> None:
         )
 
 
-def _kernel_range(family: str) -> dict[str, int]:
-    return {"kernel_range": FAMILIES[family].kernel_range}
-
-
 def _task(model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int) -> Task:
     """Return the task of all samples, the steps before the classifier fitted once."""
-    params = model.params
     if model.steps:
         X = fit_steps_once(model.steps, X, y, stacklevel=stacklevel + 1)
-    check_params(params)
     own = copy(model.estimator)  # it notes the columns
-    X = check_features(own, X, reset=True)
-    target = checked_target(y, X.shape[0], sample_weight)
-    check_memory(model.estimator, X)
-    gram = gram_of(params, X)
-    return make_task(target, gram, params, X, **_kernel_range(params.family))
+    return fit_task(own, X, y, sample_weight, model.params)
 
 
 def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task:
@@ -251,16 +251,6 @@ def _check_refit_options(method: str, params: Mapping[str, Any] | None) -> None:
             f"method={method!r}{_given(params)} needs one Gram matrix for all samples, "
             "and preprocessing='refit' makes one for each. Use method='refit', or "
             "preprocessing='frozen'."
-        )
-
-
-def _refuse_indefinite(params: Params, function: str) -> None:
-    """Raise if a function cannot do with a kernel that is not semi-definite."""
-    if function:
-        raise ValueError(
-            f"{function} needs a positive semi-definite kernel; {params.kernel!r} is "
-            "not on these data. Use leave_one_out(..., method='refit'), or another "
-            "kernel."
         )
 
 

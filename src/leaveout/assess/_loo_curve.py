@@ -87,12 +87,9 @@ class LooCurve:
         return float(self.breakpoints[start]), float(self.breakpoints[start + length])
 
     def error_at(self, C: Any) -> Any:
-        """Return the error at each C; at a breakpoint, that of the interval above.
+        """Return the error at each C from C_min to C_max.
 
-        Parameters
-        ----------
-        C : float or array-like
-            Values from C_min to C_max.
+        At a breakpoint it is that of the interval above.
         """
         return self.errors[self._interval_of(C)]
 

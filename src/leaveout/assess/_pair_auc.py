@@ -76,11 +76,7 @@ class PairAUC:
 
 
 def loo_pairs(
-    problem: Problem,
-    solution: Solution,
-    *,
-    n_threads: int = 1,
-    verbose: bool = False,
+    problem: Problem, solution: Solution, *, n_threads: int = 1, verbose: bool = False
 ) -> PairAUC:
     """Leave every pair of a positive and a negative sample out, exactly.
 

@@ -37,7 +37,7 @@ UNCERTIFIED = (
     "",
     "not_converged",  # the solver stopped before the optimality conditions held
     "rounding",  # rounding errors may have changed the sign
-    "indefinite_kernel",  # the problem is not convex: a stationary point, no optimum
+    "indefinite_kernel",  # the problem is not convex: a stationary point only
     "eps_only",  # optimal within eps, as requested
     "bound_only",  # a bound or an estimate, not the value of a refit
 )

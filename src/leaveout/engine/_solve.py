@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solve one binary SVM to machine precision: SMO, then an active-set finish.
+"""Solve one binary SVM to the precision of doubles: SMO, then an active-set finish.
 
 Also the same without some samples, warm from the full solution.
 """
@@ -59,7 +59,7 @@ def solve_svc(
     intercept, ``sum(beta) = 0``.
 
     SMO (second-order working set) brings the violation of the optimality conditions
-    below 1e-2; a primal active-set method then ends at machine precision with a
+    below 1e-2; a primal active-set method then ends at the precision of doubles with a
     non-singular set of free support vectors.
 
     Parameters
@@ -94,7 +94,7 @@ def solve_svc(
     present = problem.y[problem.C > 0.0]
     if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
         return _one_class(problem, float(present[0]))
-    # A kernel that is not semi-definite may overflow; the result is then no optimum.
+    # An indefinite kernel may overflow; the result is then not an optimum.
     with np.errstate(over="ignore", invalid="ignore"):
         return _solve(problem, tol, max_iter, start)
 

@@ -21,11 +21,9 @@ entries, column j says how z_S and the slopes of R change
     with the slope of j in S:    -A_j                T_RS A_j
     with alpha_j, j in R:        -A T_Sj             T_RS A T_Sj - T_Rj
 
-Labels are certified as in ``engine/_trust.py``: kernel values near 1, C at most what
-alpha can reach, and no certificate for labels that rounding may have changed. At the
-optimum ``sum(alpha) / (Q - 1) = ||W||^2 + sum C xi``, which is between the optimal
-value and twice that, and leaving a sample out lowers the value: without one sample, no
-dual variable is above ``2 sum(alpha)``.
+Labels are certified as in ``engine/_certificate.py``. At the optimum ``sum(alpha) /
+(Q - 1) = ||W||^2 + sum C xi`` is between the optimal value and twice that, and leaving
+a sample out lowers the value: without one, no dual variable is above ``2 sum(alpha)``.
 """
 
 from __future__ import annotations
@@ -459,14 +457,9 @@ def loo_llw_walk(
 
     Parameters
     ----------
-    problem : LlwProblem
-        The problem; a hard margin must be separable.
-    solution : LlwSolution
-        Its optimum.
-    folds, labels_only
-        Single samples only, and their values.
-    n_threads : int, default=1
-        Threads over samples.
+    problem, solution, folds, labels_only, n_threads
+        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only, and their
+        values. A hard margin must be separable.
     verbose : bool, default=False
         Whether to show progress on stderr.
 

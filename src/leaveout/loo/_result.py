@@ -19,14 +19,7 @@ if TYPE_CHECKING:
 
 # Sums of C, and alpha and its C, that differ by less than this share are equal.
 EQUAL = 1e-9
-PLAIN = (
-    "decision_values",
-    "machine_values",
-    "margins",
-    "lower",
-    "upper",
-    "ambiguous",
-)
+PLAIN = ("decision_values", "machine_values", "margins", "lower", "upper", "ambiguous")
 NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
 FACTS = ("method", "anti_learning")
 

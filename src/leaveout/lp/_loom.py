@@ -193,16 +193,6 @@ class LoomProblem(Problem):
 def solve_loom(problem: LoomProblem) -> LoomSolution:
     """Solve one binary LOOM.
 
-    Parameters
-    ----------
-    problem : LoomProblem
-        Kernel values, signs, weights and nu.
-
-    Returns
-    -------
-    LoomSolution
-        With primal and dual point.
-
     Examples
     --------
     >>> import numpy as np
@@ -565,14 +555,9 @@ def loo_loom_refit(
 
     Parameters
     ----------
-    problem : LoomProblem
-        The problem; a sample with C = 0 is absent, and has its value all the same.
-    solution : LoomSolution
-        Its optimum.
-    folds, labels_only
-        Single samples only, and their values.
-    n_threads : int, default=1
-        Threads over samples.
+    problem, solution, folds, labels_only, n_threads
+        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only, and their
+        values.
 
     Returns
     -------

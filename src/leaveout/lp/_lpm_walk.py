@@ -60,14 +60,9 @@ def loo_lpm_walk(
 
     Parameters
     ----------
-    problem : Problem
-        The problem; a sample with C = 0 is absent, and has its value all the same.
-    solution : LpmSolution
-        Its optimum.
-    folds, labels_only
-        Single samples only, and their values.
-    n_threads : int, default=1
-        Threads over samples.
+    problem, solution, folds, labels_only, n_threads
+        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only, and their
+        values.
 
     Returns
     -------

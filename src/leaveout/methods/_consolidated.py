@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods "consolidated" and "magic" (Wang & Yang 2022), and screening.
+"""Methods "consolidated" and "magic": all left-out problems at once, by smoothing.
 
-Methods "consolidated" and "magic": all left-out problems at once, by smoothing.
-
-Wang & Yang (2022), after Wang & Zou (2022): leaving j out is the same as closing its
-box, so all left-out problems have the same kernel matrix, and what is known of all of
-them beforehand need not be solved for (docs/method/consolidated).
-
-Samples whose coefficient is known in every left-out problem, before any is solved.
-
-A bound ``low_i <= y_i f(x_i) <= high_i`` that holds for all left-out problems at once
-settles a sample: high_i < 1 means alpha_i = C_i in all of them but its own, low_i > 1
-means alpha_i = 0. Derivations: docs/method/consolidated.
+Wang & Yang (2022), after Wang & Zou (2022): leaving j out is the same as C_j = 0, so
+all left-out problems have the same kernel matrix. A bound ``low_i <= y_i f(x_i) <=
+high_i`` that holds for all of them settles a sample: high_i < 1 means alpha_i = C_i in
+all but its own, low_i > 1 means alpha_i = 0 (docs/method/consolidated).
 """
 
 from __future__ import annotations
@@ -445,9 +438,7 @@ def _two_stages(problem: Problem, before: Solved, ratio: float) -> Screened:
         low, high = first_low, first_high
     b = _common_intercept(y, C, low, high)
     return Screened.by_bounds(
-        problem,
-        low + np.where(y > 0, b[0], -b[1]),
-        high + np.where(y > 0, b[1], -b[0]),
+        problem, low + np.where(y > 0, b[0], -b[1]), high + np.where(y > 0, b[1], -b[0])
     )
 
 
