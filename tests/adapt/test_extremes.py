@@ -62,7 +62,6 @@ def test_a_penalty_whose_sums_overflow_is_refused(samples, machine):
 
 
 @ignore_leaveout_warnings
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_a_search_with_boxes_that_overflow_has_scores(samples):
     X, y = samples
     weights = np.where(np.arange(14) % 2, 1e6, 1.0)

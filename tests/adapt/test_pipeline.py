@@ -530,3 +530,25 @@ def test_the_global_random_state_is_not_touched():
     np.random.seed(5)  # noqa: NPY002
     frozen(make_pipeline(StandardScaler(), SVC()), X, y)
     assert np.random.random() == wanted  # noqa: NPY002
+
+
+def test_the_cache_of_a_pipeline_is_not_used(tmp_path):
+    pipeline = make_pipeline(StandardScaler(), SVC(), memory=str(tmp_path))
+    frozen(pipeline, X, y)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_values_may_go_from_step_to_step():
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+    result = frozen(
+        make_pipeline(StandardScaler(), SimpleImputer(), SVC()), holes, y == 1
+    )
+    assert result.error < 0.1
+
+
+def test_one_rare_label_is_enough_to_see_it():
+    labels = np.zeros(150, dtype=int)
+    labels[:2] = 1
+    with pytest.raises(ValueError, match="uses y"):
+        leave_one_out(make_pipeline(SelectKBest(k=2), SVC()), X, labels)

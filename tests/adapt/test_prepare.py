@@ -13,6 +13,7 @@ from sklearn.multiclass import OneVsOneClassifier
 
 from leaveout import SVC, SVCCV, LLWClassifier
 from leaveout.adapt._prepare import prepare
+from leaveout.engine._solve import solve_svc
 from leaveout.loo._task import svm_subproblems
 
 X, y = load_iris(return_X_y=True)
@@ -78,3 +79,22 @@ def test_bad_data_is_refused_as_in_fit():
 def test_other_estimators_get_advice(estimator, advice):
     with pytest.raises(TypeError, match=advice):
         prepare(estimator, X, y)
+
+
+def test_subproblems_have_the_sign_of_the_decision_function():
+    svc = SVC(gamma=0.3, decision_function_shape="ovo")
+    for labels in (y, (y == 2)):
+        task, _ = prepare(svc, X, labels)
+        values = svc.fit(X, labels).decision_function(X).reshape(150, -1)
+        for k, sub in enumerate(svm_subproblems(task, whole=False)):
+            solution = solve_svc(sub.problem)
+            np.testing.assert_allclose(
+                values[sub.rows, k], solution.decision_values, rtol=0, atol=1e-10
+            )
+
+
+def test_arguments_that_only_steer_libsvm_are_ignored():
+    estimator = sklearn.svm.SVC(C=2.0, tol=0.5, max_iter=3, verbose=True)
+    task, _ = prepare(estimator, X, y)
+    ours, _ = prepare(SVC(C=2.0), X, y)
+    assert task.params == ours.params

@@ -460,3 +460,20 @@ def test_bad_weights_of_the_score_are_named(weights):
     X, y = data("iris")
     with pytest.raises(ValueError, match=r"^score_sample_weight"):
         lo.leave_one_out(lo.SVC(), X, y, score_sample_weight=weights)
+
+
+def test_threads_change_nothing_but_the_rounding_of_blas():
+    X, y = data("wine")
+    one, two = (lo.leave_one_out(lo.SVC(gamma=0.1), X, y, n_jobs=k) for k in (1, 2))
+    np.testing.assert_allclose(one.decision_values, two.decision_values, rtol=1e-12)
+    np.testing.assert_array_equal(one.settled_by, two.settled_by)
+
+
+def test_weight_zero_in_cross_validation():
+    """scikit-learn leaves a sample without weight out of every refit, too."""
+    X, y = two_classes("wine")
+    weights = np.ones(len(y))
+    weights[[0, 7, 20]] = 0.0
+    res = lo.leave_one_out(lo.SVC(gamma=0.1), X, y, sample_weight=weights)
+    brute = sklearn.svm.SVC(gamma=0.1, **LIBSVM)
+    assert_equal_to_refits(res, *refits(brute, X, y, weights))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SVC against sklearn.svm.SVC at a tight tolerance: the same attributes and numbers."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -114,6 +116,15 @@ def test_agrees_with_scikit_learn(data, parameters):
     assert_same(*fit_both(X, y, **parameters), X)
 
 
+@pytest.mark.parametrize("parameters", [{}, {"kernel": "linear"}, {"C": 50.0}], ids=str)
+def test_two_classes_agree_with_scikit_learn(parameters):
+    X, y = IRIS_TWO
+    ours, theirs = fit_both(X, y, **parameters)
+    assert_same(ours, theirs, X)
+    assert ours.decision_function(X).shape == (len(y),)
+    assert (ours.decision_function(X) > 0)[y == 2].mean() > 0.9
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_sample_weights(classes):
     X, y = IRIS if classes == 3 else IRIS_TWO
@@ -149,6 +160,14 @@ def test_a_class_without_weight_is_no_class():
     )
 
 
+def test_one_number_as_weight_scales_the_box():
+    X, y = IRIS_TWO
+    one = SVC(C=1.5, gamma=0.3).fit(X, y, sample_weight=2.0)
+    np.testing.assert_allclose(
+        one.dual_coef_, SVC(C=3.0, gamma=0.3).fit(X, y).dual_coef_, atol=1e-10
+    )
+
+
 @pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_matrix])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_sparse_input(container, kernel):
@@ -159,6 +178,13 @@ def test_sparse_input(container, kernel):
     np.testing.assert_allclose(
         ours.decision_function(X), SVC(kernel=kernel).fit(X, y).decision_function(X)
     )
+
+
+def test_sparse_linear_weights():
+    X, y = digits_subset()
+    ours, theirs = fit_both(sparse.csr_array(X), y, kernel="linear", C=0.1)
+    assert sparse.issparse(ours.coef_)
+    np.testing.assert_allclose(ours.coef_.toarray(), theirs.coef_.toarray(), atol=1e-5)
 
 
 def test_weights_of_the_features_for_a_linear_kernel():
@@ -189,6 +215,14 @@ def test_labels_of_any_kind(names):
     ours, theirs = fit_both(X, labels)
     assert_same(ours, theirs, X)
     assert ours.predict(X).dtype == labels.dtype
+
+
+def test_labels_as_objects():
+    X, y = IRIS
+    labels = np.array(["no", "perhaps", "yes"])[y]
+    np.testing.assert_array_equal(
+        SVC().fit(X, labels.astype(object)).predict(X), SVC().fit(X, labels).predict(X)
+    )
 
 
 def test_boolean_labels():
@@ -290,6 +324,23 @@ def test_exact_ties_are_decided_as_scikit_learn_does(n_classes, shape, break_tie
     assert ours.predict(nowhere) == [0 if break_ties and n_classes > 2 else last]
 
 
+def test_clone_and_parameters():
+    clf = SVC(C=3.0, gamma=0.2, fit_intercept=False)
+    assert clone(clf).get_params() == clf.get_params()
+    assert clf.set_params(C=5.0, kernel="linear").C == 5.0
+    with pytest.raises(ValueError, match="Invalid parameter 'nu'"):
+        clf.set_params(nu=0.5)
+    with pytest.raises(TypeError, match="positional"):
+        SVC(1.0, "rbf")
+
+
+def test_pickle_round_trip():
+    X, y = IRIS
+    clf = SVC(C=3.0).fit(X, y)
+    copy = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(copy.decision_function(X), clf.decision_function(X))
+
+
 def test_refit_forgets_the_first_fit():
     X, y = IRIS
     clf = SVC(kernel="linear").fit(X, y).fit(IRIS_TWO[0][:, :2], IRIS_TWO[1])
@@ -307,3 +358,12 @@ def test_grid_search_and_pipeline():
     assert [step for step, _ in found[0].estimator.steps] == ["standardscaler", "svc"]
     np.testing.assert_array_equal(*(s.cv_results_["mean_test_score"] for s in found))
     assert found[0].best_params_ == found[1].best_params_
+
+
+def test_cross_validation_splits_a_precomputed_kernel():
+    X, y = IRIS
+    K = rbf_kernel(X, gamma=0.4)
+    np.testing.assert_array_equal(
+        cross_val_predict(SVC(kernel="precomputed"), K, y, cv=5),
+        cross_val_predict(SVC(gamma=0.4), X, y, cv=5),
+    )

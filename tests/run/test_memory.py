@@ -29,6 +29,10 @@ def test_machine(root):
     assert available_memory(root) == 8 * GIB
 
 
+def test_here():
+    assert available_memory() > 0
+
+
 def test_word_of_the_user_comes_first(root, monkeypatch):
     monkeypatch.setenv("LEAVEOUT_MEMORY_GIB", "0.5")
     assert available_memory(root) == GIB // 2
@@ -72,3 +76,10 @@ def test_container_with_version_1(root):
     write(group / "memory.usage_in_bytes", 3 * GIB)
     write(group / "memory.stat", f"inactive_file 1\ntotal_inactive_file {GIB}\n")
     assert available_memory(root) == 2 * GIB
+
+
+def test_group_that_is_full_leaves_nothing(root):
+    write(root / "proc/self/cgroup", "0::/\n")
+    write(root / "sys/fs/cgroup/memory.max", GIB)
+    write(root / "sys/fs/cgroup/memory.current", GIB + 1)
+    assert available_memory(root) == 0

@@ -26,6 +26,7 @@ from leaveout.run._parallel import (
     map_parallel,
     runs_here,
     show_progress,
+    shrinking_parts,
     sum_in_order,
 )
 
@@ -49,6 +50,18 @@ def count(n, n_threads, size):
 def test_each_part_once(n_threads):
     for n in (0, 1, 7, 100):
         np.testing.assert_array_equal(count(n, n_threads, size=3), 1)
+
+
+def test_shrinking_parts():
+    sizes = [p.stop - p.start for p in shrinking_parts(100, 2, most=64, least=8)]
+    assert sizes == [25, 18, 14, 10, 8, 8, 8, 8, 1]
+    parts = [slice(0, 64), slice(64, 100)]
+    assert shrinking_parts(100, 1, most=64, least=8) == parts
+
+
+def test_two_threads_work_at_a_time():
+    both = threading.Barrier(2, timeout=20)
+    map_chunks(lambda part: both.wait(), 2, n_threads=2, size=1)
 
 
 @pytest.mark.parametrize("where", ["caller", "helper"])
@@ -84,6 +97,16 @@ def test_after_ctrl_c_nothing_more_is_started():
     so_far = len(done)
     assert count(20, 2, size=1).all()
     assert len(done) == so_far < 99
+
+
+def test_loops_within_loops_end():
+    total = []
+
+    def outer(part):
+        map_chunks(total.append, 4, n_threads=3, size=1)
+
+    map_chunks(outer, 8, n_threads=3, size=1)
+    assert len(total) == 32
 
 
 @needs_fork
@@ -306,6 +329,18 @@ def test_fitted_model_predicts_in_several_threads(name):
 
     wanted = [predict(k) for k in range(4)]
     assert in_threads([lambda k=k: predict(k) for k in range(4)]) == wanted
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_leave_one_out_in_several_threads_at_once(n_jobs):
+    tasks = [
+        lambda C=C: bits(lo.leave_one_out(lo.SVC(C=C, gamma=0.05), X, Y, n_jobs=n_jobs))
+        for C in (1.0, 3.0, 10.0, 1.0)
+    ]
+    wanted = [task() for task in tasks]
+    blas = threadpool_info()
+    assert in_threads(tasks) == wanted
+    assert threadpool_info() == blas  # limits are restored
 
 
 def threads_inside():

@@ -15,7 +15,7 @@ from leaveout.loo._task import Params
 # scikit-learn's classes; ours have the attribute ``_family``.
 SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc"}
 # Parameters of scikit-learn's classes that steer LIBSVM, not the optimum.
-IGNORED = ("tol", "max_iter", "verbose")
+IGNORED = ("tol", "max_iter", "verbose", "nu")
 SVM_ONLY = ("svc",)
 ALL_FAMILIES = ("svc", "lpm", "loom", "llw")
 CLASS_NAMES = {"lpm": "LPMClassifier", "loom": "LOOMClassifier", "llw": "LLWClassifier"}
