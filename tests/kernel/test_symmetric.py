@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from leaveout.kernel._gram import KERNELS, gram_matrix
+from leaveout.engine._problem import Problem
+from leaveout.kernel._gram import KERNELS, gram_matrix, make_gram
 from leaveout.kernel._symmetric import (
-    first_copies,
     first_equal_rows,
     is_psd,
     smallest_eigenvalue,
@@ -38,17 +38,18 @@ def test_copies_have_equal_features_label_and_weight(kernel):
             X[:, 1] = 1.0  # no row is a multiple of another
         y, C = rng.choice([-1.0, 1.0], n), rng.choice([1.0, 2.0], n)
         rows = np.sort(rng.permutation(n)[: n // 2 + 1])
-        K = gram_matrix(X, kernel=kernel, gamma=0.1)
-        found = first_copies(K, y, C, rows)
+        gram = make_gram(X, kernel=kernel, gamma=0.1)
+        problem = Problem(gram.K, y, C, first_equal=gram.first_equal)
+        found = problem.first_copies(rows)
         keys = [(*X[i], y[i], C[i]) for i in rows]
         np.testing.assert_array_equal(found, rows[first_of_equal(keys)])
 
 
 def test_near_copies_are_not_copies():
-    K = gram_matrix([[0.0], [1e-5], [1.0], [0.0]], kernel="laplacian", gamma=0.5)
-    found = first_copies(K, np.ones(4), np.ones(4), np.arange(4))
-    np.testing.assert_array_equal(found, [0, 1, 2, 0])
-    assert first_copies(K, np.ones(4), np.ones(4), np.arange(0)).size == 0
+    X = np.array([[0.0], [1e-5], [1.0], [0.0]])
+    gram = make_gram(X, kernel="laplacian", gamma=0.5)
+    np.testing.assert_array_equal(gram.first_equal, [0, 1, 2, 0])
+    assert make_gram(X[:3], kernel="laplacian", gamma=0.5).first_equal is None
 
 
 def matrix_with_spectrum(eigenvalues, rng):

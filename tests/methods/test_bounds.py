@@ -96,7 +96,7 @@ def test_span_is_exact_where_the_sets_stay(fit_intercept):
         solution = solve_svc(problem)
         spans = span_squared(problem, solution)
         for r in np.flatnonzero((solution.beta != 0) & np.isfinite(spans)):
-            rest = problem.without(r)
+            rest = problem.subset(np.delete(np.arange(len(case.y)), r))
             if fit_intercept and np.unique(rest.y).size < 2:
                 continue
             refit = solve_svc(rest)

@@ -73,6 +73,7 @@ def loo_lpm_walk(
     --------
     >>> import numpy as np
     >>> from leaveout.engine._problem import Problem
+    >>> from leaveout.lp._lpm import solve_lpm
     >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
     >>> problem = Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0))
     >>> loo = loo_lpm_walk(problem, solve_lpm(problem))

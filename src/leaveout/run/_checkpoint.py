@@ -318,7 +318,10 @@ def _parts(thing: Any, outer: tuple[Any, ...]) -> Iterator[Any]:
         case _ if hasattr(thing, "get_params"):
             yield from (type(thing), thing.get_params(deep=False))
         case _ if hasattr(thing, "__dict__"):
-            yield from (type(thing), getattr(thing, "__name__", None), vars(thing))
+            own = {
+                name: v for name, v in vars(thing).items() if name != "__signature__"
+            }
+            yield from (type(thing), getattr(thing, "__name__", None), own)
         case _:
             raise TypeError(
                 f"{thing!r} cannot be used with checkpoint=: its content is not "
