@@ -552,3 +552,10 @@ def test_one_rare_label_is_enough_to_see_it():
     labels[:2] = 1
     with pytest.raises(ValueError, match="uses y"):
         leave_one_out(make_pipeline(SelectKBest(k=2), SVC()), X, labels)
+
+
+def test_warnings_of_refitted_folds_name_the_callers_line():
+    pipeline = make_pipeline(StandardScaler(), SVC(kernel="sigmoid", gamma=2.0))
+    with pytest.warns(CertificateWarning, match="not positive semi-def") as caught:
+        leave_one_out(pipeline, X[:20], np.arange(20) % 2, preprocessing="refit")
+    assert caught[0].filename == __file__

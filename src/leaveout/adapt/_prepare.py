@@ -129,7 +129,7 @@ def prepare(
     if refit:
         source = partial(
             refit_folds, model, X, n_workers=count_workers(n_jobs),
-            stacklevel=stacklevel + 2,
+            stacklevel=stacklevel + 1,
         )  # fmt: skip
         plan = replace(plan, source=source)
     return task, plan

@@ -222,15 +222,15 @@ def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
 def restore(
     task: Task, betas: FloatArray | None, result: LooResult | None = None
 ) -> Fitted:
-    """Make the solutions of an SVC anew from coefficients that are known.
+    """Return the solutions of an SVC from coefficients that are known.
 
     Parameters
     ----------
     task : Task
         Of a :class:`leaveout.SVC`; solved to its own ``tol``.
     betas : ndarray of shape (n_subproblems, n)
-        :attr:`Fitted.betas` of the same task, at unit scale. What they are not optimal
-        for is solved; None: everything.
+        :attr:`Fitted.betas` of the same task, at unit scale. A subproblem for which
+        they are not optimal is solved; with None, all are.
     result : LooResult, optional
         The leave-one-out result that belongs to it.
 
