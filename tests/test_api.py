@@ -204,3 +204,11 @@ if __name__ == "__main__":
         sys.exit("usage: python tests/test_api.py --write")
     text = json.dumps(describe(), indent=1, ensure_ascii=False)
     API.write_text(text + "\n", encoding="utf-8")
+
+
+def test_commands_know_the_definite_kernels():
+    from leaveout.cli._options import Kernel
+    from leaveout.kernel._gram import KERNELS
+
+    definite = {name for name, spec in KERNELS.items() if spec.always_psd(0.0)}
+    assert {kernel.value for kernel in Kernel} == definite - {"precomputed"}

@@ -127,7 +127,7 @@ def make_mixture(
         Dimension; 20 and 200 in the paper. Ignored if centers is given.
     centers : ndarray of shape (2, 10, n_features), default=None
         Centres of :func:`make_mixture_centers`, for training and test samples of the
-        same distribution; None draws them anew.
+        same distribution; None draws new ones.
     random_state : int, RandomState or None, default=None
         Seed.
 

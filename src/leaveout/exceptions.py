@@ -81,7 +81,7 @@ class PooledScoreWarning(LeaveoutWarning):
 
 
 class CheckpointWarning(LeaveoutWarning):
-    """A finished cell in a checkpoint file is damaged, and computed anew."""
+    """A finished cell in a checkpoint file is corrupt and is computed again."""
 
     __module__ = "leaveout"
 

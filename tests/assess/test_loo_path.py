@@ -163,3 +163,15 @@ def test_pair_auc_needs_two_classes():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="y has 3 classes; the AUC is about two"):
         lo.leave_pair_out_auc(SVC(), X, y)
+
+
+@pytest.mark.parametrize("own", [1e-300, 1e32, -1.0])
+def test_own_penalty_of_the_estimator_is_not_used(own, rng):
+    X = rng.normal(size=(30, 3))
+    y = X[:, 0] + rng.normal(size=30) > 0
+    path = lo.loo_path(lo.SVC(C=own, gamma=0.5), X, y, Cs=[1.0, 1e10])
+    for C, found in zip(path.Cs, path.results, strict=True):
+        wanted = lo.leave_one_out(lo.SVC(C=C, gamma=0.5), X, y)
+        np.testing.assert_allclose(
+            found.decision_values, wanted.decision_values, rtol=1e-8, atol=1e-8
+        )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From a user's estimator and data to a task and a plan.
 
-``prepare`` is the first line of every public function, ``fit_task`` that of every
-``fit``.
+Public functions get their task and plan from ``prepare``, ``fit`` its task from
+``fit_task``.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def prepare(
     balanced: str = "frozen",
     labels_only: bool = False,
     n_jobs: int | None = None,
+    C: float | None = None,
     families: tuple[str, ...] = SVM_ONLY,
     singletons: bool = True,
     psd_for: str = "",
@@ -64,6 +65,8 @@ def prepare(
     estimator, X, y, sample_weight, groups, method, method_params, preprocessing, \
             balanced, labels_only, n_jobs
         As in :func:`leaveout.leave_one_out`.
+    C : float, optional
+        In the place of the estimator's own, for a list of C.
     families : tuple of str
         Families that the caller supports.
     singletons : bool, default=True
@@ -83,7 +86,12 @@ def prepare(
     """
     check_flag("labels_only", labels_only)
     check_preprocessing(preprocessing)
+    if balanced not in ("frozen", "fold"):
+        raise ValueError(f"balanced must be 'frozen' or 'fold'; got {balanced!r}.")
+    n_threads = count_threads(n_jobs)
     model = unwrap(estimator, families)
+    if C is not None:
+        model = replace(model, params=replace(model.params, C=C))
     params, family = model.params, FAMILIES[model.params.family]
     refit = model.in_pipeline and preprocessing == "refit"
     name, chosen = _find_method(params, family, method)
@@ -107,8 +115,6 @@ def prepare(
                 )
             _check_indefinite(params, task, method, method_params, stacklevel + 1)
             name, chosen = "refit", family.methods["refit"]
-    if balanced not in ("frozen", "fold"):
-        raise ValueError(f"balanced must be 'frozen' or 'fold'; got {balanced!r}.")
     rebalance = balanced == "fold" and params.class_weight == "balanced" and not refit
     values_matter = values_decide(task)
     _check_reach(name, chosen, method_params, groups is not None or rebalance, task)
@@ -124,7 +130,7 @@ def prepare(
         groups=codes,
         rebalance=rebalance,
         labels_only=labels_only and not values_matter,
-        n_threads=count_threads(n_jobs),
+        n_threads=n_threads,
     )
     if refit:
         source = partial(

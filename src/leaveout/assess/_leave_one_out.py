@@ -190,6 +190,7 @@ def loo_path(
         balanced=balanced,
         labels_only=labels_only,
         n_jobs=n_jobs,
+        C=float(penalties.max()),
     )
     fitted = leave_out_path(task, plan, penalties)
     return LooPath(penalties, tuple(at_C.result for at_C in fitted))

@@ -63,7 +63,8 @@ class Problem:
     y : ndarray of shape (n,)
         Signs, -1.0 or +1.0.
     C : ndarray of shape (n,)
-        Upper bound of each dual variable, C times class and sample weight; > 0.
+        Upper bound of each dual variable, C times class and sample weight; 0 for a
+        sample that is not trained on but has a value.
     fit_intercept : bool, default=True
         Whether f has an intercept b.
     first_equal : ndarray of shape (n,), optional

@@ -13,6 +13,7 @@ import numpy as np
 from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._active_set_fast import run_active_set
 from leaveout.engine._certificate import (
+    LARGEST_BOUND,
     box_unit,
     duality_gap,
     intercept_interval,
@@ -95,6 +96,8 @@ def solve_svc(
     if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
         return _one_class(problem, float(present[0]))
     # An indefinite kernel may overflow; the result is then not an optimum.
+    if problem.C.max(initial=0.0) > LARGEST_BOUND:
+        problem = replace(problem, C=np.minimum(problem.C, LARGEST_BOUND))
     with np.errstate(over="ignore", invalid="ignore"):
         return _solve(problem, tol, max_iter, start)
 

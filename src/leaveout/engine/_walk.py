@@ -56,7 +56,7 @@ REFITS_IN_A_ROW = 32
 # warm-started refit is cheaper.
 LARGEST_WALK = 48
 # Values that rounding may have moved further than this are not certified.
-ACCURACY = 1e-3
+INFLUENCE_ACCURACY = 1e-3
 # The middle of a shorter interval of b is as good as its ends.
 SHORT = 1e-6
 
@@ -442,7 +442,10 @@ class Influence:
         problem, solution = self.problem, self.solution
         f = solution.decision_values
         found = np.tile(f, (rows.size, 1))
-        known = solution.converged and rounding_bound(problem, solution) <= ACCURACY
+        known = (
+            solution.converged
+            and rounding_bound(problem, solution) <= INFLUENCE_ACCURACY
+        )
         low, high = solution.intercept_interval
         known &= self._is_middle(f, high - low)
         certified = np.full(rows.size, known)

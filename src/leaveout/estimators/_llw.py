@@ -68,8 +68,7 @@ class LLWClassifier(KernelClassifier):
         Rows with a multiplier.
     n_iter_ : int
         Steps of SMO and of the active set.
-    classes_, class_weight_, support_vectors_, gamma_, shape_fit_, n_features_in_, \
-            feature_names_in_
+    classes_, class_weight_, support_vectors_, gamma_, shape_fit_ : object
         As in :class:`SVC`.
 
     See Also

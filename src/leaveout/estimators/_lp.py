@@ -60,8 +60,7 @@ class LPMClassifier(KernelClassifier):
         Rows with a coefficient for some class.
     n_iter_ : ndarray of shape (n_classifiers,)
         Simplex steps.
-    classes_, class_weight_, support_vectors_, gamma_, shape_fit_, n_features_in_, \
-            feature_names_in_
+    classes_, class_weight_, support_vectors_, gamma_, shape_fit_ : object
         As in :class:`SVC`.
 
     See Also
@@ -194,8 +193,7 @@ class LOOMClassifier(KernelClassifier):
         Rows with a coefficient for some class.
     n_iter_ : ndarray of shape (n_classifiers,)
         Simplex steps.
-    classes_, class_weight_, support_vectors_, gamma_, shape_fit_, n_features_in_, \
-            feature_names_in_
+    classes_, class_weight_, support_vectors_, gamma_, shape_fit_ : object
         As in :class:`SVC`.
 
     See Also

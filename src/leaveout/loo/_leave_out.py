@@ -17,7 +17,6 @@ import numpy as np
 from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._certificate import (
     KERNEL_RANGE,
-    LARGEST_BOUND,
     cap_unreachable_bounds,
     drop_unsafe_certificates,
     intervals_at_new_rows,
@@ -44,7 +43,13 @@ from leaveout.loo._multiclass import (
     one_vs_rest_margins,
 )
 from leaveout.loo._result import LooResult, is_anti_learning
-from leaveout.loo._task import Subproblem, Task, rest_codes, svm_subproblems
+from leaveout.loo._task import (
+    LARGEST_PENALTY,
+    Subproblem,
+    Task,
+    rest_codes,
+    svm_subproblems,
+)
 from leaveout.lp._loom import LOOM_METHODS, LoomProblem, solve_loom
 from leaveout.lp._lpm import solve_lpm
 from leaveout.lp._lpm_walk import LPM_METHODS
@@ -290,9 +295,10 @@ def leave_subproblem_out(
 def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[Fitted]:
     """Leave samples out at each of some C, the optimum at one starting the next.
 
-    ``task`` is that at C = ``task.params.C``; what is returned is in the order of
-    ``Cs``.
+    ``task`` is that at C = ``task.params.C``, best one of ``Cs``; what is returned is
+    in the order of ``Cs``, its bounds are in the subproblems.
     """
+    assert plan.source is None, "a path needs one Gram matrix for all folds"
     order = np.argsort(Cs, kind="stable")
     factors = Cs[order] / float(task.params.C)
     columns: list[tuple[list[Any], list[LooIntervals]]] = [([], []) for _ in Cs]
@@ -334,7 +340,7 @@ def solve_path(
     beta, before = None, 1.0
     for factor in factors:
         with np.errstate(over="ignore"):
-            C = np.minimum(problem.C * factor, LARGEST_BOUND)
+            C = np.minimum(problem.C * factor, LARGEST_PENALTY)
             start = None if beta is None else beta * (factor / before)
         scaled = replace(problem, C=C)
         if family.solve is not solve_svc:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._certificate import KERNEL_RANGE, LARGEST_BOUND, unit_exponent
+from leaveout.engine._certificate import KERNEL_RANGE, unit_exponent
 from leaveout.engine._problem import Problem
 from leaveout.kernel._gram import Gram
 from leaveout.loo._multiclass import class_pairs, positive_class
@@ -200,10 +200,8 @@ def make_task(
     if gram.exponent and params.family != "loom":
         with np.errstate(over="ignore", under="ignore"):
             scaled = np.ldexp(C, gram.exponent)
-        finite = np.clip(scaled, np.finfo(float).tiny, LARGEST_BOUND)
+        finite = np.clip(scaled, np.finfo(float).tiny, LARGEST_PENALTY)
         C = np.where(np.isinf(C) | (C == 0.0), C, finite)
-    elif params.family == "svc":
-        C = np.minimum(C, LARGEST_BOUND)
     return Task(target, params, gram, C, class_weight, X)
 
 

@@ -45,9 +45,9 @@ class Method:
     function : LooMethod
         The method.
     takes : frozenset of str
-        "groups" and "C_factors": it leaves out more than single samples, with other
-        upper bounds; "values": it gives values, not only signs; "memory": it takes over
-        something from the C before.
+        "groups": it leaves out more than single samples, also with other upper bounds;
+        "values": it gives values, not only signs; "memory": it takes over something
+        from the C before.
     """
 
     function: LooMethod
@@ -61,8 +61,8 @@ class Method:
 
 
 METHODS: dict[str, Method] = {
-    "walk": Method(loo_walk, frozenset({"groups", "C_factors", "values"})),
-    "refit": Method(loo_refit, frozenset({"groups", "C_factors", "values"})),
+    "walk": Method(loo_walk, frozenset({"groups", "values"})),
+    "refit": Method(loo_refit, frozenset({"groups", "values"})),
     "stopping": Method(loo_stopping, frozenset()),
     "consolidated": Method(loo_consolidated, frozenset({"values", "memory"})),
     "magic": Method(loo_magic, frozenset({"values"})),

@@ -205,7 +205,7 @@ def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[F
     # A path needs one Gram matrix for all folds and finite values of C.
     if not refit and model.params.family in ("svc", "lpm"):
         penalties = check_penalties(Cs)
-        task, plan = prepare(estimator, job.X, job.y, **how)
+        task, plan = prepare(estimator, job.X, job.y, C=float(penalties.max()), **how)
         return leave_out_path(task, plan, penalties)
     changes = [{} if C is None else {f"{model.prefix}C": C} for C in Cs]
     candidates = [clone(estimator).set_params(**change) for change in changes]
