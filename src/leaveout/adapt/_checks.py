@@ -88,6 +88,11 @@ def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:
     return np.array(values)
 
 
+def middle_penalty(Cs: FloatArray) -> float:
+    """Return the C of a path that the others are taken as multiples of."""
+    return float(np.sort(Cs)[(Cs.size - 1) // 2])
+
+
 def check_count(name: str, value: Any, least: int = 1) -> int:
     """Return a whole number, ``least`` or more."""
     if not isinstance(value, Integral) or isinstance(value, bool):

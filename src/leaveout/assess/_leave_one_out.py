@@ -8,7 +8,12 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from leaveout.adapt._checks import check_penalties, check_sample_weight, count_rows
+from leaveout.adapt._checks import (
+    check_penalties,
+    check_sample_weight,
+    count_rows,
+    middle_penalty,
+)
 from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES
 from leaveout.loo._leave_out import leave_out, leave_out_path
@@ -190,7 +195,7 @@ def loo_path(
         balanced=balanced,
         labels_only=labels_only,
         n_jobs=n_jobs,
-        C=float(penalties.max()),
+        C=middle_penalty(penalties),
     )
     fitted = leave_out_path(task, plan, penalties)
     return LooPath(penalties, tuple(at_C.result for at_C in fitted))

@@ -311,7 +311,7 @@ def _steps(pieces: FloatArray, truth: float) -> tuple[FloatArray, IntArray]:
     tie = TIE * (1.0 + np.abs(values[2]).max())
     values[(np.abs(values) <= tie).all(axis=2)] = 0.0
     first, last = values[..., 0], values[..., 1]
-    crosses = first * last < 0.0
+    crosses = np.sign(first) * np.sign(last) < 0.0
     zeros = np.where(crosses, first / np.where(crosses, first - last, 1.0), 0.0)
     cuts = np.sort(np.vstack([np.zeros(len(C)), zeros, np.ones(len(C))]), axis=0)
     inside = 0.5 * (cuts[1:] + cuts[:-1])  # (4, pieces)

@@ -27,7 +27,7 @@ from sklearn.exceptions import FitFailedWarning
 import leaveout
 from leaveout import exceptions
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._checks import check_groups, check_penalties
+from leaveout.adapt._checks import check_groups, check_penalties, middle_penalty
 from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
 from leaveout.loo._leave_out import Fitted, leave_out, leave_out_path
@@ -205,7 +205,9 @@ def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[F
     # A path needs one Gram matrix for all folds and finite values of C.
     if not refit and model.params.family in ("svc", "lpm"):
         penalties = check_penalties(Cs)
-        task, plan = prepare(estimator, job.X, job.y, C=float(penalties.max()), **how)
+        task, plan = prepare(
+            estimator, job.X, job.y, C=middle_penalty(penalties), **how
+        )
         return leave_out_path(task, plan, penalties)
     changes = [{} if C is None else {f"{model.prefix}C": C} for C in Cs]
     candidates = [clone(estimator).set_params(**change) for change in changes]
