@@ -345,7 +345,9 @@ def test_methods_that_do_not_apply():
         lo.leave_one_out(
             svc, X, y, method="refit", method_params={"eps": 1e-3}, groups=groups
         )
-    with pytest.raises(ValueError, match=r"'stopping' gives the signs of the machines"):
+    with pytest.raises(
+        ValueError, match=r"'stopping' gives only the signs of the binary"
+    ):
         lo.leave_one_out(lo.SVC(gamma=0.1, break_ties=True), X, y, method="stopping")
 
 

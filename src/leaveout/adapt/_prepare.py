@@ -107,12 +107,7 @@ def prepare(
         check_memory(model.estimator, X, method)
         task = _task(model, X, y, sample_weight, stacklevel=stacklevel + 1)
         if task.gram.definite is False:
-            if psd_for:
-                raise ValueError(
-                    f"{psd_for} needs a positive semi-definite kernel; "
-                    f"{params.kernel!r} is not on these data. Use leave_one_out(..., "
-                    "method='refit'), or another kernel."
-                )
+            _refuse_indefinite(params, psd_for)
             _check_indefinite(params, task, method, method_params, stacklevel + 1)
             name, chosen = "refit", family.methods["refit"]
     rebalance = balanced == "fold" and params.class_weight == "balanced" and not refit
@@ -260,6 +255,16 @@ def _check_refit_options(method: str, params: Mapping[str, Any] | None) -> None:
         )
 
 
+def _refuse_indefinite(params: Params, function: str) -> None:
+    """Raise if a function cannot work with a kernel that is not semi-definite."""
+    if function:
+        raise ValueError(
+            f"{function} needs a positive semi-definite kernel; {params.kernel!r} is "
+            "not on these data. Use leave_one_out(..., method='refit'), or another "
+            "kernel."
+        )
+
+
 def _check_indefinite(
     params: Params,
     task: Task,
@@ -295,14 +300,14 @@ def _check_reach(
     if grouped and ("groups" not in method.takes or params):
         raise ValueError(
             f"method={name!r}{_given(params)} leaves out single samples with fixed "
-            "boxes. With groups or balanced='fold' use method='walk' or 'refit' as "
-            "they are."
+            "upper bounds. With groups or balanced='fold' use method='walk' or 'refit' "
+            "without method_params."
         )
     if values_decide(task) and "values" not in method.takes:
         raise ValueError(
-            f"method={name!r} gives the signs of the machines, and here their values "
-            "decide among three classes or more. Use method='walk', 'refit', "
-            "'consolidated' or 'magic'."
+            f"method={name!r} gives only the signs of the binary subproblems, and here "
+            "their values decide among three classes or more. Use method='walk', "
+            "'refit', 'consolidated' or 'magic'."
         )
 
 
