@@ -23,7 +23,6 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 from sklearn import svm
 from sklearn.datasets import (
-    dump_svmlight_file,
     load_breast_cancer,
     load_iris,
     load_wine,
@@ -158,175 +157,55 @@ def cells(table):
     return {key: v for key, v in table.items() if "time" not in key and key != "params"}
 
 
-# The data themselves
+# leave_one_out of an SVC
 
 
-@call
-def generators():
-    made = {
-        "twonorm": data.make_twonorm(6, 3, random_state=1),
-        "ringnorm": datasets.make_ringnorm(6, 3, random_state=1),
-        "waveform": datasets.make_waveform(6, random_state=1),
-        "mixture": data.make_mixture(6, 3, random_state=1),
-        "banana": data.make_banana(6, random_state=1),
-        "class_blobs": datasets.make_class_blobs(6, random_state=1),
-        "example": (data.load_example().X.to_numpy()[:3], data.load_example().y[:30]),
-    }
-    return {name: {"X": X, "y": y} for name, (X, y) in made.items()}
+@cache
+def part_of_wine():
+    """36 wines, not scaled."""
+    X, y = load_wine(return_X_y=True)
+    return X[::5], y[::5]
 
 
-# leave_one_out: methods of the SVC
+def pipeline(svc):
+    return make_pipeline(StandardScaler(), PCA(5), svc)
 
 
-@call
-def svc_walk():
-    return loo(lo.SVC(C=10, gamma=0.02), cancer(), method="walk")
-
-
-@call
-def svc_walk_on_two_threads():
-    return loo(lo.SVC(C=100, gamma=0.5), banana(), method="walk", n_jobs=2)
-
-
-@call
-def svc_refit():
-    return loo(lo.SVC(C=10, gamma=0.2), banana(), method="refit")
-
-
-@call
-def svc_refit_eps():
-    how = {"eps": 1e-3, "seed": False}
-    return loo(lo.SVC(C=10, gamma=0.2), banana(), method="refit", method_params=how)
-
-
-@call
-def svc_stopping():
-    return loo(lo.SVC(C=10, gamma=0.2), banana(), method="stopping")
-
-
-@call
-def svc_consolidated():
-    return loo(lo.SVC(C=10, gamma=0.2), banana(), method="consolidated")
-
-
-@call
-def svc_magic():
-    return loo(lo.SVC(C=1, gamma=0.02), cancer(), method="magic")
-
-
-@call
-def svc_consolidated_rules():
-    """Both rules along a path: the second needs the C before."""
-    outputs = {}
-    for rule in ("same_C", "path"):
-        how = {"method": "consolidated", "method_params": {"rule": rule}}
-        found = lo.loo_path(lo.SVC(gamma=0.2), *banana(), Cs=[0.3, 3, 30], **how)
-        values = found.decision_values
-        outputs[rule] = {"decision_values": values, "screened": found.screened}
-    return outputs
-
-
-@call
-def svc_stopping_conditions():
-    how = {"n_trial": 5, "seed": False}
-    return {
-        condition: short_loo(
-            lo.SVC(C=30, gamma=0.2),
-            banana(),
-            method="stopping",
-            method_params={"condition": condition, **how},
+CALLS |= {
+    "svc_walk": lambda: loo(lo.SVC(C=10, gamma=0.02), cancer(), method="walk"),
+    **{
+        f"svc_{name}": lambda name=name: loo(
+            lo.SVC(C=10, gamma=0.2), banana(), method=name
         )
-        for condition in ("auxiliary", "ball")
-    }
-
-
-@call
-def svc_ill_scaled():
-    """Machines where rounding has a say: what is certified, and how it was settled."""
-    X, y = cancer()
-    far = X[:, :4] * 1e3 + 1e5
-    return {
-        "large_C": short_loo(lo.SVC(C=1e9, gamma=0.02), (X, y)),
-        "far": short_loo(lo.SVC(C=1e-6, kernel="linear"), (far, y)),
-        "poly": short_loo(lo.SVC(C=1e4, kernel="poly", gamma=1.0), (X[:, :3], y)),
-        "wide": short_loo(lo.SVC(C=1, gamma=1e-9), (X, y)),
-        "narrow": short_loo(lo.SVC(C=1, gamma=1e6), (X, y)),
-    }
-
-
-@call
-def svc_larger():
-    """150 samples, by every method that gives values."""
-    sample = data.make_mixture(150, 5, random_state=0)
-    return {
-        method: short_loo(lo.SVC(C=2, gamma=0.02), sample, method=method)
-        for method in ("walk", "refit", "consolidated", "magic")
-    }
-
-
-@call
-def svc_labels_only():
-    return loo(lo.SVC(C=10, gamma=0.2), banana(), labels_only=True)
-
-
-@call
-def svc_of_sklearn():
-    return loo(svm.SVC(C=5), wine())
-
-
-@call
-def svc_twins():
-    return loo(lo.SVC(C=10, gamma=0.5), twins())
-
-
-@call
-def svc_twins_hard():
-    return loo(lo.SVC(C=1e5, gamma=3.0, fit_intercept=False), twins())
-
-
-@call
-def svc_anti_learning():
-    return loo(lo.SVC(C=1e-6, gamma=0.5), banana())
-
-
-# leave_one_out: what there is to ask for
-
-
-@call
-def svc_sample_weight():
-    X, y = banana()
-    how = {"sample_weight": weights(60), "score_sample_weight": weights(60)[::-1]}
-    return loo(lo.SVC(C=3, gamma=0.2), (X, y), **how)
-
-
-@call
-def svc_groups():
-    return loo(lo.SVC(C=3, gamma=0.2), banana(), groups=np.arange(60) // 4)
-
-
-@call
-def svc_groups_refit():
-    how = {"groups": np.arange(40) % 9, "method": "refit"}
-    return loo(lo.SVC(C=3, gamma=0.2), twins(), **how)
+        for name in ("refit", "stopping", "consolidated")
+    },
+    "svc_magic": lambda: loo(lo.SVC(C=1, gamma=0.02), cancer(), method="magic"),
+    "svc_labels_only": lambda: loo(lo.SVC(C=10, gamma=0.2), banana(), labels_only=True),
+    "svc_of_sklearn": lambda: loo(svm.SVC(C=5), wine()),
+    "svc_twins": lambda: loo(lo.SVC(C=10, gamma=0.5), twins()),
+    "svc_anti_learning": lambda: loo(lo.SVC(C=1e-6, gamma=0.5), banana()),
+    "svc_sample_weight": lambda: loo(
+        lo.SVC(C=3, gamma=0.2),
+        banana(),
+        sample_weight=weights(60),
+        score_sample_weight=weights(60)[::-1],
+    ),
+    "svc_groups": lambda: loo(
+        lo.SVC(C=3, gamma=0.2), banana(), groups=np.arange(60) // 4
+    ),
+    "svc_one_vs_rest": lambda: loo(OneVsRestClassifier(lo.SVC(C=1, gamma=0.1)), wine()),
+    "pipeline_frozen": lambda: loo(pipeline(lo.SVC(C=5)), part_of_wine()),
+    "pipeline_refit": lambda: loo(
+        pipeline(svm.SVC(C=5)), part_of_wine(), preprocessing="refit"
+    ),
+}
 
 
 @call
 def svc_balanced_fold():
-    X, y = cancer()
     svc = lo.SVC(C=1, gamma=0.02, class_weight="balanced")
-    frozen = loo(svc, (X, y))
-    return {"fold": loo(svc, (X, y), balanced="fold"), "frozen": frozen["error"]}
-
-
-@call
-def svc_one_vs_rest():
-    return loo(OneVsRestClassifier(lo.SVC(C=1, gamma=0.1)), wine())
-
-
-@call
-def svc_break_ties():
-    svc = lo.SVC(C=1, gamma=0.1, break_ties=True)
-    return loo(svc, iris(), labels_only=True)
+    frozen = loo(svc, cancer())
+    return {"fold": loo(svc, cancer(), balanced="fold"), "frozen": frozen["error"]}
 
 
 @call
@@ -351,6 +230,20 @@ def svc_precomputed():
 
 
 @call
+def svc_ill_scaled():
+    """Machines where rounding has a say: what is certified, and how it was settled."""
+    X, y = cancer()
+    far = X[:, :4] * 1e3 + 1e5
+    return {
+        "large_C": short_loo(lo.SVC(C=1e9, gamma=0.02), (X, y)),
+        "far": short_loo(lo.SVC(C=1e-6, kernel="linear"), (far, y)),
+        "poly": short_loo(lo.SVC(C=1e4, kernel="poly", gamma=1.0), (X[:, :3], y)),
+        "wide": short_loo(lo.SVC(C=1, gamma=1e-9), (X, y)),
+        "narrow": short_loo(lo.SVC(C=1, gamma=1e6), (X, y)),
+    }
+
+
+@call
 def svc_kernels():
     svcs = {
         "poly": lo.SVC(C=1, kernel="poly", degree=2, gamma=0.1, coef0=1.0),
@@ -361,25 +254,6 @@ def svc_kernels():
         "own": lo.SVC(C=1, kernel=lambda X, Z: (1.0 + X @ Z.T) ** 2),
     }
     return {name: short_loo(svc, banana()) for name, svc in svcs.items()}
-
-
-@call
-def pipeline_frozen():
-    pipe = make_pipeline(StandardScaler(), PCA(5), lo.SVC(C=5))
-    return loo(pipe, load_part_of_wine())
-
-
-@call
-def pipeline_refit():
-    pipe = make_pipeline(StandardScaler(), PCA(5), svm.SVC(C=5))
-    return loo(pipe, load_part_of_wine(), preprocessing="refit")
-
-
-@cache
-def load_part_of_wine():
-    """36 wines, not scaled."""
-    X, y = load_wine(return_X_y=True)
-    return X[::5], y[::5]
 
 
 # The other families
@@ -447,7 +321,7 @@ def llw_refit():
 
 @cache
 def load_scaled_wine():
-    X, y = load_part_of_wine()
+    X, y = part_of_wine()
     return scale(X), y
 
 
@@ -463,44 +337,6 @@ def families_of_twins():
         "llw_linear": lo.LLWClassifier(C=0.1, kernel="linear"),
     }
     return {name: short_loo(one, twins()) for name, one in estimators.items()}
-
-
-@call
-def llw_hard_margin():
-    X, y = iris()
-    return {
-        "hard": short_loo(lo.LLWClassifier(C=np.inf, gamma=5.0), (X, y)),
-        "large_C": short_loo(lo.LLWClassifier(C=1e5, gamma=0.1), (X, y)),
-        "weights": short_loo(lo.LLWClassifier(C=1), (X, y), sample_weight=weights(50)),
-    }
-
-
-@call
-def feature_svc_of_files():
-    """Rows of an array file and of Parquet files, the second time from a checkpoint."""
-    X, y = data.make_mixture(3000, 5, random_state=0)
-    how = {"n_components": 30, "C": [0.01, 0.1], "gamma": 0.02, "random_state": 0}
-    how |= {"rows_at_once": 500, "rows_in_memory": 1000}
-    outputs = {"memory": feature_summary(lo.FeatureSVC(**how).fit(X, y))}
-    with tempfile.TemporaryDirectory() as folder:
-        np.save(Path(folder, "X.npy"), X)
-        found = lo.FeatureSVC(**how).fit(Path(folder, "X.npy"), y)
-        outputs["npy"] = feature_summary(found)
-        frame = pd.DataFrame(X, columns=list("abcde")).assign(label=y)
-        frame.to_parquet(Path(folder, "rows.parquet"))
-        kept = lo.FeatureSVC(**how, checkpoint=Path(folder, "fit.npz"))
-        for turn in ("parquet", "again"):
-            kept.fit(Path(folder, "rows.parquet"), "label")
-            outputs[turn] = feature_summary(kept)
-    return outputs
-
-
-def feature_summary(clf):
-    names = "C_ coef_ intercept_ loo_error_ objective_ duality_gap_"
-    outputs = {name: getattr(clf, name) for name in names.split()}
-    outputs["n_proved"] = int(clf.loo_proved_.sum())
-    outputs["n_ones"] = int((clf.loo_labels_ == 1).sum())
-    return {**outputs, "path": cells(clf.path_)}
 
 
 @call
@@ -551,13 +387,6 @@ def curve():
     outputs = {name: getattr(found, name) for name in names.split()}
     outputs["error_at"] = found.error_at([0.1, 1.0, 10.0])
     return {**outputs, "text": without_time(found), "steps": steps(found.counts)}
-
-
-@call
-def curve_of_twins():
-    found = lo.loo_curve(lo.SVC(gamma=0.5), *twins(), sample_weight=weights(40))
-    names = "breakpoints errors n_ambiguous n_uncertified"
-    return {name: getattr(found, name) for name in names.split()}
 
 
 @call
@@ -677,23 +506,8 @@ def search_kept():
 
 
 @call
-def search_of_families():
-    lpm = lo.LooSearchCV(lo.LPMClassifier(), {"C": [0.1, 1], "gamma": [0.05, 0.2]})
-    loom = lo.LooSearchCV(lo.LOOMClassifier(), {"gamma": [0.05, 0.2]}, method="bound")
-    return {
-        "lpm": cells(lpm.fit(*banana()).cv_results_),
-        "loom": cells(loom.fit(*banana()).cv_results_),
-    }
-
-
-@call
 def svccv():
     return {"three": svccv_parts(lo.SVCCV(), iris())}
-
-
-@call
-def svccv_linear_one_se():
-    return svccv_parts(lo.SVCCV("linear", one_se=True, scoring="f1"), banana())
 
 
 def svccv_parts(clf, sample):
@@ -714,71 +528,6 @@ def honest():
     names = "predictions folds naive_error error standard_error optimism"
     outputs = {name: getattr(found, name) for name in names.split()}
     return {**outputs, "params": found.params, "text": without_time(found)}
-
-
-# Files and pictures
-
-
-@call
-def model_files():
-    X, y = iris()
-    models = {
-        "svc": lo.SVC(C=1, gamma=0.1),
-        "pipeline": make_pipeline(StandardScaler(), lo.SVC(C=1)),
-        "svccv": lo.SVCCV(Cs=[1, 10], gammas=[0.1]),
-        "lpm": lo.LPMClassifier(C=10, gamma=0.1),
-        "loom": lo.LOOMClassifier(gamma=0.5),
-    }
-    return {name: saved_and_loaded(model.fit(X, y)) for name, model in models.items()}
-
-
-def saved_and_loaded(model):
-    X = iris()[0][::5]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.skops")
-        lo.save_model(model, path, loo_error=0.25, details={"note": "pinned"})
-        again, card = lo.load_model(path), lo.read_model_card(path)
-    names = "model feature_names n_features classes loo_error details format"
-    outputs = {name: getattr(card, name) for name in names.split()}
-    outputs["decision_function"] = again.decision_function(X)
-    if hasattr(again, "predict_proba"):
-        outputs["predict_proba"] = again.predict_proba(X)
-    return {**outputs, "predict": again.predict(X)}
-
-
-@call
-def displays():
-    with patch.dict("os.environ", {"MPLBACKEND": "agg"}):
-        import matplotlib.pyplot as plt
-    svc = lo.SVC(gamma=0.2)
-    grid = {"C": [0.1, 1], "gamma": [0.01, 0.1, 1]}
-    result = lo.leave_one_out(svc, *twins())
-    drawn = {
-        "curve": lo.LooCurveDisplay.from_curve(
-            lo.loo_curve(svc, *banana(), C_min=0.1, C_max=1.0)
-        ),
-        "path": lo.LooCurveDisplay.from_path(
-            lo.loo_path(svc, *banana(), Cs=[0.1, 1, 10])
-        ),
-        "grid": lo.LooGridDisplay.from_cv_results(
-            lo.LooSearchCV(lo.SVC(), grid).fit(*iris()).cv_results_
-        ),
-        "margins": lo.LooMarginDisplay.from_result(result),
-    }
-    outputs = {name: picture_parts(display.ax_) for name, display in drawn.items()}
-    plt.close("all")
-    return outputs
-
-
-def picture_parts(ax):
-    lines = [np.asarray(line.get_xydata(), dtype=float) for line in ax.lines]
-    return {
-        "title": ax.get_title(),
-        "labels": [ax.get_xlabel(), ax.get_ylabel()],
-        "texts": [text.get_text() for text in ax.texts],
-        "lines": dict(enumerate(lines)),
-        "n_artists": len(ax.get_children()),
-    }
 
 
 # Refusals
@@ -873,12 +622,6 @@ def cli_select():
 
 
 @call
-def cli_select_groups():
-    how = ("--id", "name", "--groups", "pair", "--class-weight", "balanced")
-    return cli_parts("select", *how, "--kernel", "linear")
-
-
-@call
 def cli_loo():
     return cli_parts("loo", *ROLES, "--C", "10", "--gamma", "0.5")
 
@@ -913,32 +656,3 @@ def cli_files():
         "page": has_page,
         "predict": pd.read_csv(io.StringIO(three[1])).to_dict("list"),
     }
-
-
-@call
-def cli_other_tables():
-    """A table with decimal commas, a Parquet file, svmlight, the example."""
-    how = ("--C", "10", "--gamma", "0.5", "--json")
-    with tempfile.TemporaryDirectory() as folder:
-        frame = pd.read_csv(write_table(folder)).drop(columns=["pair"])
-        frame.loc[3, "a"] = np.nan
-        comma, parquet = Path(folder, "comma.csv"), Path(folder, "table.parquet")
-        light = Path(folder, "table.svmlight")
-        frame.to_csv(comma, index=False, sep=";", decimal=",")
-        frame.to_parquet(parquet)
-        dump_svmlight_file(*banana(), str(light))
-        target = ("--target", "colour", "--id", "name")
-        runs = {
-            "comma": run_cli("loo", comma, *target, *how),
-            "parquet": run_cli("loo", parquet, *target, *how),
-            "svmlight": run_cli("loo", light, *how),
-            "example": run_cli("loo", "--C", "1", "--gamma", "0.02", "--json"),
-        }
-    return {name: told(*run) for name, run in runs.items()}
-
-
-def told(code, out, err):
-    """Return what a command told, without its time."""
-    found = json.loads(out) if out else {}
-    found.pop("seconds", None)
-    return {"code": code, "json": found, "stderr": re.sub(r"'/\S*/", "'…/", err)}
