@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-all fuzz lint docs clean check-kernels
+.PHONY: demo test test-all fuzz lint docs wheel clean check-kernels
 
 demo: $(VENV)/installed-cli
 	@$(COMPILE)
@@ -49,6 +49,11 @@ docs: $(VENV)/installed-docs
 	rm -rf docs/_build docs/auto_examples docs/generated
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+# A wheel for each Python found, in dist; each is installed and used without a compiler.
+wheel: $(VENV)/build-tools
+	@$(PIP_INSTALL) nox uv
+	$(VENV)/bin/nox -s wheel
 
 # Kernels with memory checks compiled in: up to an hour. ARGS=sanitizer runs one of the two checks.
 check-kernels: $(VENV)/build-tools

@@ -8,8 +8,6 @@ the map: which folder answers which question.
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
-
 _NAMES_OF_MODULE = {
     "_model_file": "ModelCard load_model read_model_card save_model",
     "assess._bounds": "LooBounds llw_bounds loo_bounds",
@@ -47,6 +45,8 @@ __all__ = sorted(_MODULE_OF_NAME)
 def __getattr__(name: str) -> Any:
     if name == "data":
         return import_module("leaveout.data")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("leaveout")
     if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module 'leaveout' has no attribute {name!r}")
     value = getattr(import_module(f"leaveout.{_MODULE_OF_NAME[name]}"), name)
