@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sphinx configuration. Nothing is fetched: no intersphinx, no fonts."""
+"""Sphinx configuration. Neither the build nor the pages need a network."""
 
 import sys
 from pathlib import Path
@@ -15,11 +15,11 @@ version = release = leaveout.__version__
 
 extensions = [
     "benchmark_tables",
-    "formulas",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx-mathjax-offline",  # formulas without a network
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py"]
@@ -44,7 +44,6 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib",),
 }
 
-html_math_renderer = "drawn"
 html_theme = "furo"
 html_title = f"leaveout {version}"
 html_show_sourcelink = False

@@ -7,6 +7,7 @@ runs README and docs/start, `make test-all` the other pages too.
 
 import csv
 import doctest
+import json
 import re
 import warnings
 from pathlib import Path
@@ -102,24 +103,36 @@ def stored(name):
         return {row["workload"]: row for row in csv.DictReader(file)}
 
 
-def ends(name, digits):
-    """Smallest and largest ratio of a stored benchmark, as the README writes them."""
-    ratios = [float(row["ratio"]) for row in stored(name).values()]
-    return f"{min(ratios):.{digits}f} to {max(ratios):.{digits}f}"
-
-
-def test_speeds_of_the_readme_are_those_stored():
+def test_numbers_of_the_readme_are_those_stored():
     text = " ".join((ROOT / "README.md").read_text().split())
-    rows = stored("speed_refit_loop")
-    small, middle, large = (
-        next(row for name, row in rows.items() if name.startswith(f"loop n={n}, RBF"))
-        for n in (200, 400, 1600)
+    loop = next(
+        row
+        for name, row in stored("speed_refit_loop").items()
+        if name.startswith("loop n=400, RBF")
     )
-    assert f"all left-out values in {1000 * float(middle['ours']):.1f} ms" in text
-    ratio = f"{float(middle['ratio']):.0f} times as long"
-    assert f"takes {float(middle['peer']):.2f} s, {ratio}" in text
-    assert f"{float(small['ratio']):.0f} times with 200 samples" in text
-    assert f"{float(large['ratio']):.0f} with 1600" in text
-    assert f"{ends('speed_one_c', 1)} for these C" in text
-    assert f"{ends('speed_hard_grid', 1)} for large" in text
-    assert f"{ends('speed_search', 0)} times as fast" in text
+    assert f"**{float(loop['ratio']):.0f} times as fast as refitting.**" in text
+    ours, peer = 1000 * float(loop["ours"]), float(loop["peer"])
+    assert f"all left-out predictions take {ours:.1f} ms." in text
+    assert f"cv=LeaveOneOut())` takes {peer:.2f} s." in text
+
+    ratios = sorted(float(row["ratio"]) for row in stored("speed_search").values())
+    ends = f"{ratios[0]:.0f} to {ratios[-1]:.0f}"
+    assert f"**{ends} times as fast as a grid search.**" in text
+    assert len(ratios) == 5
+    assert "12 candidates, five data sets of 150 to 200 samples" in text
+
+    path = ROOT / "benchmarks" / "results" / "stress" / "results.json"
+    answers = json.loads(path.read_text())["answers"]
+    total, exact = answers.pop("total"), answers.pop("exact")
+    flagged = {"ambiguous", "uncertified", "cautious", "refused"}
+    wrong = total - exact - sum(answers[name] for name in flagged)
+    assert f"**{wrong} wrong of {total:,}.**" in text
+    assert f"{exact:,} are exact" in text
+
+
+def test_cost_in_the_readme_is_that_stored():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert "for about the cost of one or two fits" in text
+    for name in ("speed_one_c", "speed_hard_grid"):
+        ratios = [float(row["ratio"]) for row in stored(name).values()]
+        assert {round(ratio) for ratio in ratios} <= {1, 2}
