@@ -2,12 +2,12 @@
 A first leave-one-out
 =====================
 
-What does the classifier trained on all other samples say of each sample? One call
-answers that for all of them, with the numbers that n refits would give.
+How well does a classifier predict a sample that it was not trained on? One call
+computes this for every sample, with the same numbers as n refits.
 """
 
 # %%
-# The data: 569 tumours, 30 measurements of each, malignant (0) or benign (1).
+# The data: 569 tumours with 30 measurements each, malignant (0) or benign (1).
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -20,25 +20,26 @@ X, y = load_breast_cancer(return_X_y=True)
 X = scale(X)
 
 # %%
-# One call. The table says what the error is, how far to trust it, and what it cost.
+# One call. The table shows the error, how certain it is, and the time it took.
 
 result = lo.leave_one_out(SVC(C=10, gamma=0.01), X, y)
 print(result)
 
 # %%
-# How the samples were settled. Most are no support vectors: without them the machine
-# is the same, and its answer is the answer. The others needed a short walk.
+# How the values were found. Most samples are not support vectors: without them the
+# model is the same, and so is its prediction. The others needed a short walk.
 
 for how, count in zip(*np.unique(result.settled_by, return_counts=True), strict=True):
     print(f"{how:15}{count:4d}")
 
 # %%
-# The left-out margins, sorted. Below zero is an error. The three worst are ringed.
+# The left-out margins, sorted. A negative margin is an error. Rings mark the three
+# smallest.
 
 worst = np.argsort(result.margins)[:3]
 lo.LooMarginDisplay.from_result(result, suspects=worst)
 
 # %%
-# A closer look at the left end.
+# The 60 smallest margins.
 
 lo.LooMarginDisplay.from_result(result, suspects=worst, n_smallest=60)

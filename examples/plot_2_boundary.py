@@ -2,12 +2,12 @@
 Where the errors are
 ====================
 
-A decision boundary in the plane, with the samples that the machine gets wrong when it
-has not seen them.
+Decision boundaries of two models in the plane, with the samples that each model
+misclassifies when they are left out.
 """
 
 # %%
-# A machine that fits its training set almost perfectly, and one that does not try.
+# One model fits its training set almost perfectly, the other is smoother.
 
 import matplotlib.pyplot as plt
 from matplotlib.colors import ListedColormap
@@ -23,8 +23,8 @@ machines = {
 }
 
 # %%
-# Crosses are wrong in training, rings when left out. Where the boundary bends round
-# single samples, the ring shows that it bends only because it has seen them.
+# Crosses mark training errors, rings leave-one-out errors. Where the boundary bends
+# around a single sample, the ring shows that the model without it does not.
 
 BLUE, ORANGE = "#0072B2", "#E69F00"
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", sharey=True)
@@ -68,4 +68,4 @@ figure.legend(
 )
 
 # %%
-# The training error prefers the left machine, leave-one-out the right one.
+# The training error prefers the left model, the leave-one-out error the right one.

@@ -2,12 +2,12 @@
 Choose C and gamma on a grid
 ============================
 
-``LooSearchCV`` is ``GridSearchCV(cv=LeaveOneOut())`` the fast way. The heat map shows
-whether the best cell lies in a valley, and whether the grid is wide enough.
+``LooSearchCV`` gives the result of ``GridSearchCV(cv=LeaveOneOut())``, faster. The heat
+map shows whether the grid is wide enough and how many grid points are equally good.
 """
 
 # %%
-# Two banana-shaped classes, and a grid of 7 × 6 cells: 42 × 150 fits for a loop.
+# Two banana-shaped classes and 7 × 6 grid points: 42 × 150 fits with GridSearchCV.
 
 import numpy as np
 from sklearn.svm import SVC
@@ -21,14 +21,15 @@ search = lo.LooSearchCV(SVC(), grid).fit(X, y)
 print(search.best_params_, f"error {1 - search.best_score_:.3f}")
 
 # %%
-# Light is good. Hatched cells are anti-learning: C is so small that the machine answers
-# with the larger class, and leaving a sample out makes its own class the smaller one.
-# They say nothing about the features, and the search does not choose them.
+# Light colours are small errors. Hatched grid points are anti-learning: C is too small,
+# so class proportions alone decide, and leaving a sample out makes its own class the
+# smaller one. The search prefers other points at an equal score, and warns if such a
+# point is the best.
 
 lo.LooGridDisplay.from_estimator(search)
 
 # %%
-# Near the best cell many are as good, within one standard error.
+# How many grid points are within one standard error of the best?
 
 errors = 1 - search.cv_results_["mean_test_score"]
 best = errors[search.best_index_]

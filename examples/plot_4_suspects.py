@@ -2,12 +2,12 @@
 Find labels that may be wrong
 =============================
 
-A sample that all others would label differently deserves a look. Here we turn the
-labels of ten samples, and see how many of them come to the top of the list.
+A sample whose label the rest of the data contradict may be mislabelled. Here the
+labels of ten samples are flipped, and ``suspects`` ranks the samples.
 """
 
 # %%
-# Ten wrong labels among 200.
+# Flip ten of 200 labels.
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -22,7 +22,7 @@ turned = np.random.default_rng(0).choice(200, size=10, replace=False)
 y[turned] = 1 - y[turned]
 
 # %%
-# The list, most suspicious first.
+# The ranking, most suspicious first.
 
 svc = SVC(C=1, gamma=0.02)
 found = lo.suspects(svc, X, y, top=20)
@@ -31,7 +31,7 @@ top = found.rows[:10]
 print(f"{np.isin(top, turned).sum()} of the first ten were turned.")
 
 # %%
-# The same as a picture: sorted margins, the first ten ringed.
+# The sorted margins; rings mark the first ten suspects.
 
 result = lo.leave_one_out(svc, X, y)
 lo.LooMarginDisplay.from_result(result, suspects=top)

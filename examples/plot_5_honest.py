@@ -1,13 +1,13 @@
 """
-The price of choosing
-=====================
+Tuning makes the error optimistic
+=================================
 
 The smallest of many errors is optimistic, even if each of them is exact. ``honest_loo``
-chooses anew without each sample, and asks about that sample only then.
+estimates the error with tuning included: nested leave-one-out.
 """
 
 # %%
-# Pure noise: no choice of parameters can beat one half.
+# Pure noise: the true error is one half for every choice of parameters.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ for seed in range(8):
 print(f"mean of the smallest errors {np.mean(naive):.2f}, honest {np.mean(honest):.2f}")
 
 # %%
-# Each line is one draw, from the error of the winner to that of the procedure.
+# Each line is one data set: the error of the best grid point, and the nested error.
 
 figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 ax.axhline(0.5, color="#595959", linewidth=1)

@@ -2,12 +2,12 @@
 Probabilities from left-out values
 ==================================
 
-``SVCCV`` tunes an SVM and turns its decision values into probabilities. The sigmoid is
-fitted to values of samples the machine was not trained on.
+``SVCCV`` tunes an SVM and calibrates its probabilities. The sigmoid is fitted to
+left-out decision values, not to those of the training samples.
 """
 
 # %%
-# One line tunes, fits and calibrates.
+# One call tunes, fits and calibrates.
 
 import warnings
 
@@ -26,9 +26,9 @@ print(f"C={clf.C_:g}, gamma={clf.gamma_:.3g}")
 print(f"leave-one-out error {clf.loo_error_:.3f} ± {clf.loo_error_std_:.3f}")
 
 # %%
-# On 20,000 new samples: of those with probability 0.8, are 80 % of class 1? The same
-# sigmoid fitted to the values of the training samples themselves is overconfident: the
-# machine has seen them.
+# Calibration on 20,000 new samples: of those with probability 0.8, 80 % should be of
+# class 1. A sigmoid fitted to the decision values of the training samples is
+# overconfident.
 
 X_new, y_new = make_mixture(20_000, centers=centers, random_state=2)
 naive = fit_sigmoid(clf.decision_function(X), y == 1)
@@ -55,8 +55,8 @@ ax.legend(frameon=False, loc="upper left")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# Where there is nothing to learn, left-out values order the classes the wrong way
-# round. The probabilities are then the shares of the classes, and a warning says so.
+# Without a signal, left-out values rank the classes the wrong way round. The
+# probabilities are then the class frequencies, and a warning says so.
 
 rng = np.random.default_rng(0)
 noise, labels = rng.standard_normal((60, 5)), np.arange(60) % 3 == 0
