@@ -209,14 +209,6 @@ def svc_balanced_fold():
 
 
 @call
-def svc_singleton_class():
-    X, y = iris()
-    y = y.copy()
-    y[7] = 9
-    return loo(lo.SVC(C=1, gamma=0.1), (X, y))
-
-
-@call
 def svc_sparse():
     X, y = cancer()
     X = csr_matrix(np.where(np.abs(X) > 0.8, X, 0.0))
@@ -279,13 +271,6 @@ def lpm_walk():
     lpm = lo.LPMClassifier(C=10, gamma=0.1)
     whole = fitted(lpm.fit(X, y), f"{LPM} row_dual_", X[:9])
     return {"fit": whole, "loo": loo(lpm, (X, y), method="walk")}
-
-
-@call
-def lpm_refit():
-    lpm = lo.LPMClassifier(C=1, gamma=0.2)
-    how = {"method": "refit", "sample_weight": weights(60)}
-    return loo(lpm, banana(), **how)
 
 
 @call
@@ -489,23 +474,6 @@ def search():
 
 
 @call
-def search_kept():
-    """Several scores, weights, groups; from a checkpoint the second time."""
-    pipe = make_pipeline(StandardScaler(), svm.SVC(class_weight="balanced"))
-    grid = [{"svc__C": [0.1, 10]}, {"svc__C": [1], "svc__kernel": ["linear"]}]
-    how = {"groups": np.arange(60) // 3, "sample_weight": weights(60)}
-    outputs = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for turn in ("first", "again"):
-            found = lo.LooSearchCV(
-                pipe, grid, scoring=["balanced_accuracy", "f1", "neg_hinge_loss"],
-                refit="f1", checkpoint=Path(folder, "run.db"),
-            ).fit(*banana(), **how)  # fmt: skip
-            outputs[turn] = {**cells(found.cv_results_), "index": found.best_index_}
-    return outputs
-
-
-@call
 def svccv():
     return {"three": svccv_parts(lo.SVCCV(), iris())}
 
@@ -619,40 +587,3 @@ ROLES = ("--id", "name", "--drop", "pair")
 def cli_select():
     grid = ("--grid", "C=1,10", "--grid", "gamma=0.1:1:3")
     return cli_parts("select", *ROLES, *grid, "--honest", "--curve")
-
-
-@call
-def cli_loo():
-    return cli_parts("loo", *ROLES, "--C", "10", "--gamma", "0.5")
-
-
-@call
-def cli_audit():
-    return cli_parts("audit", *ROLES, "--C", "10", "--gamma", "0.5", "--top", "5")
-
-
-@call
-def cli_bounds():
-    how = ("--kernel", "poly", "--degree", "2", "--C", "3", "--gamma", "scale")
-    return cli_parts("bounds", *ROLES, *how, "--no-standardize")
-
-
-@call
-def cli_files():
-    """What --output, --save and predict write."""
-    with tempfile.TemporaryDirectory() as folder:
-        table, model = write_table(folder), Path(folder, "model.skops")
-        out, page = Path(folder, "out.csv"), Path(folder, "page.html")
-        how = [table, "--target", "colour", *ROLES]
-        one = run_cli("loo", *how, "--C", "1", "--gamma", "1", "-o", out)
-        frame = pd.read_csv(out)
-        grid = ["--grid", "C=1,10", "--grid", "gamma=1"]
-        two = run_cli("select", *how, *grid, "--save", model, "--report", page)
-        three = run_cli("predict", model, table, "--id", "name")
-        has_page = page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    return {
-        "codes": [one[0], two[0], three[0]],
-        "loo": frame.to_dict("list"),
-        "page": has_page,
-        "predict": pd.read_csv(io.StringIO(three[1])).to_dict("list"),
-    }

@@ -19,10 +19,12 @@ assert result.certified.all()
 assert result.error == 0.0
 print(f"leave_one_out: {perf_counter() - STARTED:.1f} s from the import on")
 
+message = ""
 try:
     lo.LPMClassifier().fit(X, y)
 except ImportError as error:
-    assert "leaveout[lp]" in str(error)
+    message = str(error)
+assert message.endswith("pip install 'leaveout[lp]'."), message
 
 command = [sys.executable, "-m", "leaveout.cli", "select"]
 started = perf_counter()

@@ -18,7 +18,6 @@ from nightly.stress_linear import (
 from nightly.stress_mirror import MIRRORED, draw_mirror, judge_mirror
 from oracles.problems import Case
 from oracles.programs import lpm_range
-from oracles.rational import leave_out_exactly
 
 import leaveout as lo
 
@@ -106,12 +105,6 @@ def test_loom_on_near_copies(seed):
     assert set(judge_classifier("LOOMClassifier", case)) <= FAIR
 
 
-def test_loom_with_slacks_that_nearly_tie():
-    words = judge_classifier("LOOMClassifier", draw_family("two_scales", 127))
-    assert set(words) <= set(ALLOWED)
-    assert words[4] == "uncertified"
-
-
 def test_loom_where_a_weight_of_1e_minus_12_decides():
     x = np.array([3.0, -3.0, -3.0, 4.0])
     K = sum(np.outer(x**p, x**p) for p in range(6))
@@ -134,28 +127,6 @@ def test_methods_on_families(family, seed):
 @pytest.mark.parametrize("name", MIRRORED)
 def test_a_sample_in_the_mirror_is_never_decided(name, seed):
     assert set(judge_mirror(name, *draw_mirror(seed))) <= FAIR
-
-
-@pytest.mark.parametrize("method", ["walk", "refit"])
-def test_groups_with_a_sample_far_larger_than_the_others(method):
-    X = np.array([[2.0, 1], [0, -2], [-1, -3], [-3, -3], [-2, 2]])
-    X *= 2.0 ** np.array([[4], [-23], [-23], [-23], [-23]])
-    y, C = np.array([1.0, 1, 1, -1, -1]), np.array([8.0, 8, 8, 12, 12])
-    groups = [0, 0, 1, 2, 3]
-    found = lo.leave_one_out(
-        lo.SVC(kernel="precomputed"), X @ X.T, y, sample_weight=C, groups=groups,
-        method=method,
-    )  # fmt: skip
-    truths = leave_out_exactly(X @ X.T, y, C, groups=groups)
-    assert set(judge(found, truths)) <= set(ALLOWED)
-
-
-def test_rounding_where_some_samples_are_far_smaller():
-    x = np.array([2.0**6, 2.0**-22, 2.0**5, 2.0**-22, 0.0, -(2.0**-23)])
-    K, y = np.outer(x, x), np.array([-1.0, -1, 1, -1, 1, -1])
-    C = np.array([6.0, 2, 2, 2, 6, 6])
-    found = leave_out(Case(K, y, C, True))
-    assert set(judge(found, leave_out_exactly(K, y, C))) <= set(ALLOWED)
 
 
 def test_the_exact_program_equals_another_solver(rng):
