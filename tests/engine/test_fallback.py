@@ -13,7 +13,7 @@ from solved import loo_walk
 from leaveout.engine import _walk
 from leaveout.engine._problem import SETTLED_BY, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._tableau import Tableau
+from leaveout.engine._walk import Tableau
 
 REFIT = SETTLED_BY.index("refit")
 # Where the outputs of run_walks stand among its arguments.

@@ -11,7 +11,7 @@ from solved import loo_walk
 from leaveout.engine import _walk
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._tableau import build_tableau
+from leaveout.engine._walk import build_tableau
 
 
 def principal_pivot_transform(M, basis):

@@ -51,7 +51,7 @@ NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
 # nothing is certified.
 DOMINATING, DOMINATING_ROUNDING, LARGEST_RATIO = 2.0**10, 6e-11, 2.0**20
 # Units of 2^-52 that f may be off however small it is.
-ONE = 16.0
+LEAST_ROUNDING = 16.0
 # Nothing is certified if values are not even known to two digits.
 ACCURACY = 1e-2
 
@@ -227,7 +227,12 @@ def cap_unreachable_bounds(problem: Problem, solution: Solution) -> Problem:
 def rounding_bound(
     problem: Problem, solution: Solution, folds: Folds | None = None
 ) -> float:
-    """Return how far rounding may move a left-out value; inf if no bound is known."""
+    """Return how far rounding may move a left-out value; inf if no bound is known.
+
+    What is bounded is the error of f, a sum of alpha_j times kernel values, for every
+    fold at once. The factors were chosen from errors measured against exact arithmetic
+    (see the constants above): this is a policy for giving certificates, not a proof.
+    """
     diagonal = problem.K.diagonal()
     top = float(diagonal.max(initial=0.0))
     sizes = -np.sort(-diagonal[problem.C > 0.0])
@@ -288,7 +293,7 @@ def rounding_of_sum(largest: float, size: float) -> float:
     ``largest`` is the largest of these, ``size`` the sum of alpha.
     """
     # f is kept as y - (y - f): its last digits are those of 1.
-    return 2.0**-52 * (AMPLIFICATION * largest * size + ONE)
+    return 2.0**-52 * (AMPLIFICATION * largest * size + LEAST_ROUNDING)
 
 
 def clear_of_rounding(

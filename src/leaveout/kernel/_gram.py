@@ -60,6 +60,8 @@ class KernelSpec:
     always_psd: Callable[[float], bool] = lambda coef0: True
     # What gamma is multiplied by; default gammas come from its median.
     size_of: Callable[[Any], FloatArray] | None = None
+    # Whether k(x, x) = 1 for every x, though rounding may make it less.
+    unit_diagonal: bool = False
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def gram_matrix(
         K = _fill(spec, X, X if Y is None else Y, parameters)
     _check_finite(K, f"Gram matrix of kernel={kernel!r}")
     if Y is None:
-        if kernel == "rbf":
+        if spec.unit_diagonal:
             np.fill_diagonal(K, 1.0)
         share_equal_rows(K, first_equal_rows(X))
     return K
@@ -313,7 +315,7 @@ def _absolute_distances(X: Any) -> FloatArray:
 
 KERNELS: dict[str, KernelSpec] = {
     "linear": KernelSpec(_linear),
-    "rbf": KernelSpec(_rbf, ("gamma",), size_of=_squared_distances),
+    "rbf": KernelSpec(_rbf, ("gamma",), size_of=_squared_distances, unit_diagonal=True),
     "poly": KernelSpec(
         _poly, ("gamma", "degree", "coef0"), lambda coef0: coef0 >= 0, _squared_norms
     ),

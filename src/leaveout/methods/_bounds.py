@@ -27,7 +27,7 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import has_room
 from leaveout.engine._problem import Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
-from leaveout.engine._tableau import invert
+from leaveout.engine._walk import invert
 from leaveout.methods._stopping import ROUNDING, check_left_out
 
 BOUND, WEAK, ESTIMATE, EXACT = "bound", "weak bound", "estimate", "exact"

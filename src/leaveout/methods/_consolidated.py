@@ -115,7 +115,7 @@ def _leave_out(
     screened = _screen(problem, solution, leaders, rule, memory)
     folds = _solve_folds(problem, solution, leaders, screened, n_threads)
     folds.store(found)
-    found.copy(rows, copies)
+    found.share_with_copies(rows, copies)
     if keep_all and memory is not None:
         memory.last = Solved.of(problem, solution, leaders, folds.beta, folds.values)
     n = problem.n_samples
