@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels stay inside their arrays and end, whatever has overflowed in them.
+
+What they call done is finite.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles.problems import random_case
+
+import leaveout as lo
+from leaveout.engine._problem import Folds, LooIntervals, Problem
+from leaveout.engine._smo_fast import smo_with_intercept, smo_without_intercept
+from leaveout.engine._solve import solve_svc
+from leaveout.engine._walk import Walker
+from leaveout.llw._solve import descend
+from leaveout.lp._lpm import solve_lpm
+from leaveout.lp._lpm_walk import _walk, build_lpm_tableau
+from leaveout.methods._curve import _share, _Workspace
+from leaveout.methods._curve_fast import trace_path
+from leaveout.methods._stopping_fast import solve_left_out
+
+SPOILT = [np.nan, np.inf, -np.inf, 1e308, -1e308]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def spoil(array, rng):
+    """Put up to three values that overflow, or have, at random places."""
+    for _ in range(rng.integers(1, 4)):
+        array[tuple(rng.integers(array.shape))] = rng.choice(SPOILT)
+    return array
+
+
+def spoil_kernel(K, rng):
+    K = spoil(K.copy(), rng)
+    return np.triu(K) + np.triu(K, 1).T
+
+
+@pytest.mark.parametrize("smo", [smo_with_intercept, smo_without_intercept])
+@pytest.mark.parametrize("seed", range(30))
+def test_smo(smo, seed):
+    rng = np.random.default_rng(seed)
+    K, y, C, _ = random_case(rng, max_n=20)
+    C = C * 10.0 ** rng.integers(0, 300)
+    beta, F = np.zeros_like(y), y.copy()
+    spoil(K, rng)
+    if rng.random() < 0.3:
+        spoil(F, rng)
+    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+    steps, _ = smo(K, K.diagonal().copy(), lower, upper, beta, F, 1e-3, 500)
+    assert steps <= 500
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_solver(seed):
+    rng = np.random.default_rng(seed)
+    K, y, C, fit_intercept = random_case(rng, max_n=20)
+    problem = Problem(spoil_kernel(K, rng), y, C, fit_intercept)
+    solution = solve_svc(problem, max_iter=2000)
+    assert not solution.converged or np.isfinite(solution.decision_values).all()
+
+
+@pytest.mark.parametrize(("size", "C"), [(1e200, 1e10), (1e300, 1.0)])
+def test_huge_indefinite_kernel_is_refused(size, C, rng):
+    K = size * rng.normal(size=(12, 12))
+    K = K + K.T
+    np.fill_diagonal(K, 1.0)
+    svc = lo.SVC(kernel="precomputed", C=C)
+    with pytest.raises(ValueError, match="not positive semi-definite needs kernel val"):
+        lo.leave_one_out(svc, K, np.arange(12) % 2)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_walks(seed):
+    """Where b had no end some once wrote before the beginning of the work space."""
+    rng = np.random.default_rng(seed)
+    problem = Problem(*random_case(rng, max_n=20))
+    solution, n = solve_svc(problem), problem.n_samples
+    which = rng.integers(4)
+    if which in (0, 3):
+        problem = replace(problem, K=spoil_kernel(problem.K, rng))
+    if which in (1, 3):
+        f = spoil(solution.decision_values.copy(), rng)
+        solution = replace(solution, decision_values=f)
+    if which == 2:
+        solution = replace(solution, beta=spoil(solution.beta.copy(), rng))
+    groups = Folds.singles(np.arange(n))
+    if rng.random() < 0.5:
+        groups = Folds.of([rng.permutation(n)[: rng.integers(1, 4)] for _ in range(8)])
+    found = LooIntervals.empty(groups.members.size)
+    failed = Walker(problem, solution)._walk_all(groups, found)
+    done = groups.entries(np.setdiff1d(np.arange(len(groups)), failed))
+    assert not np.isnan(found.lower[done] + found.upper[done]).any()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_paths(seed):
+    rng = np.random.default_rng(seed)
+    problem = Problem(*random_case(rng, max_n=20))
+    curve, space = _share(problem, 0.1, 100.0), _Workspace(problem.n_samples)
+    K, K_probe = spoil_kernel(problem.K, rng), curve.K_probe.copy()
+    if rng.random() < 0.3:
+        spoil(K_probe, rng)
+    scale = float(rng.choice([1.0, 1e308, 1e-308]))
+    for r in range(problem.n_samples):
+        start = solve_svc(curve.at(0.1, r))
+        b = start.intercept if rng.random() < 0.8 else float(rng.choice(SPOILT))
+        *_, n_pieces = trace_path(
+            K, problem.y, problem.C, problem.fit_intercept, curve.probe,
+            K_probe, scale, r, 0.1, 100.0, b, start.state,
+            space.work, space.sides, space.members, space.pieces,
+        )  # fmt: skip
+        assert n_pieces <= space.pieces.shape[0]
+
+
+@pytest.mark.parametrize("condition", [0, 1, 2])
+@pytest.mark.parametrize("seed", range(15))
+def test_stopping(seed, condition):
+    rng = np.random.default_rng(seed)
+    K, y, C, intercept = random_case(rng, max_n=20)
+    n, r = y.size, int(rng.integers(y.size))
+    C[r] = 0.0
+    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+    curvature = np.stack([K.diagonal(), 1.0 / np.maximum(K.diagonal(), 1e-12)])
+    distance, F, Q = rng.random(n), y.copy(), y.copy()
+    for array in (K, curvature, distance, F, Q):
+        if rng.random() < 0.4:
+            spoil(array, rng)
+    _, steps, other = solve_left_out(
+        K, y, C, lower, upper, curvature, curvature, distance, r, intercept, condition,
+        1e-3, 500, 0.0, float(rng.choice([0.0, *SPOILT])), np.zeros(n), F, np.zeros(n),
+        Q, np.empty((3, n)),
+    )  # fmt: skip
+    assert steps <= 500
+    assert other <= 501
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pivots_of_a_linear_program(seed):
+    rng = np.random.default_rng(seed)
+    problem = Problem(*random_case(rng, max_n=20))
+    tableau = build_lpm_tableau(problem, solve_lpm(problem).basis)
+    if tableau is None:
+        pytest.skip("a singular basis")
+    T, D = spoil(tableau.T.copy(), rng), tableau.D.copy()
+    if D.size and rng.random() < 0.3:
+        spoil(D, rng)
+    tableau = replace(tableau, T=T, transposed=np.ascontiguousarray(T.T), D=D)
+    walked = _walk(problem, tableau, np.arange(problem.n_samples), 128)
+    assert np.isfinite(walked.least[walked.certified]).all()
+    assert np.isfinite(walked.most[walked.certified]).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_several_classes(seed):
+    rng = np.random.default_rng(seed)
+    Q = int(rng.integers(3, 6))
+    n = int(rng.integers(Q, 12))
+    X = rng.normal(size=(n, 3))
+    K = spoil(X @ X.T, rng)
+    if rng.random() < 0.7:
+        K = spoil_kernel(X @ X.T, rng)
+    C = np.full((n, Q), rng.choice([1e-300, 1.0, 1e300, np.inf, 5e-324]))
+    C[np.arange(n), rng.integers(0, Q, n)] = 0.0
+    found = descend(K, C)
+    if found.settled:
+        assert np.all((found.alpha >= 0.0) & (found.alpha <= C))
