@@ -7,6 +7,7 @@ from oracles.binary import certificate, gap_rounding, svc_clarabel, svc_libsvm
 from oracles.problems import DEGENERATE, KERNELS, random_case
 
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
+from leaveout.engine._smo_fast import smo_with_intercept, smo_without_intercept
 from leaveout.engine._solve import seed_without, solve_svc
 
 
@@ -89,6 +90,17 @@ def test_against_libsvm():
         low, high = solution.intercept_interval
         assert f - b == pytest.approx(case.K @ solution.beta, abs=atol), f"problem {k}"
         assert low - atol <= b <= high + atol
+
+
+@pytest.mark.parametrize("smo", [smo_with_intercept, smo_without_intercept])
+def test_smo_keeps_its_gradient(smo, rng):
+    """The active set would repair what SMO spoils."""
+    K, y, C, _ = random_case(rng, n=40, kernel="rbf", C=2.0)
+    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+    beta, F = np.zeros(40), y.copy()
+    _, violation = smo(K, K.diagonal().copy(), lower, upper, beta, F, 1e-6, 10_000)
+    assert violation <= 1e-6
+    assert F == pytest.approx(y - K @ beta, abs=1e-12)
 
 
 def feasible_point(rng, case):
