@@ -8,12 +8,7 @@ from oracles.problems import Case
 from solved import SVC_METHODS
 
 import leaveout as lo
-from leaveout.engine._certificate import (
-    NEAR,
-    nearly_coincide,
-    weighted_median_interval,
-    weighted_median_intervals,
-)
+from leaveout.engine._certificate import NEAR, nearly_coincide
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.kernel._gram import gram_matrix
@@ -139,21 +134,3 @@ def test_near_copies_are_found_as_by_comparing_all_pairs(gamma, step):
         apart = (1.0 - own) + (1.0 - own)
         by_hand = np.any((apart > 4 * 2.0**-52) & (apart < NEAR))
         assert nearly_coincide(K, rows) == by_hand
-
-
-@pytest.mark.parametrize("equal", [True, False])
-def test_order_statistics_of_many_rows(equal):
-    rng = np.random.default_rng(8)
-    for _ in range(50):
-        k, n = rng.integers(1, 5), rng.integers(1, 9)
-        values = rng.integers(-3, 4, (k, n)).astype(float)
-        weights = np.full((k, n), 0.1) if equal else rng.uniform(0.1, 2, (k, n))
-        weights[:, 1:][rng.random((k, n - 1)) < 0.2] = 0.0
-        levels = np.array([row[rng.random(n) < 0.5].sum() for row in weights])
-        low, high = weighted_median_intervals(values, weights, levels)
-        for i in range(k):
-            there = weights[i] > 0
-            wanted = weighted_median_interval(
-                values[i][there], weights[i][there], levels[i]
-            )
-            assert (low[i], high[i]) == wanted

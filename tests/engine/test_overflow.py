@@ -12,7 +12,6 @@ from oracles.problems import random_case
 
 import leaveout as lo
 from leaveout.engine._problem import Folds, LooIntervals, Problem
-from leaveout.engine._smo_fast import smo_with_intercept, smo_without_intercept
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Walker
 from leaveout.llw._solve import descend
@@ -20,7 +19,8 @@ from leaveout.lp._lpm import solve_lpm
 from leaveout.lp._lpm_walk import _walk, build_lpm_tableau
 from leaveout.methods._curve import _share, _Workspace
 from leaveout.methods._curve_fast import trace_path
-from leaveout.methods._stopping_fast import solve_left_out
+from leaveout.methods._stopping import LeftOutSolver
+from leaveout.methods._stopping_fast import Condition
 
 SPOILT = [np.nan, np.inf, -np.inf, 1e308, -1e308]
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -38,25 +38,11 @@ def spoil_kernel(K, rng):
     return np.triu(K) + np.triu(K, 1).T
 
 
-@pytest.mark.parametrize("smo", [smo_with_intercept, smo_without_intercept])
-@pytest.mark.parametrize("seed", range(30))
-def test_smo(smo, seed):
-    rng = np.random.default_rng(seed)
-    K, y, C, _ = random_case(rng, max_n=20)
-    C = C * 10.0 ** rng.integers(0, 300)
-    beta, F = np.zeros_like(y), y.copy()
-    spoil(K, rng)
-    if rng.random() < 0.3:
-        spoil(F, rng)
-    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
-    steps, _ = smo(K, K.diagonal().copy(), lower, upper, beta, F, 1e-3, 500)
-    assert steps <= 500
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(50))
 def test_solver(seed):
     rng = np.random.default_rng(seed)
     K, y, C, fit_intercept = random_case(rng, max_n=20)
+    C = C * 10.0 ** rng.choice([0, 100, 300])
     problem = Problem(spoil_kernel(K, rng), y, C, fit_intercept)
     solution = solve_svc(problem, max_iter=2000)
     assert not solution.converged or np.isfinite(solution.decision_values).all()
@@ -115,26 +101,18 @@ def test_paths(seed):
         assert n_pieces <= space.pieces.shape[0]
 
 
-@pytest.mark.parametrize("condition", [0, 1, 2])
+@pytest.mark.parametrize("condition", list(Condition))
 @pytest.mark.parametrize("seed", range(15))
 def test_stopping(seed, condition):
     rng = np.random.default_rng(seed)
-    K, y, C, intercept = random_case(rng, max_n=20)
-    n, r = y.size, int(rng.integers(y.size))
-    C[r] = 0.0
-    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
-    curvature = np.stack([K.diagonal(), 1.0 / np.maximum(K.diagonal(), 1e-12)])
-    distance, F, Q = rng.random(n), y.copy(), y.copy()
-    for array in (K, curvature, distance, F, Q):
-        if rng.random() < 0.4:
-            spoil(array, rng)
-    _, steps, other = solve_left_out(
-        K, y, C, lower, upper, curvature, curvature, distance, r, intercept, condition,
-        1e-3, 500, 0.0, float(rng.choice([0.0, *SPOILT])), np.zeros(n), F, np.zeros(n),
-        Q, np.empty((3, n)),
-    )  # fmt: skip
-    assert steps <= 500
-    assert other <= 501
+    problem = Problem(*random_case(rng, max_n=20))
+    solver = LeftOutSolver(problem, solve_svc(problem), 1e-3, steps_per_sample=25)
+    solver.problem = replace(problem, K=spoil_kernel(problem.K, rng))
+    if rng.random() < 0.5:
+        spoil(solver.F, rng)
+        spoil(solver.curvature, rng)
+    found = solver.leave_out(np.arange(problem.n_samples), condition)
+    assert found.counts["steps"] <= 25 * problem.n_samples**2
 
 
 @pytest.mark.parametrize("seed", range(20))

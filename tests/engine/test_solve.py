@@ -8,7 +8,7 @@ from oracles.problems import DEGENERATE, KERNELS, random_case
 
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
 from leaveout.engine._smo_fast import smo_with_intercept, smo_without_intercept
-from leaveout.engine._solve import seed_without, solve_svc
+from leaveout.engine._solve import solve_svc
 
 
 def assert_solved(case, solution, where=""):
@@ -120,24 +120,3 @@ def test_start_from_any_feasible_point():
         start = case.y * feasible_point(rng, case)
         start.flags.writeable = False
         assert_solved(case, solve_svc(Problem(*case), start=start), f"problem {k}")
-
-
-def test_seed_without_a_sample_is_feasible_and_near():
-    rng = np.random.default_rng(13)
-    for _ in range(60):
-        case = random_case(rng)
-        problem = Problem(*case)
-        solution = solve_svc(problem)
-        for r in np.flatnonzero(solution.beta)[:5]:
-            others = np.arange(len(case.y)) != r
-            if case.fit_intercept and len(np.unique(case.y[others])) == 1:
-                continue
-            seed = seed_without(problem, solution, r)
-            alpha = case.y * seed
-            assert seed[r] == 0
-            assert ((alpha >= 0) & (alpha <= case.C)).all()
-            moved = np.abs(seed - solution.beta)[others].sum()
-            assert moved <= solution.alpha[r] * (1 + 1e-9)
-            if case.fit_intercept:
-                total = np.abs(solution.beta).sum()
-                assert abs(seed.sum()) <= 1e-12 * total + abs(solution.beta.sum())

@@ -8,18 +8,12 @@ from oracles.problems import DEGENERATE, random_case
 from scipy.optimize import minimize
 from solved import loo_walk
 
-from leaveout.assess._bounds import (
-    tabulate_bounds,
-    tabulate_lpm_bounds,
-    wrong_and_ambiguous,
-)
+from leaveout.assess._bounds import tabulate_bounds, wrong_and_ambiguous
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.lp._lpm import solve_lpm
 from leaveout.methods._bounds import (
     _distance_squared,
     bound_gacv,
-    bound_jaakkola_haussler,
     bound_sv_count,
     bound_xi_alpha,
     enclosing_radius_squared,
@@ -123,24 +117,19 @@ def test_enclosing_ball():
             assert enclosing_radius_squared(K, max_iter=steps) >= wanted * (1 - 1e-9)
 
 
-def test_printed_bounds_that_fail():
-    """Jaakkola & Haussler's and xi-alpha with an intercept; spans; the count."""
+def test_without_another_free_support_vector():
+    """Printed bounds fail, spans are infinite, the count is weak."""
     problem = Problem(*DEGENERATE["identity_two_two"])
     solution = solve_svc(problem)
-    assert wrong_and_ambiguous(problem, loo_walk(problem))[0].all()
-    h = problem.y * solution.decision_values  # b = 0, the middle of its interval
-    assert not (solution.alpha * problem.K.diagonal() > h + 1e-12).any()
-    row = bound_jaakkola_haussler(problem, solution)
-    assert (row.kind, row.note) == ("estimate", "no bound with an intercept")
     assert np.isinf(span_squared(problem, solution)).all()
     table = tabulate_bounds(problem, solution)
     assert "without another free support vector" in table["span"].note
-
+    row = table["Jaakkola-Haussler"]
+    assert (row.kind, row.note) == ("estimate", "no bound with an intercept")
     problem = Problem(*DEGENERATE["identity_three_two_weights"])
     row = bound_xi_alpha(problem, solve_svc(problem))
     assert row.kind == "estimate"
     assert row.value < wrong_and_ambiguous(problem, loo_walk(problem))[0].mean()
-
     problem = Problem(*DEGENERATE["no_free_vector"])
     assert bound_sv_count(problem, solve_svc(problem)).kind == "weak bound"
 
@@ -156,12 +145,3 @@ def test_formulas():
     slack = np.maximum(0, 1 - y * solution.decision_values)
     counts = [np.mean(k * solution.alpha * (1 - K.min()) + slack >= 1) for k in (1, 2)]
     assert counts[0] < counts[1] == bound_xi_alpha(Problem(K, y, C), solution).value
-
-
-def test_lpm_count_covers_wrong_samples():
-    rng = np.random.default_rng(38)
-    for _ in range(8):
-        problem = Problem(*random_case(rng, max_n=25, C=1.0))
-        table = tabulate_lpm_bounds(problem, solve_lpm(problem))
-        assert table["support-vector count"].kind == "weak bound"
-        assert table["support-vector count"].value >= table["exact"].lower - 1e-12

@@ -11,7 +11,6 @@ from solved import loo_walk
 
 import leaveout as lo
 from leaveout.assess._loo_curve import LooCurve
-from leaveout.data import make_mixture
 from leaveout.engine._problem import Problem
 from leaveout.kernel._gram import gram_matrix
 from leaveout.methods import _curve
@@ -61,33 +60,22 @@ def assert_sound(curve):
     assert curve.error_at(0.5 * (low + high)) == curve.best_error == curve.errors.min()
 
 
-def simulation():
-    X, labels = make_mixture(50, 5, random_state=1)
-    return gram_matrix(X, kernel="rbf", gamma=0.1), 2.0 * labels - 1.0
-
-
 def cancer(kernel):
     X, labels = load_breast_cancer(return_X_y=True)
     return gram_matrix(scale(X)[:50], kernel=kernel), 2.0 * labels[:50] - 1.0
 
 
-def repeated():
-    rng = np.random.default_rng(3)
-    X = np.repeat(rng.normal(size=(16, 2)), 3, axis=0)
-    y = np.where(X[:, 0] + 0.8 * rng.normal(size=48) > 0, 1.0, -1.0)
-    return gram_matrix(X, kernel="rbf", gamma=0.5), y
+NOISY = random_case(np.random.default_rng(2), n=50, kernel="rbf", C=1.0)[:2]
 
 
 @pytest.mark.parametrize(
     ("data", "weighted", "fit_intercept"),
     [
-        (simulation(), False, True),
-        (simulation(), True, True),
+        (NOISY, False, True),
+        (NOISY, True, True),
         (cancer("linear"), False, True),
         (cancer("rbf"), False, True),
-        (cancer("poly"), False, False),
-        (repeated(), False, True),
-        (repeated(), True, True),
+        (cancer("poly"), True, False),
     ],
 )
 def test_equals_leave_one_out_at_random_penalties(data, weighted, fit_intercept, rng):
@@ -182,13 +170,9 @@ def test_a_path_that_always_fails_is_not_certified(monkeypatch, rng):
 
 
 def test_result_object():
-    curve = LooCurve(
-        np.array([0.1, 1.0, 2.0, 5.0, 10.0]),
-        np.array([0.3, 0.1, 0.1, 0.2]),
-        np.array([0, 0, 2, 0]),
-        n_samples=10,
-        counts={"events": 7.0, "seconds": 0.5},
-    )
+    C, errors = np.array([0.1, 1.0, 2.0, 5.0, 10.0]), np.array([0.3, 0.1, 0.1, 0.2])
+    counts = {"events": 7.0, "seconds": 0.5}
+    curve = LooCurve(C, errors, np.array([0, 0, 2, 0]), n_samples=10, counts=counts)
     assert curve.best_interval == (1.0, 5.0)
     assert curve.error_at([0.1, 1.0, 10.0]).tolist() == [0.3, 0.1, 0.2]
     assert curve.n_ambiguous_at(2.5) == 2

@@ -8,9 +8,9 @@ from oracles.binary import loo_intervals, svc_clarabel
 from oracles.problems import DEGENERATE, KERNELS, gram, random_case
 from solved import loo_refit, loo_stopping
 
+import leaveout as lo
 from leaveout.engine._problem import EPS_KKT, STOPPING, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.methods import METHODS, bind_params
 from leaveout.methods._left_out_interval import (
     left_out_radii,
     loo_interval_from_solution,
@@ -168,24 +168,17 @@ def test_efficiency_switch():
 @pytest.mark.parametrize(
     ("method", "params", "message"),
     [
-        (loo_refit, {"eps": 0}, r"eps must be > 0.*got 0"),
-        (loo_refit, {"seed": False}, "seed=False needs eps"),
-        (loo_stopping, {"condition": "box"}, r"condition must be .* got 'box'"),
-        (loo_stopping, {"n_trial": -1}, "n_trial must be 0 or more; got -1"),
+        ("refit", {"eps": 0}, r"eps must be > 0.*got 0"),
+        ("refit", {"seed": False}, "seed=False needs eps"),
+        ("refit", {"epsilon": 1}, r"'epsilon'.*'refit' does not.*eps, seed"),
+        ("walk", {"eps": 1e-3}, r"'eps'.*'walk' does not.*none"),
+        ("stopping", {"condition": "box"}, r"condition must be .* got 'box'"),
+        ("stopping", {"n_trial": -1}, "n_trial must be 0 or more; got -1"),
+        ("consolidated", {"rule": "x"}, r"rule must be 'same_C' or 'path'; got 'x'"),
+        ("consolidated", {"memory": None}, r"'memory'.*does not take"),
     ],
 )
-def test_wrong_parameters(method, params, message):
+def test_wrong_method_params(method, params, message, rng):
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
     with pytest.raises(ValueError, match=message):
-        method(Problem(*DEGENERATE["line"]), **params)
-
-
-@pytest.mark.parametrize(
-    ("name", "key", "message"),
-    [
-        ("refit", "epsilon", r"'epsilon'.*'refit' does not.*eps, seed"),
-        ("walk", "eps", r"'eps'.*'walk' does not.*none"),
-    ],
-)
-def test_unknown_parameters(name, key, message):
-    with pytest.raises(ValueError, match=message):
-        bind_params(name, METHODS[name], {key: 1e-3})
+        lo.leave_one_out(lo.SVC(), X, y, method=method, method_params=params)

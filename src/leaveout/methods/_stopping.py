@@ -228,7 +228,7 @@ class LeftOutSolver:
             aux, Q, H = self._start_auxiliary(r, beta, F)
         b = 0.0
         if condition != Condition.NONE and rest.fit_intercept:
-            b = next(end for end in _intercepts(rest, F) if np.isfinite(end))
+            b = next((end for end in _intercepts(rest, F) if np.isfinite(end)), 0.0)
         return solve_left_out(
             rest.K, y, C, np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0),
             self.curvature, _with_inverse(curvature), distance,
