@@ -16,7 +16,7 @@ Each function cites its paper. To add a bound, list its function in ``SVM_BOUNDS
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from time import perf_counter
 
@@ -87,10 +87,8 @@ def bound_sv_count(problem: Problem, solution: Solution) -> Bound:
         at = problem.y - (solution.decision_values - solution.intercept)
         for end in solution.intercept_interval:
             support |= np.abs(at - end) <= ROUNDING
-    share = share_of(support)
-    return Bound(
-        "support-vector count", BOUND if settled else WEAK, share, cost="0", note=note
-    )
+    kind, share = BOUND if settled else WEAK, share_of(support)
+    return Bound("support-vector count", kind, share, cost="0", note=note)
 
 
 def bound_jaakkola_haussler(problem: Problem, solution: Solution) -> Bound:
@@ -147,10 +145,8 @@ def bound_radius_margin(problem: Problem, solution: Solution) -> Bound:
     slack = np.maximum(0.0, 1.0 - _margins(problem, solution))
     kind, note = _needs_no_intercept(problem)
     total = reach * float(solution.alpha.sum()) + float(slack.sum())
-    return Bound(
-        "radius-margin L1", kind, total / problem.n_samples, cost="n² per step",
-        note=note,
-    )  # fmt: skip
+    value = total / problem.n_samples
+    return Bound("radius-margin L1", kind, value, cost="n² per step", note=note)
 
 
 def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
@@ -164,11 +160,11 @@ def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
     else:
         reach = float(hard.K.diagonal().max())
     value = reach * float(optimum.alpha.sum()) / problem.n_samples
-    kind = BOUND if optimum.converged else ESTIMATE
-    return Bound(
-        "radius-margin L2", kind, value, cost="a fit + n² per step",
-        note="of the L2-SVM with the same C",
-    )  # fmt: skip
+    kind, note = (
+        BOUND if optimum.converged else ESTIMATE,
+        "of the L2-SVM with the same C",
+    )
+    return Bound("radius-margin L2", kind, value, cost="a fit + n² per step", note=note)
 
 
 def bound_gacv(problem: Problem, solution: Solution) -> Bound:
@@ -180,25 +176,18 @@ def bound_gacv(problem: Problem, solution: Solution) -> Bound:
     slack = np.maximum(0.0, 1.0 - h)
     near = h <= 1.0 + ROUNDING
     total = slack.sum() + 2.0 * pull[h < -1.0].sum() + pull[near & (h >= -1.0)].sum()
-    return Bound(
-        "GACV", ESTIMATE, float(total) / problem.n_samples, cost="n",
-        note="of the hinge loss, not of the error",
-    )  # fmt: skip
+    value, note = float(total) / h.size, "of the hinge loss, not of the error"
+    return Bound("GACV", ESTIMATE, value, cost="n", note=note)
 
 
 def bound_certificate(problem: Problem, solution: Solution) -> Bound:
     """Rigorous intervals of all left-out margins (docs/method/bounds)."""
     checked, open_rows = check_left_out(problem, solution)
-    low = np.minimum(problem.y * checked.lower, problem.y * checked.upper)
-    high = np.maximum(problem.y * checked.lower, problem.y * checked.upper)
-    open_ = np.zeros(problem.n_samples, dtype=bool)
-    open_[open_rows] = True
-    wrong = ~open_ & (high < -ROUNDING)
-    unsure = open_ | (low <= ROUNDING)
-    kind = BOUND if solution.converged else ESTIMATE
-    return Bound(
-        "certificate", kind, share_of(wrong | unsure), share_of(wrong), "s n log n"
-    )
+    low, high = np.sort(problem.y * [checked.lower, checked.upper], axis=0)
+    wrong, unsure = high < -ROUNDING, low <= ROUNDING
+    wrong[open_rows], unsure[open_rows] = False, True
+    kind, share = BOUND if solution.converged else ESTIMATE, share_of(wrong | unsure)
+    return Bound("certificate", kind, share, share_of(wrong), "s n log n")
 
 
 # In the order of the table: from the cheapest to the tightest.
@@ -220,7 +209,7 @@ def timed(
     """Compute a bound and measure the time it takes."""
     started = perf_counter()
     row = function(problem, solution)
-    return Bound(**{**vars(row), "seconds": perf_counter() - started})
+    return replace(row, seconds=perf_counter() - started)
 
 
 def _margins(problem: Problem, solution: Solution) -> np.ndarray:
