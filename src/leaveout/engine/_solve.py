@@ -261,7 +261,7 @@ def make_solution(
     interval = (0.0, 0.0)
     if problem.fit_intercept:
         interval = intercept_interval(problem, beta, F, members)
-    b = _middle(interval)
+    b = _middle(*interval)
     f = problem.y - F + b
     residual = kkt_residual(problem, beta, f, state)
     objective, gap = duality_gap(problem, beta, f, b)
@@ -293,9 +293,8 @@ def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
     return members[:0]
 
 
-def _middle(interval: tuple[float, float]) -> float:
+def _middle(low: float, high: float) -> float:
     """Midpoint of an interval, as LIBSVM takes it; the finite end of a half-line."""
-    low, high = interval
     if np.isinf(low):
         return high
     return low if np.isinf(high) else 0.5 * (low + high)
@@ -334,9 +333,8 @@ def refit_each(
     def run(part: slice) -> None:
         for k in range(g)[part]:
             factors = None if folds.C_factors is None else folds.C_factors[k]
-            store_refit(
-                out, folds, k, solve_without(problem, solution, folds[k], factors)
-            )
+            left_out = solve_without(problem, solution, folds[k], factors)
+            store_refit(out, folds, k, left_out)
 
     map_chunks(run, g, n_threads, size=1)
     return out
@@ -352,7 +350,7 @@ def store_refit(out: LooIntervals, folds: Folds, k: int, left_out: Solution) -> 
     out.settled_by[entries] = REFIT
     out.uncertified_by[entries] = CERTIFIED if left_out.converged else NOT_CONVERGED
     if out.everywhere is not None:
-        out.everywhere[k] = f + _middle((low - b, high - b))
+        out.everywhere[k] = f + _middle(low - b, high - b)
 
 
 def solve_without(

@@ -18,7 +18,7 @@ itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import fsum
 from typing import NamedTuple
 
@@ -165,11 +165,9 @@ class Walker:
         n_threads: int = 1,
         everywhere: bool = False,
     ) -> None:
-        self.problem = problem
-        self.solution = solution
-        self.labels_only = labels_only
+        self.problem, self.solution = problem, solution
+        self.labels_only, self.everywhere = labels_only, everywhere
         self.n_threads = n_threads
-        self.everywhere = everywhere
         self.counts: dict[str, float] = dict.fromkeys(
             ("pivots", "walks", "columns", "shared", "refits"), 0.0
         )
@@ -410,15 +408,20 @@ def settle_singletons(problem: Problem, found: LooIntervals) -> IntArray:
 
     Without such a sample one class is left: w = 0, and b is at or beyond its label.
     """
+    alone = only_of_class(problem)
+    positive = problem.y[alone] > 0
+    found.settled_by[alone], found.uncertified_by[alone] = SINGLETON, CERTIFIED
+    found.lower[alone] = np.where(positive, -np.inf, 1.0)
+    found.upper[alone] = np.where(positive, -1.0, np.inf)
+    return alone
+
+
+def only_of_class(problem: Problem) -> IntArray:
+    """Return the samples that are alone in their class; none without an intercept."""
     singles = []
     for sign in (-1.0, 1.0) if problem.fit_intercept else ():
         members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
-        if members.size == 1:
-            found.settled_by[members] = SINGLETON
-            found.uncertified_by[members] = CERTIFIED
-            found.lower[members] = -np.inf if sign > 0 else 1.0
-            found.upper[members] = -1.0 if sign > 0 else np.inf
-            singles.append(int(members[0]))
+        singles += members.tolist() if members.size == 1 else []
     return np.array(singles, dtype=np.intp)
 
 
@@ -450,8 +453,7 @@ class Influence:
     ) -> None:
         self.problem = cap_unreachable_bounds(problem, solution)
         self.solution = solution
-        self.method = method
-        self.n_threads = n_threads
+        self.method, self.n_threads = method, n_threads
 
     def values_without(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
         """Return f of all samples without each of some rows, and what is certified.
@@ -463,10 +465,7 @@ class Influence:
         problem, solution = self.problem, self.solution
         f = solution.decision_values
         found = np.tile(f, (rows.size, 1))
-        known = (
-            solution.converged
-            and rounding_bound(problem, solution) <= INFLUENCE_ACCURACY
-        )
+        known = rounding_bound(problem, solution) <= INFLUENCE_ACCURACY
         low, high = solution.intercept_interval
         known &= self._all_b_optimal(f, high - low)
         certified = np.full(rows.size, known)
@@ -480,12 +479,14 @@ class Influence:
             certified[resting] &= self._all_b_optimal_without(
                 rows[resting], found[resting], up - down
             )
-        walked = moving & self._can_walk[rows]
-        for some, leave_out in (
-            (walked, self._walker.leave_out),
-            (moving & ~walked, self._refit),
-        ):
+        walked = moving & ~np.isin(rows, only_of_class(problem))
+        walked &= self.method != "refit"
+        refit = partial(
+            refit_each, problem, solution, n_threads=self.n_threads, everywhere=True
+        )
+        for some in (walked, moving & ~walked):
             if some.any():
+                leave_out = self._walker.leave_out if some is walked else refit
                 left = leave_out(Folds.singles(rows[some]))
                 assert left.everywhere is not None
                 found[some] = left.everywhere
@@ -518,26 +519,6 @@ class Influence:
         if left_out is not None:
             bounded[left_out] = False
         return fsum(y[bounded] * C[bounded]) == 0.0
-
-    def _refit(self, folds: Folds) -> LooIntervals:
-        return refit_each(
-            self.problem,
-            self.solution,
-            folds,
-            n_threads=self.n_threads,
-            everywhere=True,
-        )
-
-    @cached_property
-    def _can_walk(self) -> BoolArray:
-        """Whether each sample leaves both classes behind (no walk ends at one)."""
-        y, C = self.problem.y, self.problem.C
-        can = np.full(y.shape[0], self.method != "refit")
-        for sign in (-1.0, 1.0):
-            members = np.flatnonzero((y == sign) & (C > 0.0))
-            if members.size == 1 and self.problem.fit_intercept:
-                can[members] = False
-        return can
 
     @cached_property
     def _walker(self) -> Walker:

@@ -160,11 +160,9 @@ def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
     else:
         reach = float(hard.K.diagonal().max())
     value = reach * float(optimum.alpha.sum()) / problem.n_samples
-    kind, note = (
-        BOUND if optimum.converged else ESTIMATE,
-        "of the L2-SVM with the same C",
-    )
-    return Bound("radius-margin L2", kind, value, cost="a fit + n² per step", note=note)
+    kind = BOUND if optimum.converged else ESTIMATE
+    note, cost = "of the L2-SVM with the same C", "a fit + n² per step"
+    return Bound("radius-margin L2", kind, value, cost=cost, note=note)
 
 
 def bound_gacv(problem: Problem, solution: Solution) -> Bound:
