@@ -27,8 +27,7 @@ from leaveout.engine._problem import (
     Solution,
 )
 
-# Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are.
-KERNEL_RANGE = 20
+KERNEL_RANGE = 20  # in powers of two: within it kernel values stay as they are
 # With max K_ii * sum(C) below this deviations of f from a label drown in tolerances.
 SMALLEST_BOUNDS = 2.0**-16
 # Larger bounds than this, with K_ii near 1, are never reached by a coefficient.
@@ -36,11 +35,9 @@ LARGEST_BOUND = 2.0**100
 # A bound this many times the sum of all alpha is never reached without a sample (2 is
 # proved), nor are tolerances relative to it large beside a coefficient.
 REACH = 4.0
-# Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), are below 1 for four
-# of five samples that have any, and reach some hundreds where points nearly coincide.
-AMPLIFICATION = 1024.0
-# Without several samples at once they are some times as large.
-SEVERAL = 8.0
+# Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), reach some hundreds
+# where points nearly coincide; without several samples at once, some times that.
+AMPLIFICATION, SEVERAL = 1024.0, 8.0
 # Points on or next to the margin whose squared distance is a smaller share of K_ii than
 # NEAR, and yet not 0, are nearly the same: an optimum to 12 digits may then give
 # another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
@@ -50,10 +47,8 @@ NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
 # off by DOMINATING_ROUNDING for each time that it is longer; beyond LARGEST_RATIO
 # nothing is certified.
 DOMINATING, DOMINATING_ROUNDING, LARGEST_RATIO = 2.0**10, 6e-11, 2.0**20
-# Units of 2^-52 that f may be off however small it is.
-LEAST_ROUNDING = 16.0
-# Nothing is certified if values are not even known to two digits.
-ACCURACY = 1e-2
+LEAST_ROUNDING = 16.0  # units of 2^-52 that f may be off however small it is
+ACCURACY = 1e-2  # nothing is certified if values are not even known to two digits
 
 
 def weighted_median_interval(
@@ -220,8 +215,7 @@ def cap_unreachable_bounds(problem: Problem, solution: Solution) -> Problem:
     reach = REACH * float(solution.alpha.sum())
     if not reach > 0.0 or problem.C.max() <= reach or not solution.converged:
         return problem
-    C = np.minimum(problem.C, reach)
-    return replace(problem, C=C)
+    return replace(problem, C=np.minimum(problem.C, reach))
 
 
 def rounding_bound(
@@ -315,11 +309,8 @@ def drop_unsafe_certificates(
     """Mark the values whose sign rounding may have changed as not certified."""
     clear = clear_of_rounding(found.lower, found.upper, rounding, fit_intercept)
     reason = np.where(found.certified & ~clear, BY_ROUNDING, found.uncertified_by)
-    return replace(
-        found,
-        uncertified_by=reason.astype(np.int8),
-        counts={**found.counts, "rounding": rounding},
-    )
+    counts = {**found.counts, "rounding": rounding}
+    return replace(found, uncertified_by=reason.astype(np.int8), counts=counts)
 
 
 def intervals_at_new_rows(

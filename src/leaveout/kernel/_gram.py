@@ -180,11 +180,11 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
         raise ValueError(
             f"gamma must be 'scale', 'auto' or a number >= 0; got {gamma!r}."
         )
-    X = X if sparse.issparse(X) else np.asarray(X)
+    is_sparse = sparse.issparse(X)
+    X = X if is_sparse else np.asarray(X)
     n_features = X.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    is_sparse = sparse.issparse(X)
     variance = float(X.multiply(X).mean() - X.mean() ** 2 if is_sparse else X.var())
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
