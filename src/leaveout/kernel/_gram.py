@@ -140,10 +140,9 @@ def gram_matrix(
     Returns
     -------
     K : ndarray of shape (n, m)
-        Float64, C-contiguous. With Y=None it is symmetric, equal samples have equal
-        rows and columns, both to the last bit, and the diagonal of "rbf" is 1. Between
-        X and Y, BLAS may round the values of two equal rows differently. Besides K,
-        memory is needed for a block of 128 rows and a copy of X only.
+        Float64, C-contiguous. With Y=None it is symmetric, and equal samples have equal
+        rows and columns, both to the last bit; between X and Y, BLAS may round equal
+        rows differently. Besides K, memory is needed for 128 rows and a copy of X only.
     """
     if kernel == "precomputed":
         return check_gram(X, None if Y is None else Y.shape[0])
@@ -151,14 +150,17 @@ def gram_matrix(
     if Y is not None:
         Y = _check_features(Y, "Y")
         if X.shape[1] != Y.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} features but Y has {Y.shape[1]}. "
-                "Pass the same columns for both."
-            )
+            sizes = f"X has {X.shape[1]} features but Y has {Y.shape[1]}"
+            raise ValueError(f"{sizes}. Pass the same columns for both.")
     if callable(kernel):
         return _call_kernel(kernel, X, Y)
+    if not _is_named(kernel):
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, KERNELS))}, 'precomputed', or "
+            f"a callable; got {kernel!r}."
+        )
     parameters = _check_parameters(gamma, degree, coef0, X.shape[1])
-    spec = _find_kernel(kernel)
+    spec = KERNELS[kernel]
     with np.errstate(over="ignore", invalid="ignore"):  # _check_finite says where
         K = _fill(spec, X, X if Y is None else Y, parameters)
     _check_finite(K, f"Gram matrix of kernel={kernel!r}")
@@ -203,14 +205,14 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
         )
     K = check_array(K, dtype=np.float64, order="C", input_name="X")
     name = "precomputed Gram matrix X"
-    if n_columns is not None:
-        if K.shape[1] != n_columns:
-            raise ValueError(
-                f"The {name} has {K.shape[1]} columns, but there are {n_columns} "
-                "training samples. Pass the kernel values between the new samples "
-                "(rows) and the training samples (columns)."
-            )
+    if n_columns == K.shape[1]:
         return K
+    if n_columns is not None:
+        raise ValueError(
+            f"The {name} has {K.shape[1]} columns, but there are {n_columns} training "
+            "samples. Pass the kernel values between the new samples (rows) and the "
+            "training samples (columns)."
+        )
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"The {name} must be square, (n_samples, n_samples); got {K.shape}. "
@@ -474,15 +476,6 @@ def _check_parameters(
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _find_kernel(kernel: Any) -> KernelSpec:
-    if _is_named(kernel):
-        return KERNELS[kernel]
-    names = ", ".join(repr(name) for name in KERNELS)
-    raise ValueError(
-        f"kernel must be one of {names}, 'precomputed', or a callable; got {kernel!r}."
-    )
 
 
 def evaluate_expansion(
