@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""solve_svc against an interior point and LIBSVM; warm starts."""
+"""solve_svc against an interior point and LIBSVM."""
 
 import numpy as np
 import pytest
@@ -67,16 +67,6 @@ def test_random_problems(kernel, fit_intercept):
             assert_solved(case, solve_svc(Problem(*case)), f"C={C} n={n}")
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("max_n", "n_cases"), [(40, 1000), (300, 60)])
-@pytest.mark.parametrize("seed", range(10))
-def test_many_random_problems(seed, max_n, n_cases):
-    rng = np.random.default_rng([seed, max_n])
-    for k in range(n_cases):
-        case = random_case(rng, max_n=max_n)
-        assert_solved(case, solve_svc(Problem(*case)), f"seed {seed} problem {k}")
-
-
 def test_against_libsvm():
     rng = np.random.default_rng(0)
     for k in range(60):
@@ -101,22 +91,3 @@ def test_smo_keeps_its_gradient(smo, rng):
     _, violation = smo(K, K.diagonal().copy(), lower, upper, beta, F, 1e-6, 10_000)
     assert violation <= 1e-6
     assert F == pytest.approx(y - K @ beta, abs=1e-12)
-
-
-def feasible_point(rng, case):
-    """alpha within its bounds and, with an intercept, balanced between the classes."""
-    alpha = rng.uniform(0, 1, len(case.y)) * case.C
-    if case.fit_intercept:
-        positive = case.y > 0
-        totals = alpha[positive].sum(), alpha[~positive].sum()
-        alpha *= min(totals) / np.where(positive, *totals)
-    return alpha
-
-
-def test_start_from_any_feasible_point():
-    rng = np.random.default_rng(1)
-    for k in range(40):
-        case = random_case(rng)
-        start = case.y * feasible_point(rng, case)
-        start.flags.writeable = False
-        assert_solved(case, solve_svc(Problem(*case), start=start), f"problem {k}")

@@ -138,8 +138,6 @@ def test_all_methods_agree(method, labels_only):
 def test_settled_by_names_what_happened():
     loo = loo_walk(Problem(*DEGENERATE["singleton_class"]))
     assert SETTLED_BY[loo.settled_by[0]] == "singleton"
-    names = {SETTLED_BY[code] for code in loo.settled_by}
-    assert names <= {"singleton", "zero_alpha", "first_segment", "walk"}
     case = DEGENERATE["spread_weights"]
     labels = loo_walk(Problem(*case), labels_only=True)
     early = labels.settled_by == SETTLED_BY.index("negative_margin")
