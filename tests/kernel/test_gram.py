@@ -55,8 +55,6 @@ def test_equals_scikit_learn_for_dense_and_sparse_samples(kernel, rng):
         X.flags.writeable = False
         K = gram(X)
         assert_close(K, PEERS[kernel](X))
-        assert K.dtype == np.float64
-        assert K.flags.c_contiguous
     Y, csr, coo = features(rng, 31), sparse.csr_matrix, sparse.coo_array
     assert_close(gram(coo(X)), K)
     for A, B in [(X, Y), (csr(X), coo(Y)), (csr(X), Y), (X, csr(Y))]:

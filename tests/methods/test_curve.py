@@ -53,8 +53,7 @@ def assert_sound(curve):
     assert curve.n_uncertified == 0
     assert curve.counts["restarts"] == 0
     assert (np.diff(curve.breakpoints) > 0).all()
-    changes = np.diff(np.stack([curve.errors, curve.n_ambiguous]))
-    assert changes.any(axis=0).all()
+    assert np.diff([curve.errors, curve.n_ambiguous]).any(axis=0).all()
     assert curve.breakpoints.shape == (curve.errors.size + 1,)
     low, high = curve.best_interval
     assert curve.error_at(0.5 * (low + high)) == curve.best_error == curve.errors.min()

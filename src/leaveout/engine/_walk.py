@@ -228,8 +228,7 @@ class Walker:
         capacity = next(capacities)
         while open_.size:
             out = self._run_round(groups.take(open_), capacity)
-            done = (out.status == Status.DONE) | (out.status == Status.STOPPED)
-            self._collect(groups, open_, out, done, found)
+            self._collect(groups, open_, out, found)
             broken = (out.status == Status.FAILED) | (out.status == Status.STUCK)
             failed.extend(open_[broken].tolist())
             waiting = out.status == Status.NEEDS_COLUMN
@@ -265,7 +264,7 @@ class Walker:
         status = np.empty(len(groups), dtype=np.int8)
         pivots, missing = np.empty((2, len(groups)), dtype=np.intp)
 
-        # One workspace a thread: fresh memory for every part would cost as much again.
+        # One workspace per thread: fresh memory for each part would cost as much again.
         idle = [
             (np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, np.intp))
             for _ in range(self.n_threads)
@@ -292,14 +291,10 @@ class Walker:
         return _Round(value, down, up, status, pivots, missing, everywhere)
 
     def _collect(
-        self,
-        folds: Folds,
-        which: IntArray,
-        out: _Round,
-        done: BoolArray,
-        found: LooIntervals,
+        self, folds: Folds, which: IntArray, out: _Round, found: LooIntervals
     ) -> None:
         """Take over the values of the walks that are done."""
+        done = (out.status == Status.DONE) | (out.status == Status.STOPPED)
         here = folds.take(which).entries(np.flatnonzero(done))
         entries, sizes = folds.entries(which[done]), folds.sizes[which[done]]
         down, up = out.down[done], out.up[done]
@@ -310,9 +305,8 @@ class Walker:
         reason = CERTIFIED if self.solution.converged else NOT_CONVERGED
         found.uncertified_by[entries] = reason
         if found.everywhere is not None:
-            found.everywhere[which[done]] = (
-                out.everywhere[done] + middle(down, up)[:, None]
-            )
+            b = middle(down, up)[:, None]
+            found.everywhere[which[done]] = out.everywhere[done] + b
         self.counts["pivots"] += int(out.pivots[done].sum())
         self.counts["walks"] += int(done.sum())
 
@@ -332,9 +326,7 @@ class _Round(NamedTuple):
 class _Columns:
     """The columns of the tableau made so far, in rows of one array."""
 
-    def __init__(
-        self, problem: Problem, solution: Solution, n_threads: int = 1
-    ) -> None:
+    def __init__(self, problem: Problem, solution: Solution, n_threads: int) -> None:
         self.n_threads = n_threads
         n = problem.n_samples
         self.where = np.full(n, -1, dtype=np.intp)
@@ -572,7 +564,11 @@ def build_tableau(problem: Problem, solution: Solution, n_threads: int = 1) -> T
     members, others = np.flatnonzero(solution.free), np.flatnonzero(~solution.free)
     m = members.size
     c = (float(K.diagonal().mean()) or 1.0) if problem.fit_intercept else 0.0
-    inverse = _inverse_factor(K[np.ix_(members, members)] + c)
+    upper, failed = lapack.dpotrf((K[np.ix_(members, members)] + c).T, 0, overwrite_a=1)
+    if failed:
+        raise LinAlgError("the bordered kernel on the margin is singular")
+    # L^-T: OpenBLAS multiplies by a triangle faster than it solves with one.
+    inverse, _ = lapack.dtrtri(upper, lower=0, overwrite_c=1)
     A = _gram_of_triangle(inverse, n_threads)
     unit = np.empty(0)
     if problem.fit_intercept:
@@ -588,16 +584,6 @@ def build_tableau(problem: Problem, solution: Solution, n_threads: int = 1) -> T
     map_chunks(fill, others.size, n_threads, BLOCK)
     weights = np.concatenate([np.full(m, -1.0), [1.0, c]])
     return Tableau(K, members, V, weights, Bm, A)
-
-
-def _inverse_factor(matrix: FloatArray) -> FloatArray:
-    """Return L^-T, upper triangular in Fortran order, of a matrix L L'."""
-    upper, failed = lapack.dpotrf(matrix.T, lower=0, overwrite_a=1)
-    if failed:
-        raise LinAlgError("the bordered kernel on the margin is singular")
-    # OpenBLAS multiplies by a triangle two to four times as fast as it solves with one.
-    inverse, _ = lapack.dtrtri(upper, lower=0, overwrite_c=1)
-    return inverse
 
 
 def _gram_of_triangle(inverse: FloatArray, n_threads: int) -> FloatArray:

@@ -28,7 +28,11 @@ from leaveout.engine._certificate import has_room
 from leaveout.engine._problem import Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
 from leaveout.engine._walk import invert
-from leaveout.methods._stopping import ROUNDING, check_left_out
+from leaveout.methods._stopping import (
+    ROUNDING,
+    check_left_out,
+    values_at_worst_b,
+)
 
 BOUND, WEAK, ESTIMATE, EXACT = "bound", "weak bound", "estimate", "exact"
 # If rounding may move f by more, support vectors cannot be identified.
@@ -210,11 +214,9 @@ def timed(
     return replace(row, seconds=perf_counter() - started)
 
 
-def _margins(problem: Problem, solution: Solution) -> np.ndarray:
+def _margins(problem: Problem, solution: Solution) -> FloatArray:
     """Return y f at the optimal intercept that is worst for each sample."""
-    g = solution.decision_values - solution.intercept
-    worst = np.where(problem.y > 0, *solution.intercept_interval)
-    return problem.y * (g + worst)
+    return problem.y * values_at_worst_b(problem, solution)
 
 
 def _needs_no_intercept(problem: Problem) -> tuple[str, str]:
@@ -231,16 +233,13 @@ def share_of(mask: BoolArray) -> float:
 def span_squared(problem: Problem, solution: Solution) -> FloatArray:
     """Squared distance of each support vector to the hull of the other free ones.
 
-    Vapnik & Chapelle (2000), eq. (5) of Tsuda et al. (2001), with **free** support
-    vectors M only: the affine hull, or the linear span without an intercept. With
-    K~ = [[K_MM, 1], [1', 0]], or K_MM::
+    With M free, and K~ = [[K_MM, 1], [1', 0]], or K_MM without an intercept::
 
         p free:     1 / (inverse of K~)_pp
         p bounded:  K_pp - v' (inverse of K~) v,   v = (K_Mp; 1)
 
-    If the sets stay the same while alpha_p goes to 0, the left-out margin is exactly
-    h_p - alpha_p S_p^2. 0 where alpha = 0; inf if no other free support vector
-    determines the intercept.
+    If the sets stay the same while alpha_p goes to 0, the left-out margin is
+    h_p - alpha_p S_p^2. 0 where alpha = 0; inf without another free support vector.
     """
     free = np.flatnonzero(solution.free)
     rest = np.flatnonzero((solution.beta != 0.0) & ~solution.free)
@@ -300,8 +299,7 @@ def enclosing_radius_squared(
     """Squared radius of a ball that contains all samples, nearly the smallest.
 
     Maximises ``sum_i beta_i K_ii - beta' K beta`` over the simplex by steps towards the
-    farthest point and away from the nearest that has weight. The largest distance from
-    any centre is the radius of such a ball, so the result is never too small; it is too
+    farthest point and away from the nearest that has weight. Never too small, and too
     large by a share of at most ``tol``, unless ``max_iter`` steps were not enough.
     """
     n, diagonal = K.shape[0], K.diagonal()

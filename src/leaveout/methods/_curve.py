@@ -84,15 +84,6 @@ class _Curve:
             bounds[r] = 0.0
         return replace(self.problem, C=bounds, first_equal=None)
 
-    def only_class_without(self, r: int) -> float | None:
-        """Return the sign of the one class that is left without r, None if two are."""
-        present = self.problem.C > 0.0
-        present[r] = False
-        y = self.problem.y[present]
-        if self.problem.fit_intercept and y.size and np.all(y == y[0]):
-            return float(y[0])
-        return None
-
 
 class Curve(NamedTuple):
     """Number of wrong and of ambiguous samples between neighbouring breakpoints."""
@@ -191,9 +182,11 @@ def _checked_path(
     Where they differ, a solve decides. If the path is wrong, it is followed again, from
     a solve at each of the C compared.
     """
-    only = curve.only_class_without(r)
-    if only is not None:
-        return _Path(np.array([[curve.C_min, curve.C_max, only, only, only, only]]))
+    present = curve.problem.C > 0.0
+    present[r] = False
+    left = np.unique(curve.problem.y[present])
+    if curve.problem.fit_intercept and left.size == 1:  # f is the label of that class
+        return _Path(np.array([[curve.C_min, curve.C_max, *4 * [left[0]]]]))
     path = _follow(curve, r, space, [curve.C_max])
     doubted = [
         C

@@ -32,17 +32,15 @@ from leaveout.run._parallel import map_chunks
 
 # A coefficient nearer to its bound than this share of C_i is not free.
 ROOM = 1e-9
-# Largest optimality residual, relative to max(1, sum_j |eta_j K_ij|), and largest
-# duality gap, relative to max(1, primal), of a fold that counts as solved.
-KKT_TOL = 1e-9
-GAP_TOL = 1e-10
+# Of a solved fold: largest KKT residual, relative to max(1, sum_j |eta_j K_ij|), and
+# largest duality gap, relative to max(1, primal).
+KKT_TOL, GAP_TOL = 1e-9, 1e-10
 # Folds that are done are removed from the arrays when they make up this share.
 LEAVE = 0.25
 # A fold whose residual exceeds this multiple of its largest C_i is given up.
 DIVERGED = 1e3
-# Exchanges per call; most folds need two or three.
-ROUNDS = 30
-PATIENCE = 3
+# Exchanges of sets per call, most folds need two or three; those without improvement.
+ROUNDS, PATIENCE = 30, 3
 # Numbers in one stack of systems.
 STACK = 2_000_000
 # Violations below this are rounding.
@@ -50,13 +48,11 @@ SLACK = 1e-12
 # Added to K_EE, relative to its diagonal, so that copies do not make it singular: as
 # small as rounding, or the hinge times a large C would see it in the duality gap.
 RIDGE = 2e-15
-# The paper begins with tau = 1; from the full solution 1/8 is near enough and takes a
-# third of the exactness steps (n = 200, easy and hard C).
+# The paper begins with tau = 1; from the full solution 1/8 is near enough.
 TAUS = tuple(8.0**-k for k in range(1, 6))
-# Distance from the smoothed optimum at which a round may end, in units of C_i: the
-# exactness step needs the sets, not the point.
-TOL = 1e-2
-MAX_STEPS = 100
+# A round may end at this distance from the smoothed optimum, in units of C_i, or after
+# so many steps: the exactness step needs the sets, not the point.
+TOL, MAX_STEPS = 1e-2, 100
 # Folds worked on at a time: enough for BLAS-3, few enough for the cache.
 BLOCK = 128
 
@@ -328,9 +324,8 @@ def finish(
 class _Sets:
     """Samples on the margin and at their bound in each fold.
 
-    Block principal pivoting: all samples whose set is wrong change it, as long as their
-    number decreases; after PATIENCE rounds without a new minimum only the last of them
-    changes, which without an intercept cannot cycle (Judice & Pires 1994).
+    All samples whose set is wrong change it; after PATIENCE rounds without fewer of
+    them only the last one does (block principal pivoting, Judice & Pires 1994).
     """
 
     margin: BoolArray
@@ -475,9 +470,8 @@ def solve_folds(
 ) -> tuple[FloatArray, int]:
     """Solve all folds at once, by rounds of decreasing tau.
 
-    ``C`` > 0 is the largest bound of each sample over the folds; ``start`` is
-    overwritten. Return the coefficients, not all of them necessarily optimal, and the
-    number of majorise-minimise steps.
+    ``C`` > 0 is the largest bound of each sample; ``start`` is overwritten. Return the
+    coefficients, not all of them optimal, and the number of majorise-minimise steps.
     """
     eta, solved = start.eta.copy(), np.zeros(len(folds), dtype=bool)
     steps = np.zeros(len(folds), dtype=np.intp)
@@ -505,8 +499,7 @@ def solve_folds(
 def _reach(folds: FoldProblems, start: Iterate) -> float:
     """Spread of the decision values, at most 1: the unit of tau.
 
-    With a small C and an intercept all of the heavier class is near the margin, at
-    distances of the order of C, which tau must resolve.
+    With a small C the heavier class is near the margin, at distances of the order of C.
     """
     if not folds.fit_intercept:
         return 1.0

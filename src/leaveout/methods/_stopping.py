@@ -2,11 +2,10 @@
 """Methods "stopping" and "refit" (Franc, Laskov & Müller 2008).
 
 "refit" solves n warm-started problems, exactly or within eps; within eps it is the
-*standard approach* of the paper, its Algorithm 1 with the checks repaired and Improved
-SMO (Keerthi et al. 2001) as the solver. "stopping" is its Algorithm 3: each left-out
-problem is solved until its label is proved. Before that, labels that follow from the
-full solution are settled (Table 1). As printed the checks can be wrong with an
-intercept; here is what holds (docs/method/stopping):
+*standard approach* of the paper, its Algorithm 1, with Improved SMO (Keerthi et al.
+2001) as the solver. "stopping" is its Algorithm 3: each left-out problem is solved
+until its label is proved. Labels that follow from the full solution are settled before
+(Table 1; as printed the checks can be wrong with an intercept: docs/method/stopping):
 
 1. alpha_r = 0: the solution stays; without a free support vector b may move.
 2. h_r < 0 for some optimal b: an error for every optimal b without r.
@@ -65,12 +64,10 @@ def check_left_out(
     """
     found = LooIntervals.from_solution(solution)
     open_rows = settle_from_solution(problem, solution, found, labels_only=False)
-    g = solution.decision_values - solution.intercept
-    # The least favourable b: also an upper bound of every left-out margin.
-    worst_b = np.where(problem.y > 0, *solution.intercept_interval)
-    wrong = (problem.y * (g + worst_b))[open_rows] < -ROUNDING
+    f = values_at_worst_b(problem, solution)
+    wrong = (problem.y * f)[open_rows] < -ROUNDING
     settled = open_rows[wrong]
-    found.lower[settled] = found.upper[settled] = (g + worst_b)[settled]
+    found.lower[settled] = found.upper[settled] = f[settled]
     found.settled_by[settled] = NEGATIVE_MARGIN
     left = []
     for r in open_rows[~wrong]:
@@ -82,6 +79,12 @@ def check_left_out(
             left.append(r)
     found.uncertified_by[left] = NOT_CONVERGED
     return found, np.array(left, dtype=np.intp)
+
+
+def values_at_worst_b(problem: Problem, solution: Solution) -> FloatArray:
+    """Return f at the optimal b worst for each sample: no left-out margin is larger."""
+    worst_b = np.where(problem.y > 0, *solution.intercept_interval)
+    return solution.decision_values - solution.intercept + worst_b
 
 
 class LeftOutSolver:
@@ -118,9 +121,7 @@ class LeftOutSolver:
         """Leave out each of some samples; ``condition`` may stop a solve early.
 
         With ``finish``, a sample whose label is not proved when SMO ends is solved
-        exactly. The counts have "steps" of SMO and "columns" of the kernel matrix: two
-        per step, one per step on the auxiliary problem, one for each coefficient that
-        seeding changed.
+        exactly. The counts have "steps" of SMO and "columns" of the kernel matrix.
         """
         n = rows.size
         out = LooIntervals.empty(n)
@@ -180,8 +181,7 @@ class LeftOutSolver:
     ) -> tuple[FloatArray, FloatArray, float]:
         """Coefficients of H, y - K' aux there, and its value.
 
-        The better of two points that cost nothing: the start of G, where H = G, and the
-        full solution without its entry r, whose w is that of the full solution.
+        The better of the start of G and of the full solution without its entry r.
         """
         problem, y = self.problem, self.problem.y
         seeded = _auxiliary_gradient(problem, r, F)
@@ -272,10 +272,9 @@ def loo_refit(
     """Leave samples out of one binary SVM by solving a problem for each fold.
 
     Each starts from the full solution by alpha-seeding (DeCoste & Wagstaff 2000) and
-    ends at the same tolerance as a fit. With ``eps`` the standard approach of Franc,
-    Laskov & Müller (2008) is run instead: labels that follow from the full solution are
-    taken from it, the other samples are solved by Improved SMO (Keerthi et al. 2001)
-    until optimal within eps. None of the latter is certified.
+    ends at the same tolerance as a fit. With ``eps`` the standard approach of the paper
+    is run instead: samples that no check settles are solved until optimal within eps,
+    and are not certified.
 
     Parameters
     ----------
