@@ -8,8 +8,8 @@ from oracles.problems import Case
 from solved import SVC_METHODS
 
 import leaveout as lo
-from leaveout.engine._certificate import NEAR, nearly_coincide
-from leaveout.engine._problem import Problem
+from leaveout.engine._certificate import NEAR, nearly_coincide, rounding_bound
+from leaveout.engine._problem import LooIntervals, Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.kernel._gram import gram_matrix
 
@@ -117,6 +117,7 @@ def test_no_certificate_without_an_optimum(method, rng):
     stopped = solve_svc(problem, max_iter=2)
     assert not stopped.converged
     assert not SVC_METHODS[method](problem, solution=stopped).certified.any()
+    assert not LooIntervals.empty(3).certified.any()
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 0.1, 100.0])
@@ -131,3 +132,6 @@ def test_near_copies_are_found_as_by_comparing_all_pairs(gamma, step):
         apart = (1.0 - own) + (1.0 - own)
         by_hand = np.any((apart > 4 * 2.0**-52) & (apart < NEAR))
         assert nearly_coincide(K, rows) == by_hand
+    problem = Problem(K, np.resize([1.0, -1.0], 60), np.ones(60))
+    rounding = rounding_bound(problem, solve_svc(problem))
+    assert (rounding >= 1e-5) == nearly_coincide(K, np.arange(60))

