@@ -54,13 +54,11 @@ ACCURACY = 1e-2  # nothing is certified if values are not even known to two digi
 def weighted_median_interval(
     values: FloatArray, weights: FloatArray, level: float
 ) -> tuple[float, float]:
-    """Return all minimisers of a convex piecewise linear sum, as order statistics.
+    """Return ``argmin_b sum_i C_i max(0, 1 - y_i (g_i + b))``, as order statistics.
 
-    ``argmin_b sum_i C_i max(0, 1 - y_i (g_i + b))`` is the interval between the
-    smallest breakpoint ``v_i = y_i - g_i`` whose cumulative weight reaches ``level``,
-    the weight of the positive class, and the smallest whose cumulative weight exceeds
-    it; -inf or inf where there is none. It holds for every g and needs no dual
-    variable (docs/notation).
+    From the smallest breakpoint ``v_i = y_i - g_i`` whose cumulative weight reaches
+    ``level``, the weight of the positive class, to the smallest whose cumulative weight
+    exceeds it; -inf or inf where there is none (docs/notation).
     """
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weights[order])

@@ -55,19 +55,16 @@ from leaveout.engine._walk_fast import (
 )
 from leaveout.run._parallel import map_chunks, map_parts, shrinking_parts
 
-# Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
-# more is run again with more room.
+# Pivots of one walk; most need fewer than ten, and one that needs more is run again.
 CAPACITIES = (32, 512)
 # Up to this many points on the margin a column costs less to compute again, in the walk
 # that needs it, than to keep; beyond, columns are made together by BLAS-3.
 ON_DEMAND = 16
-# Walks meet mostly samples next to the margin: columns of this many of them, and of one
-# more for every fourth member of M, are made beforehand.
+# Columns made beforehand, of samples next to the margin; one more per four of M.
 N_NEAR = 10
 # Refits that start from one another; the number of threads does not change the results.
 REFITS_IN_A_ROW = 32
-# The pivots of a walk grow with its group; beyond this many support vectors a
-# warm-started refit is cheaper.
+# To leave out more support vectors together a warm-started refit is cheaper.
 LARGEST_WALK = 48
 # Values that rounding may have moved further than this are not certified.
 INFLUENCE_ACCURACY = 1e-3
@@ -222,8 +219,7 @@ class Walker:
         if columns.tableau is not None and not columns.on_demand:
             columns.add(groups.members)
             columns.add(self._next_to_margin(open_.size))
-        # From an empty margin a long walk builds up M point by point, as it happens if
-        # gamma is so large that K is nearly diagonal; a refit does it in one go.
+        # From an empty margin a long walk builds up M one by one; refits are faster.
         capacities = iter(CAPACITIES if columns.members.size else CAPACITIES[:1])
         capacity = next(capacities)
         while open_.size:
@@ -429,10 +425,8 @@ def _is_walkable(problem: Problem, solution: Solution, rows: IntArray) -> bool:
 class Influence:
     """Decision values of all samples by one binary SVM without one of them.
 
-    They stand at the end of each walk: the value of the left-out sample is its
-    leave-one-out value, the others are values on the training set that is left.
-    ``method="refit"`` solves a problem for each sample, as kernels that are not
-    positive semi-definite need it.
+    The value of the left-out sample is its leave-one-out value. ``method="refit"``
+    solves a problem for each sample, which an indefinite kernel needs.
     """
 
     def __init__(
@@ -450,9 +444,8 @@ class Influence:
     def values_without(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
         """Return f of all samples without each of some rows, and what is certified.
 
-        b is in the middle of its interval. Certified are rows whose optimality
-        conditions were verified, where rounding leaves two digits or more, and b is in
-        the middle of an interval only where that is one.
+        b is in the middle of its interval. Rows are certified if their optimality
+        conditions were verified and every b of the interval is optimal.
         """
         problem, solution = self.problem, self.solution
         f = solution.decision_values

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -42,8 +42,7 @@ SYMMETRY_TOLERANCE = 1e-8
 BLOCK_VALUES = 2**22
 
 
-@dataclass(frozen=True)
-class _Parameters:
+class _Parameters(NamedTuple):
     gamma: float
     degree: int
     coef0: float
@@ -195,8 +194,7 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
     """Check a precomputed Gram matrix, and return it symmetric to the last bit.
 
     It must be symmetric up to 1e-8 of its largest value. With ``n_columns`` it instead
-    has a row per new sample and a column for each of so many training samples. The
-    argument itself is returned if nothing had to be changed.
+    has a row per new sample and so many columns. It is copied only if it must change.
     """
     if sparse.issparse(K):
         raise TypeError(
@@ -379,11 +377,7 @@ def _raise_to_power(values: FloatArray, degree: int) -> None:
 
 
 def _around_median(X: Any, Y: Any) -> tuple[Any, Any]:
-    """Move the origin to the lower median of Y's columns.
-
-    This avoids cancellation for data far from the origin, and squared distances between
-    rows of integers stay exact.
-    """
+    """Move the origin to Y's lower median: no cancellation; integers stay exact."""
     if sparse.issparse(X) or sparse.issparse(Y):
         return X, Y
     centre = np.quantile(Y, 0.5, axis=0, method="lower")

@@ -145,8 +145,7 @@ def first_near_rows(K: FloatArray) -> IntArray:
 def share_equal_rows(K: FloatArray, first: IntArray) -> None:
     """Copy row and column of the first of equal samples to the others.
 
-    BLAS may round the inner products of two equal rows differently, depending on their
-    place in a block, but duplicates are recognised by the bits of K.
+    BLAS may round equal rows differently, but copies are recognised by the bits of K.
     """
     repeated = np.flatnonzero(first != np.arange(first.shape[0]))
     for i in repeated:

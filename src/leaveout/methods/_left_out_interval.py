@@ -30,7 +30,7 @@ def loo_interval_in_ball(
     others = np.arange(problem.n_samples) != r
     y, C = problem.y[others], problem.C[others]
     at = y - (g[others] - g[r])
-    reach = radius * distances_from(problem.K, [r])[0][others]
+    reach = radius * distances_from(problem.K, slice(r, r + 1))[0, others]
     level = float(C[y > 0].sum())
     low, _ = weighted_median_interval(at - reach, C, level)
     _, high = weighted_median_interval(at + reach, C, level)
@@ -60,7 +60,7 @@ def loo_interval_from_solution(
         low, high = loo_interval_in_ball(problem, r, g, radius)
         return low if y_r > 0 else -high
 
-    reach = t * float(distances_from(problem.K, [r]).max())
+    reach = t * float(distances_from(problem.K, slice(r, r + 1)).max())
     short = max(0.0, h - worst(0.0))
     if np.isinf(short):  # the only sample of its class
         return _signed(y_r, -np.inf, h)
@@ -105,7 +105,7 @@ def left_out_radii(
     return radius, low, high
 
 
-def distances_from(K: FloatArray, rows: IntArray | list[int]) -> FloatArray:
+def distances_from(K: FloatArray, rows: IntArray | slice) -> FloatArray:
     """Distances of some samples to all samples in feature space, (k, n)."""
     diagonal = K.diagonal()
     squared = diagonal + diagonal[rows, None] - 2.0 * K[rows]
