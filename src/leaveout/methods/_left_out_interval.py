@@ -24,13 +24,13 @@ from leaveout.engine._problem import Problem, Solution
 
 
 def loo_interval_in_ball(
-    problem: Problem, r: int, g: FloatArray, radius: float
+    problem: Problem, r: int, g: FloatArray, reach: FloatArray
 ) -> tuple[float, float]:
-    """Bound f'(x_r) if ``||w' - w|| <= radius``, with an intercept; g = K beta."""
+    """Bound f'(x_r), with an intercept; reach = radius ||phi_i - phi_r|| per sample."""
     others = np.arange(problem.n_samples) != r
     y, C = problem.y[others], problem.C[others]
     at = y - (g[others] - g[r])
-    reach = radius * distances_from(problem.K, slice(r, r + 1))[0, others]
+    reach = reach[others]
     level = float(C[y > 0].sum())
     low, _ = weighted_median_interval(at - reach, C, level)
     _, high = weighted_median_interval(at + reach, C, level)
@@ -54,13 +54,14 @@ def loo_interval_from_solution(
     # At the b that makes h_r smallest: an upper bound of every h_r'.
     h += min(y_r * b for b in solution.intercept_interval)
     if t == 0.0:
-        return loo_interval_in_ball(problem, r, g, 0.0)
+        return loo_interval_in_ball(problem, r, g, np.zeros_like(g))
+    distances = distances_from(problem.K, slice(r, r + 1))[0]
 
     def worst(radius: float) -> float:
-        low, high = loo_interval_in_ball(problem, r, g, radius)
+        low, high = loo_interval_in_ball(problem, r, g, radius * distances)
         return low if y_r > 0 else -high
 
-    reach = t * float(distances_from(problem.K, slice(r, r + 1)).max())
+    reach = t * float(distances.max())
     short = max(0.0, h - worst(0.0))
     if np.isinf(short):  # the only sample of its class
         return _signed(y_r, -np.inf, h)
