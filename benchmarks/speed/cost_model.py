@@ -31,7 +31,7 @@ from scipy.linalg import blas
 
 from leaveout.engine import _walk
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._tableau import Tableau
+from leaveout.engine._walk import Tableau
 
 
 @dataclass(frozen=True)

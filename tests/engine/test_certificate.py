@@ -8,19 +8,10 @@ from oracles.problems import Case
 from solved import SVC_METHODS
 
 import leaveout as lo
-from leaveout.engine._certificate import (
-    NEAR,
-    cap_unreachable_bounds,
-    nearly_coincide,
-    unit_exponent,
-)
-from leaveout.engine._problem import Problem
+from leaveout.engine._certificate import NEAR, nearly_coincide, rounding_bound
+from leaveout.engine._problem import LooIntervals, Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.kernel._gram import gram_matrix
-
-ignore_leaveout_warnings = pytest.mark.filterwarnings(
-    "ignore::leaveout.LeaveoutWarning"
-)
 
 
 def _case(K, y, C, fit_intercept=True):
@@ -34,7 +25,7 @@ def _line(x, y, C, offset=0.0, scale=1.0, fit_intercept=True):
     return _case(scale * (np.outer(x, x) + offset), y, C, fit_intercept)
 
 
-# Two points of one place and their neighbours 2^-4 away, some with boxes of 1e12.
+# Two points of one place and their neighbours 2^-4 away, some with C of 1e12.
 _NEAR = np.array(
     [
         [83.53125, -17.484375, 29.8359375, 83.7265625, 84.25, -19.15625],
@@ -47,14 +38,11 @@ _NEAR = np.array(
 )
 CASES = {
     # The differences of f, 1e-9, were within the tolerance: b seemed to be unique.
-    "tiny_box": _case(
+    "tiny_C": _case(
         [[122, -18, 53], [-18, 24, 10], [53, 10, 38]], [1, -1, 1], 3.347097996301657e-11
     ),
-    "tiny_box_one_left": _case(
-        [[58, 9, -15], [9, 22, 21], [-15, 21, 38]], [1, -1, -1], 4.40024333211177e-11
-    ),
-    # Beside the box every coefficient was "near 0".
-    "box_out_of_reach": _case(
+    # Beside C every coefficient was "near 0".
+    "C_out_of_reach": _case(
         _NEAR,
         [1, -1, 1, -1, -1, 1],
         [7.5e10, 2.7e8, 2.0e4, 1.5e12, 4.0e10, 3.6e11],
@@ -62,9 +50,6 @@ CASES = {
     # Features of 1e76: thresholds on kernel values were absolute.
     "huge_features": _line(
         [3, -1, 4, -2, 5, 7, -6, 2], [1, -1, 1, 1, -1, 1, -1, 1], 3.5e3, scale=2.0**500
-    ),
-    "huge_offset": _line(
-        [3, -1, 4, -2, 5, 7], [1, -1, 1, 1, -1, -1], 1e-7, 2.0**43, 2.0**100
     ),
     "tiny_features": _line(
         [3, -1, 4, -2, 5, 7], [1, -1, 1, 1, -1, -1], 1e-3, scale=2.0**-900
@@ -79,38 +64,23 @@ CASES = {
 }
 
 
-@ignore_leaveout_warnings
+@pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", CASES)
 def test_never_a_wrong_certificate(name, method):
     case = CASES[name]
     svc = lo.SVC(kernel="precomputed", fit_intercept=case.fit_intercept)
     found = lo.leave_one_out(svc, case.K, case.y, sample_weight=case.C, method=method)
-    assert set(judge(found, truth_of(case))) <= set(ALLOWED)
-
-
-@ignore_leaveout_warnings
-def test_bounds_out_of_reach_are_certified():
-    case = CASES["box_out_of_reach"]
-    found = lo.leave_one_out(
-        lo.SVC(kernel="precomputed"), case.K, case.y, sample_weight=case.C
-    )
-    assert set(judge(found, truth_of(case))) <= {"exact", "ambiguous"}
-
-
-@ignore_leaveout_warnings
-@pytest.mark.parametrize("name", ["tiny_box", "tiny_features"])
-def test_tiny_bounds_are_not_certified(name):
-    case = CASES[name]
-    found = lo.leave_one_out(
-        lo.SVC(kernel="precomputed"), case.K, case.y, sample_weight=case.C
-    )
-    assert (found.uncertified_by == "rounding").all()
-    assert "(rounding)" in str(found)
+    verdicts = set(judge(found, truth_of(case)))
+    assert verdicts <= set(ALLOWED)
+    if method == "walk" and name == "C_out_of_reach":
+        assert verdicts <= {"exact", "ambiguous"}
+    if method == "walk" and name in ("tiny_C", "tiny_features"):
+        assert (found.uncertified_by == "rounding").all()
+        assert "(rounding)" in str(found)
 
 
 def test_rounding_withdraws_certificates_of_small_values_only():
-    """One machine, C = 1e9: what is certified stands clear of the rounding it tells."""
     x = np.array([3.0, -1, 4, -2, 5, 7, -6, 2, 6, -3])
     y = np.array([1.0, -1, 1, 1, -1, 1, -1, 1, 1, -1])
     found = lo.leave_one_out(
@@ -122,7 +92,7 @@ def test_rounding_withdraws_certificates_of_small_values_only():
     assert np.abs(found.margins[found.certified]).min() > rounding
 
 
-@pytest.mark.parametrize("exponent", [-900, -300, 300, 900])
+@pytest.mark.parametrize("exponent", [-900, 900])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_a_fit_is_the_same_at_every_scale(exponent, fit_intercept, rng):
     """K -> s K, C -> C / s with s a power of two: the same values, beta / s."""
@@ -139,25 +109,15 @@ def test_a_fit_is_the_same_at_every_scale(exponent, fit_intercept, rng):
     np.testing.assert_allclose(svc.decision_function(large), here[1], **close)
 
 
-def test_an_ordinary_problem_is_left_alone(rng):
-    X = rng.normal(size=(20, 3))
-    y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    problem = Problem(X @ X.T, y, np.ones(20))
-    assert unit_exponent(problem.K) == 0
-    assert cap_unreachable_bounds(problem, solve_svc(problem)) is problem
-
-
-def test_no_certificate_without_an_optimum(rng):
-    """A solver that was stopped early tells so; nothing built on it is certified."""
+@pytest.mark.parametrize("method", ["walk", "refit"])
+def test_no_certificate_without_an_optimum(method, rng):
     X = rng.normal(size=(30, 3))
     y = np.where(X[:, 0] + rng.normal(size=30) > 0, 1.0, -1.0)
     problem = Problem(X @ X.T, y, np.full(30, 10.0))
     stopped = solve_svc(problem, max_iter=2)
     assert not stopped.converged
-    for name in ("walk", "refit"):
-        found = SVC_METHODS[name](problem, solution=stopped)
-        assert not found.certified.any()
-        assert (found.uncertified_by > 0).all()
+    assert not SVC_METHODS[method](problem, solution=stopped).certified.any()
+    assert not LooIntervals.empty(3).certified.any()
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 0.1, 100.0])
@@ -172,3 +132,6 @@ def test_near_copies_are_found_as_by_comparing_all_pairs(gamma, step):
         apart = (1.0 - own) + (1.0 - own)
         by_hand = np.any((apart > 4 * 2.0**-52) & (apart < NEAR))
         assert nearly_coincide(K, rows) == by_hand
+    problem = Problem(K, np.resize([1.0, -1.0], 60), np.ones(60))
+    rounding = rounding_bound(problem, solve_svc(problem))
+    assert (rounding >= 1e-5) == nearly_coincide(K, np.arange(60))

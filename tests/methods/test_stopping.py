@@ -1,33 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stopping conditions and the standard approach, against the oracle."""
+"""Intervals and labels of left-out samples without a refit, against the oracle."""
 
 import numpy as np
 import pytest
 from oracles.agreement import assert_signs, decided, margin_interval
 from oracles.binary import loo_intervals, svc_clarabel
 from oracles.problems import DEGENERATE, KERNELS, random_case
-from solved import loo_refit, loo_stopping, loo_walk
+from solved import loo_refit, loo_stopping
 
-from leaveout.engine._problem import SETTLED_BY, Problem
+import leaveout as lo
+from leaveout.engine._problem import EPS_KKT, STOPPING, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.methods import METHODS, bind_params
-from leaveout.methods._stopping import LeftOutSolver, check_left_out, solve_to_eps
+from leaveout.methods._left_out_interval import (
+    left_out_radii,
+    loo_interval_from_solution,
+)
+from leaveout.methods._stopping import LeftOutSolver, check_left_out
 from leaveout.methods._stopping_fast import Condition
 
 VARIANTS = [
     {},
     {"condition": "ball"},
     {"n_trial": 0},
-    {"eps": 1e-3},
+    {"eps": 1e-3, "n_threads": 2},
     {"eps": 1.0, "n_trial": 0},
     {"eps": 0.1, "n_trial": 0, "condition": "ball"},
     {"eps": 1e-2, "n_trial": 0, "seed": False},
 ]
 
 
-def settled(loo, *names):
-    """Mask of the samples settled in one of these ways."""
-    return np.isin(loo.settled_by, [SETTLED_BY.index(name) for name in names])
+def assert_intervals_contain(case, truth, where):
+    """Each interval contains the oracle's; the batch of them is the same."""
+    problem = Problem(*case)
+    solution, rows = solve_svc(problem), range(len(case.y))
+    found = [loo_interval_from_solution(problem, solution, r) for r in rows]
+    low, high = np.sort(case.y[:, None] * found, axis=1).T
+    slack = 1e-7 * np.maximum(1.0, np.abs(truth.value))
+    assert (low <= truth.low + slack).all(), where
+    # One side only if b is not unique: h' <= h holds for the smallest of h.
+    unique = truth.high - truth.low < 1e-9
+    assert (high >= np.where(unique, truth.high, truth.low) - slack).all(), where
+    if case.fit_intercept:
+        n_own = np.where(case.y > 0, (case.y > 0).sum(), (case.y < 0).sum())
+        rows = np.flatnonzero((solution.beta != 0.0) & (n_own > 1))
+        _, *ends = left_out_radii(problem, solution, rows, rounds=5)
+        np.testing.assert_allclose(ends, [low[rows], high[rows]], 1e-9, 1e-9)
+    else:  # the bound of Jaakkola & Haussler
+        h = case.y * solution.decision_values
+        np.testing.assert_allclose(low, h - solution.alpha * case.K.diagonal())
+        np.testing.assert_allclose(high, h)
 
 
 def assert_proofs_hold(loo, y, truth, where):
@@ -40,226 +61,116 @@ def assert_proofs_hold(loo, y, truth, where):
     assert not (wrong & loo.certified).any(), f"{where}: {np.flatnonzero(wrong)}"
 
 
-@pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate_problems(name):
-    case = DEGENERATE[name]
-    truth = loo_intervals(*case)
+def check_case(case, where):
+    truth, problem = loo_intervals(*case), Problem(*case)
+    assert_intervals_contain(case, truth, where)
+    checked, open_rows = check_left_out(problem, solve_svc(problem))
+    assert_proofs_hold(checked, case.y, truth, where)
+    assert not checked.certified[open_rows].any()
     for variant in VARIANTS:
-        loo = loo_stopping(Problem(*case), **variant)
-        assert_proofs_hold(loo, case.y, truth, f"{name} {variant}")
+        loo = loo_stopping(problem, **variant)
+        assert_proofs_hold(loo, case.y, truth, f"{where} {variant}")
         if "eps" not in variant:
             assert loo.certified.all()
-            assert_signs(case.y * loo.values, truth, f"{name} {variant}")
+            assert_signs(case.y * loo.values, truth, f"{where} {variant}")
+    for seed in (True, False):  # the standard approach
+        loo = loo_refit(problem, eps=1e-6, seed=seed)
+        sure = np.minimum(np.abs(truth.low), np.abs(truth.high)) > 1e-3
+        same = np.sign(case.y * loo.values) == np.sign(truth.value)
+        assert same[sure & ~truth.ambiguous].all(), where
+        assert not loo.certified[loo.settled_by == EPS_KKT].any()
+        assert loo.counts["columns"] >= 2 * loo.counts["steps"]
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_problems(name):
+    check_case(DEGENERATE[name], name)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_random_problems(kernel):
     rng = np.random.default_rng([len(kernel), 21])
-    for k in range(3):
+    for k in range(5):
         case = random_case(rng, kernel=kernel, max_n=30)
-        truth = loo_intervals(*case)
-        for variant in VARIANTS:
-            loo = loo_stopping(Problem(*case), **variant)
-            assert_proofs_hold(loo, case.y, truth, f"problem {k} {variant}")
-            if "eps" not in variant:
-                assert_signs(case.y * loo.values, truth, f"problem {k} {variant}")
+        for array in case[:3]:
+            array.flags.writeable = False
+        check_case(case, f"problem {k}")
 
 
 def test_both_conditions_prove_labels_long_before_eps():
     """Most labels are proved, and by fewer columns of the kernel matrix."""
-    rng = np.random.default_rng(22)
-    proved, solves, columns = {}, 0, {}
+    rng, names = np.random.default_rng(22), ("auxiliary", "ball")
+    proved, columns, wanted = np.zeros(2), np.zeros(2), np.zeros(2)
     for _ in range(8):
         problem = Problem(*random_case(rng, n=40, kernel="rbf", C=10.0))
-        standard = loo_refit(problem, solution=solve_svc(problem), eps=1e-6)
-        solves += standard.counts["solves"]
-        columns["none"] = columns.get("none", 0) + standard.counts["columns"]
-        for name in ("auxiliary", "ball"):
+        standard = loo_refit(problem, eps=1e-6).counts
+        wanted += standard["solves"], standard["columns"]
+        for k, name in enumerate(names):
             loo = loo_stopping(problem, eps=1e-6, condition=name, n_trial=0)
-            assert loo.counts["solves"] == standard.counts["solves"]
-            assert loo.counts["proved"] == settled(loo, "stopping").sum()
-            proved[name] = proved.get(name, 0) + loo.counts["proved"]
-            columns[name] = columns.get(name, 0) + loo.counts["columns"]
-    assert min(proved.values()) > 0.95 * solves
-    assert max(columns["auxiliary"], columns["ball"]) < 0.7 * columns["none"]
+            assert loo.counts["solves"] == standard["solves"]
+            assert loo.counts["proved"] == np.sum(loo.settled_by == STOPPING)
+            proved[k] += loo.counts["proved"]
+            columns[k] += loo.counts["columns"]
+        small = Problem(problem.K, problem.y, 0.01 * problem.C)
+        assert check_left_out(small, solve_svc(small))[1].size < 0.2 * 40
+    assert proved.min() > 0.95 * wanted[0]
+    assert columns.max() < 0.7 * wanted[1]
 
 
-def test_auxiliary_bound_is_the_best_machine_through_the_sample():
-    """H climbs to the optimum under f(x_r) = 0, for which clarabel is the truth.
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_auxiliary_bound_is_below_the_best_solution_through_the_sample(fit_intercept):
+    """With f(x_r) = 0 the problem has no intercept and the kernel K'."""
+    rng, r = np.random.default_rng(23), 4
+    case = random_case(rng, n=20, kernel="rbf", C=3.0, fit_intercept=fit_intercept)
+    problem, K, K_r, rest = Problem(*case), case.K, case.K[r], np.arange(20) != r
+    constrained = K - np.outer(K_r, K_r) / K_r[r]
+    if fit_intercept:
+        constrained = K - K_r[:, None] - K_r[None, :] + K_r[r]
 
-    The condition f(x_r) = 0 is a machine without intercept on the kernel K'.
-    """
-    rng = np.random.default_rng(23)
-    for fit_intercept in (True, False):
-        case = random_case(rng, n=20, kernel="rbf", C=3.0, fit_intercept=fit_intercept)
-        problem, r = Problem(*case), 4
-        K, K_r, others = case.K, case.K[r], np.arange(20) != r
-        constrained = K - np.outer(K_r, K_r) / K_r[r]
-        if fit_intercept:
-            constrained = K - K_r[:, None] - K_r[None, :] + K_r[r]
-        part = constrained[np.ix_(others, others)]
-        wanted = svc_clarabel(part, case.y[others], case.C[others], False)
-        solver = LeftOutSolver(problem, solve_svc(problem), 1e-12)
-        beta, F, _ = solver._start(r)
-        aux, Q, value = solver._start_auxiliary(r, beta, F)
-        np.testing.assert_allclose(Q[others], (case.y - constrained @ aux)[others])
-        dual = np.abs(aux).sum() - 0.5 * aux @ constrained @ aux
-        assert value == pytest.approx(dual)
-        assert value <= wanted.objective * (1 + 1e-12)
-        # The optimum itself proves its own label if and only if it is below the bound.
-        truth = loo_intervals(*case, rows=[r])
-        out = solver.leave_out(np.array([r]), Condition.AUXILIARY)
-        assert not truth.ambiguous[0]
-        assert out.certified[0]
-        rest = svc_clarabel(
-            K[np.ix_(others, others)], case.y[others], case.C[others], fit_intercept
-        )
-        assert rest.objective < wanted.objective
+    def objective(kernel, intercept):
+        part = kernel[np.ix_(rest, rest)]
+        return svc_clarabel(part, case.y[rest], case.C[rest], intercept).objective
 
-
-def test_printed_sign_of_the_auxiliary_kernel_would_be_wrong():
-    """With -K_rr, as printed, the "bound" exceeds the optimum it should bound."""
-    case = DEGENERATE["identity_three_two_weights"]
-    K, r = case.K, 0
-    others = np.arange(1, 5)
-    y, C = case.y[others], case.C[others]
-    printed = (K - K[r][:, None] - K[r][None, :] - K[r, r])[np.ix_(others, others)]
-    repaired = printed + 2 * K[r, r]
-    best = svc_clarabel(repaired, y, C, False).objective
-    aux = y * C
-    assert C.sum() - 0.5 * aux @ repaired @ aux <= best
-    assert C.sum() - 0.5 * aux @ printed @ aux > best + 1e-3
-
-
-@pytest.mark.parametrize("name", DEGENERATE)
-def test_checks_hold_on_degenerate_problems(name):
-    case = DEGENERATE[name]
-    truth = loo_intervals(*case)
-    problem = Problem(*case)
-    checked, open_rows = check_left_out(problem, solve_svc(problem))
-    assert_proofs_hold(checked, case.y, truth, name)
-    assert not checked.certified[open_rows].any()
-
-
-def test_checks_of_some_rows(rng):
-    problem = Problem(*random_case(rng, n=30, kernel="rbf", C=10.0))
-    solution = solve_svc(problem)
-    rows = np.arange(0, 30, 3)
-    everything, all_open = check_left_out(problem, solution)
-    some, some_open = check_left_out(problem, solution, rows)
-    np.testing.assert_array_equal(some_open, np.intersect1d(all_open, rows))
-    for name in ("lower", "upper", "settled_by"):
-        np.testing.assert_array_equal(
-            getattr(some, name)[rows], getattr(everything, name)[rows]
-        )
-
-
-def test_printed_checks_fail_where_ours_do_not():
-    """Errata F7 and F8: alpha_r = 0, and 2 alpha_r R^2 + xi_r < 1, prove nothing."""
-    for name in ("no_free_vector", "identity_three_two_weights"):
-        case = DEGENERATE[name]
-        problem, truth = Problem(*case), loo_intervals(*case, rows=[0])
-        solution = solve_svc(problem)
-        h = case.y * solution.decision_values
-        printed = 2 * solution.alpha[0] + max(0.0, 1.0 - h[0])
-        assert solution.alpha[0] == 0.0 or printed < 1.0
-        assert truth.low[0] < 0.0
-        checked, open_rows = check_left_out(problem, solution)
-        low, _, _ = margin_interval(checked, case.y)
-        assert low[0] < 0.0 or 0 in open_rows
-
-
-@pytest.mark.parametrize("seed", [True, False])
-def test_standard_approach(seed):
-    """Within eps = 1e-6 the labels are the oracle's; nothing unproved is certified."""
-    rng = np.random.default_rng(24)
-    for k in range(6):
-        case = random_case(rng, max_n=30)
-        truth = loo_intervals(*case)
-        loo = loo_refit(Problem(*case), eps=1e-6, seed=seed)
-        sure = np.minimum(np.abs(truth.low), np.abs(truth.high)) > 1e-3
-        sure &= ~truth.ambiguous
-        margins = case.y * loo.values
-        np.testing.assert_array_equal(
-            np.sign(margins[sure]), np.sign(truth.value[sure]), f"problem {k}"
-        )
-        assert not loo.certified[settled(loo, "eps_kkt")].any()
-        assert loo.counts["columns"] >= 2 * loo.counts["steps"]
-
-
-def test_loose_eps_accepts_anything():
-    """At eps = 1 zero is optimal: the standard approach sees no errors."""
-    case = random_case(np.random.default_rng(25), n=40, kernel="rbf", C=1.0)
-    problem = Problem(case.K, case.y, np.ones(40))
-    start, _ = solve_to_eps(problem, 1.0 + 1e-9)
-    loose = loo_refit(problem, solution=start, eps=1.0 + 1e-9)
-    exact = loo_walk(problem)
-    assert np.mean(case.y * exact.values < 0) > 0.1
-    assert settled(loose, "zero_alpha").all()
-    assert not loose.certified.any()
-    # The stopping rule proves what it can from there, and proves nothing false.
-    proved = loo_stopping(problem, eps=1.0)
-    np.testing.assert_array_equal(
-        np.sign(proved.values[proved.certified]),
-        np.sign(exact.values[proved.certified]),
-    )
-
-
-def test_solution_within_eps():
-    rng = np.random.default_rng(26)
-    for _ in range(10):
-        problem = Problem(*random_case(rng, C=1.0))
-        solution, columns = solve_to_eps(problem, 1e-4)
-        f = solution.decision_values
-        short = np.where(problem.C > 0, 1 - problem.y * f, 0.0)
-        alpha = solution.alpha
-        assert np.max(np.where(alpha < problem.C, short, 0.0), initial=0.0) <= 4e-4
-        assert np.max(np.where(alpha > 0, -short, 0.0), initial=0.0) <= 4e-4
-        assert columns == 2 * solution.n_iter or solution.converged
+    best = objective(constrained, False)
+    solver = LeftOutSolver(problem, solve_svc(problem), 1e-12)
+    beta, F, _ = solver._start(r)
+    aux, Q, value = solver._start_auxiliary(r, beta, F)
+    np.testing.assert_allclose(Q[rest], (case.y - constrained @ aux)[rest])
+    dual = np.abs(aux).sum() - 0.5 * aux @ constrained @ aux
+    assert value == pytest.approx(dual)
+    assert value <= best * (1 + 1e-12)
+    # The optimum proves its own label if and only if it is below the bound.
+    assert objective(K, fit_intercept) < best
+    assert solver.leave_out(np.array([r]), Condition.AUXILIARY).certified[0]
 
 
 def test_efficiency_switch():
     """A kernel near the identity proves nothing early: after ten samples it is off."""
     case = random_case(np.random.default_rng(27), n=40, kernel="rbf", C=100.0)
-    K = np.eye(40) + 1e-3 * case.K
-    problem = Problem(K, case.y, np.full(40, 100.0))
-    with_switch = loo_stopping(problem, eps=1e-3)
-    always = loo_stopping(problem, eps=1e-3, n_trial=0)
-    standard = loo_refit(problem, solution=solve_svc(problem), eps=1e-3)
-    assert always.counts["proved"] < 0.5 * always.counts["solves"]
-    assert standard.counts["columns"] < with_switch.counts["columns"]
-    assert with_switch.counts["columns"] < always.counts["columns"]
-    exact = loo_stopping(problem)
-    assert exact.certified.all()
-    assert exact.counts["proved"] + exact.counts["refits"] == exact.counts["solves"]
+    problem = Problem(np.eye(40) + 1e-3 * case.K, case.y, np.full(40, 100.0))
+    always = loo_stopping(problem, eps=1e-3, n_trial=0).counts
+    switched = loo_stopping(problem, eps=1e-3).counts
+    assert always["proved"] < 0.5 * always["solves"]
+    assert loo_refit(problem, eps=1e-3).counts["columns"] < switched["columns"]
+    assert switched["columns"] < always["columns"]
+    exact = loo_stopping(problem).counts
+    assert exact["proved"] + exact["refits"] == exact["solves"]
 
 
-def test_threads_and_inputs():
-    """Same bits by two threads; nothing of the caller's is changed."""
-    case = random_case(np.random.default_rng(28), n=30, kernel="rbf", C=5.0)
-    problem = Problem(*case)
-    for array in (problem.K, problem.y, problem.C):
-        array.flags.writeable = False
-    solution = solve_svc(problem)
-    before = solution.beta.copy()
-    one, two = (
-        loo_stopping(problem, solution=solution, n_threads=k, eps=1e-3) for k in (1, 2)
-    )
-    np.testing.assert_array_equal(one.values, two.values)
-    np.testing.assert_array_equal(solution.beta, before)
-
-
-def test_wrong_parameters():
-    problem = Problem(*DEGENERATE["line"])
-    with pytest.raises(ValueError, match=r"eps must be > 0.*got 0"):
-        loo_refit(problem, eps=0)
-    with pytest.raises(ValueError, match="seed=False needs eps"):
-        loo_refit(problem, seed=False)
-    with pytest.raises(ValueError, match=r"condition must be .* got 'box'"):
-        loo_stopping(problem, condition="box")
-    with pytest.raises(ValueError, match="n_trial must be 0 or more; got -1"):
-        loo_stopping(problem, n_trial=-1)
-    with pytest.raises(ValueError, match=r"'epsilon'.*'refit' does not.*eps, seed"):
-        bind_params("refit", METHODS["refit"], {"epsilon": 1e-3})
-    with pytest.raises(ValueError, match=r"'eps'.*'walk' does not.*none"):
-        bind_params("walk", METHODS["walk"], {"eps": 1e-3})
+@pytest.mark.parametrize(
+    ("method", "params", "message"),
+    [
+        ("refit", {"eps": 0}, r"eps must be > 0.*got 0"),
+        ("refit", {"seed": False}, "seed=False needs eps"),
+        ("refit", {"epsilon": 1}, r"'epsilon'.*'refit' does not.*eps, seed"),
+        ("walk", {"eps": 1e-3}, r"'eps'.*'walk' does not.*none"),
+        ("stopping", {"condition": "box"}, r"condition must be .* got 'box'"),
+        ("stopping", {"n_trial": -1}, "n_trial must be 0 or more; got -1"),
+        ("consolidated", {"rule": "x"}, r"rule must be 'same_C' or 'path'; got 'x'"),
+        ("consolidated", {"memory": None}, r"'memory'.*does not take"),
+    ],
+)
+def test_wrong_method_params(method, params, message, rng):
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    with pytest.raises(ValueError, match=message):
+        lo.leave_one_out(lo.SVC(), X, y, method=method, method_params=params)

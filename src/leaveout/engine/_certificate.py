@@ -27,8 +27,7 @@ from leaveout.engine._problem import (
     Solution,
 )
 
-# Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are.
-KERNEL_RANGE = 20
+KERNEL_RANGE = 20  # in powers of two: within it kernel values stay as they are
 # With max K_ii * sum(C) below this deviations of f from a label drown in tolerances.
 SMALLEST_BOUNDS = 2.0**-16
 # Larger bounds than this, with K_ii near 1, are never reached by a coefficient.
@@ -36,11 +35,9 @@ LARGEST_BOUND = 2.0**100
 # A bound this many times the sum of all alpha is never reached without a sample (2 is
 # proved), nor are tolerances relative to it large beside a coefficient.
 REACH = 4.0
-# Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), are below 1 for four
-# of five samples that have any, and reach some hundreds where points nearly coincide.
-AMPLIFICATION = 1024.0
-# Without several samples at once they are some times as large.
-SEVERAL = 8.0
+# Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), reach some hundreds
+# where points nearly coincide; without several samples at once, some times that.
+AMPLIFICATION, SEVERAL = 1024.0, 8.0
 # Points on or next to the margin whose squared distance is a smaller share of K_ii than
 # NEAR, and yet not 0, are nearly the same: an optimum to 12 digits may then give
 # another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
@@ -50,22 +47,18 @@ NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
 # off by DOMINATING_ROUNDING for each time that it is longer; beyond LARGEST_RATIO
 # nothing is certified.
 DOMINATING, DOMINATING_ROUNDING, LARGEST_RATIO = 2.0**10, 6e-11, 2.0**20
-# Units of 2^-52 that f may be off however small it is.
-ONE = 16.0
-# Nothing is certified if values are not even known to two digits.
-ACCURACY = 1e-2
+LEAST_ROUNDING = 16.0  # units of 2^-52 that f may be off however small it is
+ACCURACY = 1e-2  # nothing is certified if values are not even known to two digits
 
 
 def weighted_median_interval(
     values: FloatArray, weights: FloatArray, level: float
 ) -> tuple[float, float]:
-    """Return all minimisers of a convex piecewise linear sum, as order statistics.
+    """Return ``argmin_b sum_i C_i max(0, 1 - y_i (g_i + b))``, as order statistics.
 
-    ``argmin_b sum_i C_i max(0, 1 - y_i (g_i + b))`` is the interval between the
-    smallest breakpoint ``v_i = y_i - g_i`` whose cumulative weight reaches ``level``,
-    the weight of the positive class, and the smallest whose cumulative weight exceeds
-    it; -inf or inf where there is none. It holds for every g and needs no dual
-    variable (docs/notation).
+    From the smallest breakpoint ``v_i = y_i - g_i`` whose cumulative weight reaches
+    ``level``, the weight of the positive class, to the smallest whose cumulative weight
+    exceeds it; -inf or inf where there is none (docs/notation).
     """
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weights[order])
@@ -220,14 +213,18 @@ def cap_unreachable_bounds(problem: Problem, solution: Solution) -> Problem:
     reach = REACH * float(solution.alpha.sum())
     if not reach > 0.0 or problem.C.max() <= reach or not solution.converged:
         return problem
-    C = np.minimum(problem.C, reach)
-    return replace(problem, C=C)
+    return replace(problem, C=np.minimum(problem.C, reach))
 
 
 def rounding_bound(
     problem: Problem, solution: Solution, folds: Folds | None = None
 ) -> float:
-    """Return how far rounding may move a left-out value; inf if no bound is known."""
+    """Return how far rounding may move a left-out value; inf if no bound is known.
+
+    What is bounded is the error of f, a sum of alpha_j times kernel values, for every
+    fold at once. The factors were chosen from errors measured against exact arithmetic
+    (see the constants above): this is a policy for giving certificates, not a proof.
+    """
     diagonal = problem.K.diagonal()
     top = float(diagonal.max(initial=0.0))
     sizes = -np.sort(-diagonal[problem.C > 0.0])
@@ -288,7 +285,7 @@ def rounding_of_sum(largest: float, size: float) -> float:
     ``largest`` is the largest of these, ``size`` the sum of alpha.
     """
     # f is kept as y - (y - f): its last digits are those of 1.
-    return 2.0**-52 * (AMPLIFICATION * largest * size + ONE)
+    return 2.0**-52 * (AMPLIFICATION * largest * size + LEAST_ROUNDING)
 
 
 def clear_of_rounding(
@@ -310,11 +307,8 @@ def drop_unsafe_certificates(
     """Mark the values whose sign rounding may have changed as not certified."""
     clear = clear_of_rounding(found.lower, found.upper, rounding, fit_intercept)
     reason = np.where(found.certified & ~clear, BY_ROUNDING, found.uncertified_by)
-    return replace(
-        found,
-        uncertified_by=reason.astype(np.int8),
-        counts={**found.counts, "rounding": rounding},
-    )
+    counts = {**found.counts, "rounding": rounding}
+    return replace(found, uncertified_by=reason.astype(np.int8), counts=counts)
 
 
 def intervals_at_new_rows(

@@ -285,12 +285,12 @@ class LooIntervals:
     def empty(
         cls, k: int, settled_by: int = WALK, everywhere: tuple[int, int] | None = None
     ) -> LooIntervals:
-        """Return arrays to fill: k members, certified until something else is said."""
+        """Return arrays to fill: k members, not converged until they are written."""
         return cls(
             np.empty(k),
             np.empty(k),
             np.full(k, settled_by, dtype=np.int8),
-            np.zeros(k, dtype=np.int8),
+            np.full(k, NOT_CONVERGED, dtype=np.int8),
             {},
             None if everywhere is None else np.empty(everywhere),
         )
@@ -319,7 +319,7 @@ class LooIntervals:
         for name in ("lower", "upper", "settled_by", "uncertified_by"):
             getattr(self, name)[entries] = getattr(other, name)
 
-    def copy(self, entries: IntArray, leaders: IntArray) -> None:
-        """Give entries the values of others."""
+    def share_with_copies(self, copies: IntArray, leaders: IntArray) -> None:
+        """Give each copy what was found for its leader, the first of equal samples."""
         for array in (self.lower, self.upper, self.settled_by, self.uncertified_by):
-            array[entries] = array[leaders]
+            array[copies] = array[leaders]

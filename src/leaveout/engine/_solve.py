@@ -45,6 +45,8 @@ SMO_STEPS_PER_SAMPLE = 50
 # Steps between two looks at Python's signals, so that Ctrl-C works.
 SMO_STEPS_PER_CALL = 20_000
 ACTIVE_SET_STEPS_PER_CALL = 500
+# Lower and upper bounds of beta; or beta and F = y - K beta.
+Pair = tuple[FloatArray, FloatArray]
 
 
 def solve_svc(
@@ -138,48 +140,37 @@ def _solve(
 ) -> Solution:
     """Alternate SMO and active set until the optimality conditions hold."""
     y, C = problem.y, problem.C
-    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+    bounds = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
     beta = np.zeros_like(y) if start is None else start.copy()
     cap = max_iter if max_iter >= 0 else 10_000_000
     F = y - problem.K @ beta if start is not None else y.copy()
-    n_iter = 0
-    members = np.empty(y.shape[0], dtype=np.intp)
-    n_members = 0
-    smo_tol = SMO_TOL
+    n_iter, smo_tol = 0, SMO_TOL
     # Each round starts from a better point; a round is repeated only if rounding or
     # degeneracy kept the active set from its end.
     for _ in range(4):
         budget = min(cap - n_iter, SMO_STEPS_PER_SAMPLE * y.shape[0])
-        n_iter += _run_smo(problem, lower, upper, beta, F, smo_tol, budget)
+        n_iter += _run_smo(problem, bounds, (beta, F), smo_tol, budget)
         budget = min(cap - n_iter, 20 * y.shape[0] + 1000)
-        n_members, steps = _finish(problem, lower, upper, beta, F, members, tol, budget)
+        members, steps = _finish(problem, bounds, (beta, F), tol, budget)
         n_iter += steps
         if problem.fit_intercept:
-            _balance(lower, upper, beta, members[:n_members])
+            _balance(bounds, beta, members)
         F = y - problem.K @ beta
-        solution = make_solution(problem, beta, F, members[:n_members], n_iter, tol)
+        solution = make_solution(problem, beta, F, members, n_iter, tol)
         if solution.converged or n_iter >= cap:
             break
         smo_tol *= 1e-2
     return solution
 
 
-def _run_smo(
-    problem: Problem,
-    lower: FloatArray,
-    upper: FloatArray,
-    beta: FloatArray,
-    F: FloatArray,
-    tol: float,
-    cap: int,
-) -> int:
+def _run_smo(problem: Problem, bounds: Pair, point: Pair, tol: float, cap: int) -> int:
     """SMO in place, in calls short enough for Ctrl-C; return the steps taken."""
     smo = smo_with_intercept if problem.fit_intercept else smo_without_intercept
     diag = np.ascontiguousarray(problem.K.diagonal())
     total = 0
     while total < cap:
         budget = min(SMO_STEPS_PER_CALL, cap - total)
-        steps, violation = smo(problem.K, diag, lower, upper, beta, F, tol, budget)
+        steps, violation = smo(problem.K, diag, *bounds, *point, tol, budget)
         total += steps
         if violation <= tol or steps < budget:
             break
@@ -187,35 +178,30 @@ def _run_smo(
 
 
 def _finish(
-    problem: Problem,
-    lower: FloatArray,
-    upper: FloatArray,
-    beta: FloatArray,
-    F: FloatArray,
-    members: IntArray,
-    tol: float,
-    cap: int,
-) -> tuple[int, int]:
-    """Active set in place, from the free points of beta; return (|M|, steps)."""
+    problem: Problem, bounds: Pair, point: Pair, tol: float, cap: int
+) -> tuple[IntArray, int]:
+    """Active set in place, from the free points of beta; return (M, steps)."""
+    beta = point[0]
     K, n = problem.K, problem.n_samples
     diag = np.ascontiguousarray(K.diagonal())
     shift = float(diag.mean()) or 1.0
     factor, work = np.empty((n, n)), np.empty((6, n))
-    place, pivots = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intc)
+    members, place = np.empty((2, n), dtype=np.intp)
+    pivots = np.empty(n, dtype=np.intc)
     total = 0
     while True:
         tight = min(0.1 * tol, _rounding(diag, beta))
-        free = np.flatnonzero((beta > lower) & (beta < upper))
+        free = np.flatnonzero((beta > bounds[0]) & (beta < bounds[1]))
         members[: free.size] = free
         m, _, steps, worst = run_active_set(
-            K, diag, problem.y, lower, upper, problem.fit_intercept, shift,
-            beta, F, members, free.size, factor, work, place, pivots,
+            K, diag, problem.y, *bounds, problem.fit_intercept, shift,
+            *point, members, free.size, factor, work, place, pivots,
             tight, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
         )  # fmt: skip
         total += steps
         # No step although one was allowed: F has overflowed, nothing can be moved.
         if worst <= tight or total >= cap or steps == 0:
-            return m, total
+            return members[:m], total
 
 
 def _rounding(diag: FloatArray, beta: FloatArray) -> float:
@@ -226,16 +212,14 @@ def _rounding(diag: FloatArray, beta: FloatArray) -> float:
     return ROUNDING * 2.0**-52 * max(1.0, float(diag.max()) * float(np.abs(beta).sum()))
 
 
-def _balance(
-    lower: FloatArray, upper: FloatArray, beta: FloatArray, members: IntArray
-) -> None:
+def _balance(bounds: Pair, beta: FloatArray, members: IntArray) -> None:
     """Give what sum(beta) is off by to the free point with most room, in place.
 
     Where C K is tiny, it hardly shows in f: the active set ends before the sum is zero.
     """
     if members.size == 0:
         return
-    room = np.minimum(beta - lower, upper - beta)[members]
+    room = np.minimum(beta - bounds[0], bounds[1] - beta)[members]
     most, off = members[np.argmax(room)], float(beta.sum())
     if abs(off) < room.max():
         beta[most] -= off
@@ -261,7 +245,7 @@ def make_solution(
     interval = (0.0, 0.0)
     if problem.fit_intercept:
         interval = intercept_interval(problem, beta, F, members)
-    b = _middle(interval)
+    b = _middle(*interval)
     f = problem.y - F + b
     residual = kkt_residual(problem, beta, f, state)
     objective, gap = duality_gap(problem, beta, f, b)
@@ -293,9 +277,8 @@ def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
     return members[:0]
 
 
-def _middle(interval: tuple[float, float]) -> float:
+def _middle(low: float, high: float) -> float:
     """Midpoint of an interval, as LIBSVM takes it; the finite end of a half-line."""
-    low, high = interval
     if np.isinf(low):
         return high
     return low if np.isinf(high) else 0.5 * (low + high)
@@ -305,18 +288,8 @@ def _one_class(problem: Problem, sign: float) -> Solution:
     """All labels equal: w = 0 and every b beyond the label is optimal."""
     n = problem.n_samples
     interval = (1.0, np.inf) if sign > 0 else (-np.inf, -1.0)
-    return Solution(
-        beta=np.zeros(n),
-        intercept=sign,
-        intercept_interval=interval,
-        decision_values=np.full(n, sign),
-        state=np.full(n, OUTSIDE, dtype=np.int8),
-        kkt_residual=0.0,
-        duality_gap=0.0,
-        objective=0.0,
-        n_iter=0,
-        converged=True,
-    )
+    f, state = np.full(n, sign), np.full(n, OUTSIDE, dtype=np.int8)
+    return Solution(np.zeros(n), sign, interval, f, state, 0.0, 0.0, 0.0, 0, True)
 
 
 def refit_each(
@@ -334,9 +307,8 @@ def refit_each(
     def run(part: slice) -> None:
         for k in range(g)[part]:
             factors = None if folds.C_factors is None else folds.C_factors[k]
-            store_refit(
-                out, folds, k, solve_without(problem, solution, folds[k], factors)
-            )
+            left_out = solve_without(problem, solution, folds[k], factors)
+            store_refit(out, folds, k, left_out)
 
     map_chunks(run, g, n_threads, size=1)
     return out
@@ -352,7 +324,7 @@ def store_refit(out: LooIntervals, folds: Folds, k: int, left_out: Solution) -> 
     out.settled_by[entries] = REFIT
     out.uncertified_by[entries] = CERTIFIED if left_out.converged else NOT_CONVERGED
     if out.everywhere is not None:
-        out.everywhere[k] = f + _middle((low - b, high - b))
+        out.everywhere[k] = f + _middle(low - b, high - b)
 
 
 def solve_without(

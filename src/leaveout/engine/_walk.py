@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Method "walk": every leave-one-out value from one factorisation and n short walks.
+r"""Method "walk": every leave-one-out value from one factorisation and n short walks.
 
 Leaving samples out is the end of a path: lower their alpha from the optimal values to
-zero while all others stay optimal. The path is piecewise linear, with few events
-(docs/method/walk).
+zero while all others stay optimal. The path is piecewise linear, with few events. All
+walks share a principal-pivot tableau. With the bordered kernel ``[[0, 1'], [1, K]]``,
+the basis B = {b} and M, and A the inverse on B, it is (docs/method/walk)::
+
+    rows \ columns        j in M            j not in M
+    i in M               A_ij              -Bm_ji           Bm = (1, K_.M) A
+    i not in M           Bm_ij             S_ij = K_ij - (1, K_iM) A (1, K_jM)'
+
+A comes from the Cholesky factor L of K_MM + c 11', positive definite although K_MM may
+be singular; S and Bm do not depend on c. The row of b is never needed: f is followed
+itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from math import fsum
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas
+from scipy.linalg import LinAlgError, blas, lapack
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import (
@@ -37,28 +46,33 @@ from leaveout.engine._problem import (
     middle,
 )
 from leaveout.engine._solve import refit_each, solve_without, store_refit
-from leaveout.engine._tableau import Tableau, build_tableau
-from leaveout.engine._walk_fast import Status, run_walks, work_shape
+from leaveout.engine._walk_fast import (
+    Status,
+    fill_factors,
+    run_walks,
+    work_shape,
+    write_columns,
+)
 from leaveout.run._parallel import map_chunks, map_parts, shrinking_parts
 
-# Room for the pivots of one walk. Most walks need fewer than ten; a walk that needs
-# more is run again with more room.
+# Pivots of one walk; most need fewer than ten, and one that needs more is run again.
 CAPACITIES = (32, 512)
 # Up to this many points on the margin a column costs less to compute again, in the walk
 # that needs it, than to keep; beyond, columns are made together by BLAS-3.
 ON_DEMAND = 16
-# Walks meet mostly samples next to the margin: columns of this many of them, and of one
-# more for every fourth member of M, are made beforehand.
+# Columns made beforehand, of samples next to the margin; one more per four of M.
 N_NEAR = 10
 # Refits that start from one another; the number of threads does not change the results.
 REFITS_IN_A_ROW = 32
-# The pivots of a walk grow with its group; beyond this many support vectors a
-# warm-started refit is cheaper.
+# To leave out more support vectors together a warm-started refit is cheaper.
 LARGEST_WALK = 48
 # Values that rounding may have moved further than this are not certified.
 INFLUENCE_ACCURACY = 1e-3
 # The middle of a shorter interval of b is as good as its ends.
 SHORT = 1e-6
+# Samples worked on at a time: enough for BLAS-3, few enough to share out evenly.
+BLOCK = 96
+LU = tuple[FloatArray, np.ndarray]
 
 
 def loo_walk(
@@ -93,7 +107,9 @@ def loo_walk(
     if folds is None:
         return _leave_singles_out(problem, solution, labels_only, n_threads)
     walker = Walker(problem, solution, n_threads=n_threads)
-    walked = np.array([_is_walk(problem, solution, fold) for fold in folds], dtype=bool)
+    walked = np.array(
+        [_is_walkable(problem, solution, fold) for fold in folds], dtype=bool
+    )
     if folds.C_factors is not None:
         walked[:] = False
     some, others = np.flatnonzero(walked), np.flatnonzero(~walked)
@@ -115,7 +131,7 @@ def _leave_singles_out(
     leaders = rows[copies == rows]
     walker = Walker(problem, solution, labels_only=labels_only, n_threads=n_threads)
     found.write(leaders, walker.leave_out(Folds.singles(leaders)))
-    found.copy(rows, copies)
+    found.share_with_copies(rows, copies)
     walker.counts["shared"] = float(rows.size - leaders.size)
     return replace(found, counts=walker.counts)
 
@@ -146,11 +162,9 @@ class Walker:
         n_threads: int = 1,
         everywhere: bool = False,
     ) -> None:
-        self.problem = problem
-        self.solution = solution
-        self.labels_only = labels_only
+        self.problem, self.solution = problem, solution
+        self.labels_only, self.everywhere = labels_only, everywhere
         self.n_threads = n_threads
-        self.everywhere = everywhere
         self.counts: dict[str, float] = dict.fromkeys(
             ("pivots", "walks", "columns", "shared", "refits"), 0.0
         )
@@ -173,8 +187,6 @@ class Walker:
         found = LooIntervals.empty(
             folds.members.size, WALK, (g, n) if self.everywhere else None
         )
-        if not self.solution.converged:
-            found.uncertified_by[:] = NOT_CONVERGED
         failed = self._walk_all(folds, found)
 
         def refit(part: slice) -> None:
@@ -201,20 +213,18 @@ class Walker:
             return []
         try:
             columns = self.columns
-        except np.linalg.LinAlgError:
+        except LinAlgError:
             return open_.tolist()
         failed: list[int] = []
         if columns.tableau is not None and not columns.on_demand:
             columns.add(groups.members)
             columns.add(self._next_to_margin(open_.size))
-        # From an empty margin a long walk builds up M point by point, as it happens if
-        # gamma is so large that K is nearly diagonal; a refit does it in one go.
+        # From an empty margin a long walk builds up M one by one; refits are faster.
         capacities = iter(CAPACITIES if columns.members.size else CAPACITIES[:1])
         capacity = next(capacities)
         while open_.size:
             out = self._run_round(groups.take(open_), capacity)
-            done = (out.status == Status.DONE) | (out.status == Status.STOPPED)
-            self._collect(groups, open_, out, done, found)
+            self._collect(groups, open_, out, found)
             broken = (out.status == Status.FAILED) | (out.status == Status.STUCK)
             failed.extend(open_[broken].tolist())
             waiting = out.status == Status.NEEDS_COLUMN
@@ -250,7 +260,7 @@ class Walker:
         status = np.empty(len(groups), dtype=np.int8)
         pivots, missing = np.empty((2, len(groups)), dtype=np.intp)
 
-        # One workspace a thread: fresh memory for every part would cost as much again.
+        # One workspace per thread: fresh memory for each part would cost as much again.
         idle = [
             (np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, np.intp))
             for _ in range(self.n_threads)
@@ -277,14 +287,10 @@ class Walker:
         return _Round(value, down, up, status, pivots, missing, everywhere)
 
     def _collect(
-        self,
-        folds: Folds,
-        which: IntArray,
-        out: _Round,
-        done: BoolArray,
-        found: LooIntervals,
+        self, folds: Folds, which: IntArray, out: _Round, found: LooIntervals
     ) -> None:
         """Take over the values of the walks that are done."""
+        done = (out.status == Status.DONE) | (out.status == Status.STOPPED)
         here = folds.take(which).entries(np.flatnonzero(done))
         entries, sizes = folds.entries(which[done]), folds.sizes[which[done]]
         down, up = out.down[done], out.up[done]
@@ -292,10 +298,11 @@ class Walker:
         found.upper[entries] = out.value[here] + np.repeat(up, sizes)
         first = np.where(out.pivots[done] == 0, FIRST_SEGMENT, WALK)
         found.settled_by[entries] = np.repeat(first, sizes)
+        reason = CERTIFIED if self.solution.converged else NOT_CONVERGED
+        found.uncertified_by[entries] = reason
         if found.everywhere is not None:
-            found.everywhere[which[done]] = (
-                out.everywhere[done] + middle(down, up)[:, None]
-            )
+            b = middle(down, up)[:, None]
+            found.everywhere[which[done]] = out.everywhere[done] + b
         self.counts["pivots"] += int(out.pivots[done].sum())
         self.counts["walks"] += int(done.sum())
 
@@ -315,19 +322,19 @@ class _Round(NamedTuple):
 class _Columns:
     """The columns of the tableau made so far, in rows of one array."""
 
-    def __init__(
-        self, problem: Problem, solution: Solution, n_threads: int = 1
-    ) -> None:
+    def __init__(self, problem: Problem, solution: Solution, n_threads: int) -> None:
         self.n_threads = n_threads
         n = problem.n_samples
         self.where = np.full(n, -1, dtype=np.intp)
-        self.rows = np.empty((n, n))  # pages are only taken when written
+        self.rows = np.empty((0, n))
         self.n_columns = 0
         self.members = np.flatnonzero(solution.free)
         self.tableau: Tableau | None = None
         self.on_demand = 0 < self.members.size <= ON_DEMAND
         if self.members.size:
             self.tableau = build_tableau(problem, solution, n_threads)
+            if not self.on_demand:
+                self.rows = np.empty((n, n))  # pages are only taken when written
         elif not problem.fit_intercept:
             # No sample on the margin, no intercept: the tableau is the kernel itself.
             self.rows, self.where = problem.K, np.arange(n, dtype=np.intp)
@@ -359,7 +366,7 @@ class _Columns:
         self.n_columns = stop
 
 
-@cache
+@lru_cache(maxsize=8)
 def _signs(n: int) -> FloatArray:
     """Random signs for the check at the end of a walk; the same ones every time."""
     return np.random.default_rng(n).choice([-1.0, 1.0], size=n)
@@ -389,19 +396,24 @@ def settle_singletons(problem: Problem, found: LooIntervals) -> IntArray:
 
     Without such a sample one class is left: w = 0, and b is at or beyond its label.
     """
+    alone = only_of_class(problem)
+    positive = problem.y[alone] > 0
+    found.settled_by[alone], found.uncertified_by[alone] = SINGLETON, CERTIFIED
+    found.lower[alone] = np.where(positive, -np.inf, 1.0)
+    found.upper[alone] = np.where(positive, -1.0, np.inf)
+    return alone
+
+
+def only_of_class(problem: Problem) -> IntArray:
+    """Return the samples that are alone in their class; none without an intercept."""
     singles = []
     for sign in (-1.0, 1.0) if problem.fit_intercept else ():
         members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
-        if members.size == 1:
-            found.settled_by[members] = SINGLETON
-            found.uncertified_by[members] = CERTIFIED
-            found.lower[members] = -np.inf if sign > 0 else 1.0
-            found.upper[members] = -1.0 if sign > 0 else np.inf
-            singles.append(int(members[0]))
+        singles += members.tolist() if members.size == 1 else []
     return np.array(singles, dtype=np.intp)
 
 
-def _is_walk(problem: Problem, solution: Solution, rows: IntArray) -> bool:
+def _is_walkable(problem: Problem, solution: Solution, rows: IntArray) -> bool:
     """Whether a group is small enough to walk, and leaves both classes behind."""
     if np.count_nonzero(solution.beta[rows]) > LARGEST_WALK:
         return False
@@ -413,10 +425,8 @@ def _is_walk(problem: Problem, solution: Solution, rows: IntArray) -> bool:
 class Influence:
     """Decision values of all samples by one binary SVM without one of them.
 
-    They stand at the end of each walk: the value of the left-out sample is its
-    leave-one-out value, the others are values on the training set that is left.
-    ``method="refit"`` solves a problem for each sample, as kernels that are not
-    positive semi-definite need it.
+    The value of the left-out sample is its leave-one-out value. ``method="refit"``
+    solves a problem for each sample, which an indefinite kernel needs.
     """
 
     def __init__(
@@ -429,25 +439,20 @@ class Influence:
     ) -> None:
         self.problem = cap_unreachable_bounds(problem, solution)
         self.solution = solution
-        self.method = method
-        self.n_threads = n_threads
+        self.method, self.n_threads = method, n_threads
 
     def values_without(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
         """Return f of all samples without each of some rows, and what is certified.
 
-        b is in the middle of its interval. Certified are rows whose optimality
-        conditions were verified, where rounding leaves two digits or more, and b is in
-        the middle of an interval only where that is one.
+        b is in the middle of its interval. Rows are certified if their optimality
+        conditions were verified and every b of the interval is optimal.
         """
         problem, solution = self.problem, self.solution
         f = solution.decision_values
         found = np.tile(f, (rows.size, 1))
-        known = (
-            solution.converged
-            and rounding_bound(problem, solution) <= INFLUENCE_ACCURACY
-        )
+        known = rounding_bound(problem, solution) <= INFLUENCE_ACCURACY
         low, high = solution.intercept_interval
-        known &= self._is_middle(f, high - low)
+        known &= self._all_b_optimal(f, high - low)
         certified = np.full(rows.size, known)
         inside = problem.C[rows] > 0.0
         moving = inside & (solution.beta[rows] != 0.0)
@@ -456,36 +461,38 @@ class Influence:
             # w stays; b may have a longer interval.
             down, up = intercept_range_without(problem, solution, rows[resting])
             found[resting] = f + middle(down, up)[:, None]
-            certified[resting] &= self._are_middles(
+            certified[resting] &= self._all_b_optimal_without(
                 rows[resting], found[resting], up - down
             )
-        walked = moving & self._can_walk[rows]
-        for some, leave_out in (
-            (walked, self._walker.leave_out),
-            (moving & ~walked, self._refit),
-        ):
+        walked = moving & ~np.isin(rows, only_of_class(problem))
+        walked &= self.method != "refit"
+        refit = partial(
+            refit_each, problem, solution, n_threads=self.n_threads, everywhere=True
+        )
+        for some in (walked, moving & ~walked):
             if some.any():
+                leave_out = self._walker.leave_out if some is walked else refit
                 left = leave_out(Folds.singles(rows[some]))
                 assert left.everywhere is not None
                 found[some] = left.everywhere
-                certified[some] &= left.certified & self._are_middles(
+                certified[some] &= left.certified & self._all_b_optimal_without(
                     rows[some], left.everywhere, left.upper - left.lower
                 )
         return found, certified
 
-    def _are_middles(
+    def _all_b_optimal_without(
         self, rows: IntArray, values: FloatArray, length: FloatArray
     ) -> BoolArray:
-        """Whether b may be anywhere in its interval, without each of some rows."""
+        """Whether every b of the interval is optimal without each of some rows."""
         proved = ~(np.isfinite(length) & (length > SHORT))
         for k in np.flatnonzero(~proved):
-            proved[k] = self._is_middle(values[k], length[k], rows[k])
+            proved[k] = self._all_b_optimal(values[k], length[k], rows[k])
         return proved
 
-    def _is_middle(
+    def _all_b_optimal(
         self, f: FloatArray, length: float, left_out: int | None = None
     ) -> bool:
-        """Whether b may be anywhere in its interval, with f at its middle.
+        """Whether every b of its interval is optimal; f is at the middle.
 
         Bounds that balance up to rounding count as balanced; but unless they do to the
         last bit, one end of the interval is b, and doubles cannot decide which.
@@ -498,28 +505,114 @@ class Influence:
             bounded[left_out] = False
         return fsum(y[bounded] * C[bounded]) == 0.0
 
-    def _refit(self, folds: Folds) -> LooIntervals:
-        return refit_each(
-            self.problem,
-            self.solution,
-            folds,
-            n_threads=self.n_threads,
-            everywhere=True,
-        )
-
-    @cached_property
-    def _can_walk(self) -> BoolArray:
-        """Whether each sample leaves both classes behind (no walk ends at one)."""
-        y, C = self.problem.y, self.problem.C
-        can = np.full(y.shape[0], self.method != "refit")
-        for sign in (-1.0, 1.0):
-            members = np.flatnonzero((y == sign) & (C > 0.0))
-            if members.size == 1 and self.problem.fit_intercept:
-                can[members] = False
-        return can
-
     @cached_property
     def _walker(self) -> Walker:
         return Walker(
             self.problem, self.solution, n_threads=self.n_threads, everywhere=True
         )
+
+
+@dataclass(frozen=True)
+class Tableau:
+    """Factors from which any column of the tableau follows.
+
+    With P = (K_MM + c 11')^-1, V has the columns Y = (K_.M + c) L^-T, then d =
+    (1 - (K_.M + c) P 1) / sqrt(1'P 1), then ones, and is zero for members;
+    S = K + V diag(weights) V' with weights -1 for Y, +1 for d, c for the ones (the last
+    two 0 without an intercept).
+    """
+
+    K: FloatArray  # (n, n)
+    members: IntArray  # (m,), the free support vectors M
+    V: FloatArray  # (n, m + 2)
+    weights: FloatArray  # (m + 2,)
+    Bm: FloatArray  # (n, m), affine coefficients on M; the identity for M itself
+    A: FloatArray  # (m, m), inverse of the bordered matrix without the intercept
+
+    def write_columns(
+        self, indices: IntArray, out: FloatArray, n_threads: int = 1
+    ) -> None:
+        """Write columns of the tableau, one a row, into out (len(indices), n)."""
+        indices = np.ascontiguousarray(indices)
+        place = np.full(self.K.shape[0], -1)
+        place[self.members] = np.arange(self.members.size)
+
+        def write(part: slice) -> None:
+            write_columns(
+                self.K, self.members, place, self.V, self.weights, self.Bm, self.A,
+                indices[part], out[part],
+            )  # fmt: skip
+
+        map_chunks(write, indices.size, n_threads, BLOCK)
+
+
+def build_tableau(problem: Problem, solution: Solution, n_threads: int = 1) -> Tableau:
+    """Factor the bordered kernel on the free support vectors; M must not be empty.
+
+    About |M|^3 + 2 (n - |M|) |M|^2 flops; every column outside M costs another
+    2 n |M|. Raises ``numpy.linalg.LinAlgError`` if the bordered matrix is numerically
+    singular.
+    """
+    K, n = problem.K, problem.n_samples
+    members, others = np.flatnonzero(solution.free), np.flatnonzero(~solution.free)
+    m = members.size
+    c = (float(K.diagonal().mean()) or 1.0) if problem.fit_intercept else 0.0
+    upper, failed = lapack.dpotrf((K[np.ix_(members, members)] + c).T, 0, overwrite_a=1)
+    if failed:
+        raise LinAlgError("the bordered kernel on the margin is singular")
+    # L^-T: OpenBLAS multiplies by a triangle faster than it solves with one.
+    inverse, _ = lapack.dtrtri(upper, lower=0, overwrite_c=1)
+    A = _gram_of_triangle(inverse, n_threads)
+    unit = np.empty(0)
+    if problem.fit_intercept:
+        unit = A.sum(axis=0)
+        unit /= np.sqrt(unit.sum())
+        A -= np.multiply.outer(unit, unit)
+    V, Bm = np.zeros((n, m + 2)), np.zeros((n, m))
+    Bm[members, np.arange(m)] = 1.0
+
+    def fill(part: slice) -> None:
+        fill_factors(K, members, others[part], inverse, unit, c, V, Bm)
+
+    map_chunks(fill, others.size, n_threads, BLOCK)
+    weights = np.concatenate([np.full(m, -1.0), [1.0, c]])
+    return Tableau(K, members, V, weights, Bm, A)
+
+
+def _gram_of_triangle(inverse: FloatArray, n_threads: int) -> FloatArray:
+    """(L L')^-1 = L^-T L^-1 as a full symmetric matrix; inverse = L^-T, upper."""
+    m = inverse.shape[0]
+    full = np.empty((m, m))
+
+    def multiply(part: slice) -> None:
+        # Row i of L^-T begins at i: the product of rows i and j <= i does, too.
+        start, stop = part.start, part.stop
+        np.matmul(
+            inverse[part, start:], inverse[:stop, start:].T, out=full[part, :stop]
+        )
+        full[:start, part] = full[part, :start].T
+
+    map_chunks(multiply, m, n_threads, BLOCK)
+    return full
+
+
+def factor_lu(matrix: FloatArray) -> LU:
+    """Return LU factors with pivots; LinAlgError if the matrix is singular."""
+    lu, pivots, info = lapack.dgetrf(matrix)
+    if info != 0 or not np.isfinite(lu).all():
+        raise LinAlgError("singular matrix")
+    return lu, pivots
+
+
+def solve_lu(factors: LU, right: FloatArray, *, transposed: bool = False) -> FloatArray:
+    """Solve with the factors of :func:`factor_lu`."""
+    return lapack.dgetrs(*factors, right, trans=int(transposed))[0]
+
+
+def invert(matrix: FloatArray) -> FloatArray | None:
+    """Return the inverse, None if the matrix is singular to the last bit."""
+    try:
+        inverse: FloatArray = np.linalg.inv(matrix).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:
+        return None
+    return inverse if np.isfinite(inverse).all() else None

@@ -330,8 +330,12 @@ cdef Py_ssize_t ratio_test(
 ) noexcept nogil:
     """Ratio test: which quantity first reaches an end of its range? -1 if none does.
 
+    The quantities move by sign * w.c times a step of at most remaining. Out: step, how
+    far the first can go, and at_high, whether it then is at the upper end. With lowest
+    ties go to the lowest index instead of the largest rate.
+
     Two passes (Harris 1973): the longest step that leaves no range by more than SLACK,
-    then among those who limit it the one with the largest rate, whose pivot is the
+    then among those that limit it the one with the largest rate, whose pivot is the
     safest; or the lowest index, which cannot cycle (Bland 1977). Blocks without a
     candidate are passed over by vector code.
     """

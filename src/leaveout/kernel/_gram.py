@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -42,8 +42,7 @@ SYMMETRY_TOLERANCE = 1e-8
 BLOCK_VALUES = 2**22
 
 
-@dataclass(frozen=True)
-class _Parameters:
+class _Parameters(NamedTuple):
     gamma: float
     degree: int
     coef0: float
@@ -60,6 +59,8 @@ class KernelSpec:
     always_psd: Callable[[float], bool] = lambda coef0: True
     # What gamma is multiplied by; default gammas come from its median.
     size_of: Callable[[Any], FloatArray] | None = None
+    # Whether k(x, x) = 1 for every x, though rounding may make it less.
+    unit_diagonal: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,9 @@ def gram_matrix(
     Returns
     -------
     K : ndarray of shape (n, m)
-        Float64, C-contiguous. With Y=None it is symmetric, equal samples have equal
-        rows and columns, both to the last bit, and the diagonal of "rbf" is 1. Between
-        X and Y, BLAS may round the values of two equal rows differently. Besides K,
-        memory is needed for a block of 128 rows and a copy of X only.
+        Float64, C-contiguous. With Y=None it is symmetric, and equal samples have equal
+        rows and columns, both to the last bit; between X and Y, BLAS may round equal
+        rows differently. Besides K, memory is needed for 128 rows and a copy of X only.
     """
     if kernel == "precomputed":
         return check_gram(X, None if Y is None else Y.shape[0])
@@ -149,19 +149,22 @@ def gram_matrix(
     if Y is not None:
         Y = _check_features(Y, "Y")
         if X.shape[1] != Y.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} features but Y has {Y.shape[1]}. "
-                "Pass the same columns for both."
-            )
+            sizes = f"X has {X.shape[1]} features but Y has {Y.shape[1]}"
+            raise ValueError(f"{sizes}. Pass the same columns for both.")
     if callable(kernel):
         return _call_kernel(kernel, X, Y)
+    if not _is_named(kernel):
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, KERNELS))}, 'precomputed', or "
+            f"a callable; got {kernel!r}."
+        )
     parameters = _check_parameters(gamma, degree, coef0, X.shape[1])
-    spec = _find_kernel(kernel)
+    spec = KERNELS[kernel]
     with np.errstate(over="ignore", invalid="ignore"):  # _check_finite says where
         K = _fill(spec, X, X if Y is None else Y, parameters)
     _check_finite(K, f"Gram matrix of kernel={kernel!r}")
     if Y is None:
-        if kernel == "rbf":
+        if spec.unit_diagonal:
             np.fill_diagonal(K, 1.0)
         share_equal_rows(K, first_equal_rows(X))
     return K
@@ -178,11 +181,11 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
         raise ValueError(
             f"gamma must be 'scale', 'auto' or a number >= 0; got {gamma!r}."
         )
-    X = X if sparse.issparse(X) else np.asarray(X)
+    is_sparse = sparse.issparse(X)
+    X = X if is_sparse else np.asarray(X)
     n_features = X.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    is_sparse = sparse.issparse(X)
     variance = float(X.multiply(X).mean() - X.mean() ** 2 if is_sparse else X.var())
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
@@ -191,8 +194,7 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
     """Check a precomputed Gram matrix, and return it symmetric to the last bit.
 
     It must be symmetric up to 1e-8 of its largest value. With ``n_columns`` it instead
-    has a row per new sample and a column for each of so many training samples. The
-    argument itself is returned if nothing had to be changed.
+    has a row per new sample and so many columns. It is copied only if it must change.
     """
     if sparse.issparse(K):
         raise TypeError(
@@ -201,14 +203,14 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
         )
     K = check_array(K, dtype=np.float64, order="C", input_name="X")
     name = "precomputed Gram matrix X"
-    if n_columns is not None:
-        if K.shape[1] != n_columns:
-            raise ValueError(
-                f"The {name} has {K.shape[1]} columns, but there are {n_columns} "
-                "training samples. Pass the kernel values between the new samples "
-                "(rows) and the training samples (columns)."
-            )
+    if n_columns == K.shape[1]:
         return K
+    if n_columns is not None:
+        raise ValueError(
+            f"The {name} has {K.shape[1]} columns, but there are {n_columns} training "
+            "samples. Pass the kernel values between the new samples (rows) and the "
+            "training samples (columns)."
+        )
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"The {name} must be square, (n_samples, n_samples); got {K.shape}. "
@@ -313,7 +315,7 @@ def _absolute_distances(X: Any) -> FloatArray:
 
 KERNELS: dict[str, KernelSpec] = {
     "linear": KernelSpec(_linear),
-    "rbf": KernelSpec(_rbf, ("gamma",), size_of=_squared_distances),
+    "rbf": KernelSpec(_rbf, ("gamma",), size_of=_squared_distances, unit_diagonal=True),
     "poly": KernelSpec(
         _poly, ("gamma", "degree", "coef0"), lambda coef0: coef0 >= 0, _squared_norms
     ),
@@ -375,11 +377,7 @@ def _raise_to_power(values: FloatArray, degree: int) -> None:
 
 
 def _around_median(X: Any, Y: Any) -> tuple[Any, Any]:
-    """Move the origin to the lower median of Y's columns.
-
-    This avoids cancellation for data far from the origin, and squared distances between
-    rows of integers stay exact.
-    """
+    """Move the origin to Y's lower median: no cancellation; integers stay exact."""
     if sparse.issparse(X) or sparse.issparse(Y):
         return X, Y
     centre = np.quantile(Y, 0.5, axis=0, method="lower")
@@ -472,15 +470,6 @@ def _check_parameters(
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _find_kernel(kernel: Any) -> KernelSpec:
-    if _is_named(kernel):
-        return KERNELS[kernel]
-    names = ", ".join(repr(name) for name in KERNELS)
-    raise ValueError(
-        f"kernel must be one of {names}, 'precomputed', or a callable; got {kernel!r}."
-    )
 
 
 def evaluate_expansion(

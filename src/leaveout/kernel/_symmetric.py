@@ -17,15 +17,13 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from leaveout._typing import FloatArray, IntArray
 
-# 128 rows of a 3000-column matrix are 3 MB: large enough for BLAS to be at full speed,
-# small enough to stay in cache while exp or tanh runs over them.
+# Enough rows for BLAS, few enough to stay in cache while exp or tanh runs over them.
 BLOCK_ROWS = 128
 # Two rows of a Gram matrix whose values differ by less than this share of |x| |y| are
 # those of equal samples: products and distances of equal rows leave some 1e-14.
 NEAR = 1e-12
-# Eigenvalues above -PSD_TOLERANCE * trace(K) count as zero: rounding in the kernel
-# values and in the Cholesky factorisation stays below it (some n * 1e-16 * trace at
-# worst), a kernel that is indefinite by construction is far beyond it.
+# Eigenvalues above -PSD_TOLERANCE * trace(K) count as zero: rounding stays below it, a
+# kernel that is indefinite by construction is far beyond it.
 PSD_TOLERANCE = 1e-12
 # Up to here a dense eigenvalue costs less than a second.
 N_DENSE_EIGENVALUE = 1000
@@ -121,9 +119,8 @@ def _digest(values: FloatArray) -> bytes:
 def first_near_rows(K: FloatArray) -> IntArray:
     """Return, for each row of K, the index of the first row equal up to rounding.
 
-    Kernel values of equal samples may differ by about 1e-14 if they were computed from
-    inner products. Such rows are nearly dependent, which is worse for a factorisation
-    than dependent ones. A random projection finds candidates, which are then compared.
+    Computed from inner products they may differ by 1e-14, which is worse for a
+    factorisation than copies. A random projection finds candidates to compare.
     """
     n_samples = K.shape[0]
     norms = np.sqrt(np.maximum(K.diagonal(), 0.0))
@@ -148,8 +145,7 @@ def first_near_rows(K: FloatArray) -> IntArray:
 def share_equal_rows(K: FloatArray, first: IntArray) -> None:
     """Copy row and column of the first of equal samples to the others.
 
-    BLAS may round the inner products of two equal rows differently, depending on their
-    place in a block, but duplicates are recognised by the bits of K.
+    BLAS may round equal rows differently, but copies are recognised by the bits of K.
     """
     repeated = np.flatnonzero(first != np.arange(first.shape[0]))
     for i in repeated:

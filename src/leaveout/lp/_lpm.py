@@ -23,7 +23,7 @@ from scipy import linalg
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.engine._certificate import weighted_median_interval
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
-from leaveout.engine._tableau import factor_lu, solve_lu
+from leaveout.engine._walk import factor_lu, solve_lu
 from leaveout.lp._highs import open_highs, run_simplex
 
 # Relative duality gap below which a pair of primal and dual point counts as optimal.

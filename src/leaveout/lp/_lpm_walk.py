@@ -27,8 +27,7 @@ from leaveout.engine._problem import (
     LooIntervals,
     Problem,
 )
-from leaveout.engine._tableau import invert
-from leaveout.engine._walk import settle_singletons
+from leaveout.engine._walk import invert, settle_singletons
 from leaveout.lp._lpm import (
     LpmBasis,
     LpmSolution,

@@ -16,7 +16,7 @@ Each function cites its paper. To add a bound, list its function in ``SVM_BOUNDS
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from time import perf_counter
 
@@ -27,8 +27,12 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import has_room
 from leaveout.engine._problem import Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
-from leaveout.engine._tableau import invert
-from leaveout.methods._stopping import ROUNDING, check_left_out
+from leaveout.engine._walk import invert
+from leaveout.methods._stopping import (
+    ROUNDING,
+    check_left_out,
+    values_at_worst_b,
+)
 
 BOUND, WEAK, ESTIMATE, EXACT = "bound", "weak bound", "estimate", "exact"
 # If rounding may move f by more, support vectors cannot be identified.
@@ -87,10 +91,8 @@ def bound_sv_count(problem: Problem, solution: Solution) -> Bound:
         at = problem.y - (solution.decision_values - solution.intercept)
         for end in solution.intercept_interval:
             support |= np.abs(at - end) <= ROUNDING
-    share = share_of(support)
-    return Bound(
-        "support-vector count", BOUND if settled else WEAK, share, cost="0", note=note
-    )
+    kind, share = BOUND if settled else WEAK, share_of(support)
+    return Bound("support-vector count", kind, share, cost="0", note=note)
 
 
 def bound_jaakkola_haussler(problem: Problem, solution: Solution) -> Bound:
@@ -147,10 +149,8 @@ def bound_radius_margin(problem: Problem, solution: Solution) -> Bound:
     slack = np.maximum(0.0, 1.0 - _margins(problem, solution))
     kind, note = _needs_no_intercept(problem)
     total = reach * float(solution.alpha.sum()) + float(slack.sum())
-    return Bound(
-        "radius-margin L1", kind, total / problem.n_samples, cost="n² per step",
-        note=note,
-    )  # fmt: skip
+    value = total / problem.n_samples
+    return Bound("radius-margin L1", kind, value, cost="n² per step", note=note)
 
 
 def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
@@ -165,10 +165,8 @@ def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
         reach = float(hard.K.diagonal().max())
     value = reach * float(optimum.alpha.sum()) / problem.n_samples
     kind = BOUND if optimum.converged else ESTIMATE
-    return Bound(
-        "radius-margin L2", kind, value, cost="a fit + n² per step",
-        note="of the L2-SVM with the same C",
-    )  # fmt: skip
+    note, cost = "of the L2-SVM with the same C", "a fit + n² per step"
+    return Bound("radius-margin L2", kind, value, cost=cost, note=note)
 
 
 def bound_gacv(problem: Problem, solution: Solution) -> Bound:
@@ -180,25 +178,18 @@ def bound_gacv(problem: Problem, solution: Solution) -> Bound:
     slack = np.maximum(0.0, 1.0 - h)
     near = h <= 1.0 + ROUNDING
     total = slack.sum() + 2.0 * pull[h < -1.0].sum() + pull[near & (h >= -1.0)].sum()
-    return Bound(
-        "GACV", ESTIMATE, float(total) / problem.n_samples, cost="n",
-        note="of the hinge loss, not of the error",
-    )  # fmt: skip
+    value, note = float(total) / h.size, "of the hinge loss, not of the error"
+    return Bound("GACV", ESTIMATE, value, cost="n", note=note)
 
 
 def bound_certificate(problem: Problem, solution: Solution) -> Bound:
     """Rigorous intervals of all left-out margins (docs/method/bounds)."""
     checked, open_rows = check_left_out(problem, solution)
-    low = np.minimum(problem.y * checked.lower, problem.y * checked.upper)
-    high = np.maximum(problem.y * checked.lower, problem.y * checked.upper)
-    open_ = np.zeros(problem.n_samples, dtype=bool)
-    open_[open_rows] = True
-    wrong = ~open_ & (high < -ROUNDING)
-    unsure = open_ | (low <= ROUNDING)
-    kind = BOUND if solution.converged else ESTIMATE
-    return Bound(
-        "certificate", kind, share_of(wrong | unsure), share_of(wrong), "s n log n"
-    )
+    low, high = np.sort(problem.y * [checked.lower, checked.upper], axis=0)
+    wrong, unsure = high < -ROUNDING, low <= ROUNDING
+    wrong[open_rows], unsure[open_rows] = False, True
+    kind, share = BOUND if solution.converged else ESTIMATE, share_of(wrong | unsure)
+    return Bound("certificate", kind, share, share_of(wrong), "s n log n")
 
 
 # In the order of the table: from the cheapest to the tightest.
@@ -220,14 +211,12 @@ def timed(
     """Compute a bound and measure the time it takes."""
     started = perf_counter()
     row = function(problem, solution)
-    return Bound(**{**vars(row), "seconds": perf_counter() - started})
+    return replace(row, seconds=perf_counter() - started)
 
 
-def _margins(problem: Problem, solution: Solution) -> np.ndarray:
+def _margins(problem: Problem, solution: Solution) -> FloatArray:
     """Return y f at the optimal intercept that is worst for each sample."""
-    g = solution.decision_values - solution.intercept
-    worst = np.where(problem.y > 0, *solution.intercept_interval)
-    return problem.y * (g + worst)
+    return problem.y * values_at_worst_b(problem, solution)
 
 
 def _needs_no_intercept(problem: Problem) -> tuple[str, str]:
@@ -244,16 +233,13 @@ def share_of(mask: BoolArray) -> float:
 def span_squared(problem: Problem, solution: Solution) -> FloatArray:
     """Squared distance of each support vector to the hull of the other free ones.
 
-    Vapnik & Chapelle (2000), eq. (5) of Tsuda et al. (2001), with **free** support
-    vectors M only: the affine hull, or the linear span without an intercept. With
-    K~ = [[K_MM, 1], [1', 0]], or K_MM::
+    With M free, and K~ = [[K_MM, 1], [1', 0]], or K_MM without an intercept::
 
         p free:     1 / (inverse of K~)_pp
         p bounded:  K_pp - v' (inverse of K~) v,   v = (K_Mp; 1)
 
-    If the sets stay the same while alpha_p goes to 0, the left-out margin is exactly
-    h_p - alpha_p S_p^2. 0 where alpha = 0; inf if no other free support vector
-    determines the intercept.
+    If the sets stay the same while alpha_p goes to 0, the left-out margin is
+    h_p - alpha_p S_p^2. 0 where alpha = 0; inf without another free support vector.
     """
     free = np.flatnonzero(solution.free)
     rest = np.flatnonzero((solution.beta != 0.0) & ~solution.free)
@@ -313,8 +299,7 @@ def enclosing_radius_squared(
     """Squared radius of a ball that contains all samples, nearly the smallest.
 
     Maximises ``sum_i beta_i K_ii - beta' K beta`` over the simplex by steps towards the
-    farthest point and away from the nearest that has weight. The largest distance from
-    any centre is the radius of such a ball, so the result is never too small; it is too
+    farthest point and away from the nearest that has weight. Never too small, and too
     large by a share of at most ``tol``, unless ``max_iter`` steps were not enough.
     """
     n, diagonal = K.shape[0], K.diagonal()

@@ -30,7 +30,7 @@ from leaveout.engine._problem import (
 )
 from leaveout.engine._solve import solve_without
 from leaveout.engine._walk import settle_from_solution
-from leaveout.methods._left_out_interval import left_out_radii
+from leaveout.methods._left_out_interval import distances_from, left_out_radii
 from leaveout.methods._smoothing import FoldProblems, Iterate, certify, solve_folds
 from leaveout.run._parallel import map_chunks
 
@@ -108,14 +108,16 @@ def _leave_out(
     keep_all = rule == "path"  # the next C needs every left-out solution
     found = LooIntervals.from_solution(solution)
     rows = settle_from_solution(problem, solution, found, labels_only and not keep_all)
-    copies = rows
-    if not keep_all:
-        copies = problem.first_copies(rows)
+    copies = rows if keep_all else problem.first_copies(rows)
     leaders = np.unique(copies)
-    screened = _screen(problem, solution, leaders, rule, memory)
+    screened = Screened.nothing(problem)
+    if rule == "same_C" and solution.converged:
+        screened = screen_at_same_C(problem, solution, leaders)
+    elif keep_all and memory is not None and solution.converged:
+        screened = screen_along_path(problem, memory.last)
     folds = _solve_folds(problem, solution, leaders, screened, n_threads)
     folds.store(found)
-    found.copy(rows, copies)
+    found.share_with_copies(rows, copies)
     if keep_all and memory is not None:
         memory.last = Solved.of(problem, solution, leaders, folds.beta, folds.values)
     n = problem.n_samples
@@ -128,21 +130,6 @@ def _leave_out(
         "refits": float(np.count_nonzero(folds.refitted)),
     }
     return replace(found, counts=counts)
-
-
-def _screen(
-    problem: Problem,
-    solution: Solution,
-    rows: IntArray,
-    rule: str | None,
-    memory: PathMemory | None,
-) -> Screened:
-    """Apply the rule, if there is one and something to apply it to."""
-    if rule == "same_C" and solution.converged:
-        return screen_at_same_C(problem, solution, rows)
-    if rule == "path" and memory is not None and solution.converged:
-        return screen_along_path(problem, memory.last)
-    return Screened.nothing(problem)
 
 
 class _Folds:
@@ -170,14 +157,11 @@ class _Folds:
         problem, rows = self.problem, self.rows[part]
         bounds = np.tile(problem.C, (rows.size, 1))
         bounds[np.arange(rows.size), rows] = 0.0
-        whole = FoldProblems(
-            problem.K, problem.y, bounds, np.zeros_like(bounds), np.zeros(rows.size),
-            problem.fit_intercept,
-        )  # fmt: skip
+        none = np.zeros_like(bounds), np.zeros(rows.size)
+        whole = FoldProblems(problem.K, problem.y, bounds, *none, problem.fit_intercept)
         proof = certify(whole, self.beta[part])
-        self.values[part] = proof.values
-        self.low[part], self.high[part] = proof.low, proof.high
-        self.certified[part], self.refitted[part] = proof.optimal, ~proof.optimal
+        self.values[part], self.low[part], self.high[part], optimal = proof
+        self.certified[part], self.refitted[part] = optimal, ~optimal
 
     def refit(self, which: IntArray) -> None:
         """Solve some problems again."""
@@ -297,15 +281,9 @@ class Solved:
     ) -> Solved:
         """Keep what screening needs of coefficients and values K beta, (k, n)."""
         g = solution.decision_values - solution.intercept
-        squared = np.einsum("ki,ki->k", beta, values)
-        return cls(
-            problem,
-            problem.y * g,
-            float(np.sqrt(max(0.0, float(solution.beta @ g)))),
-            rows,
-            problem.y * values,
-            np.sqrt(np.maximum(squared, 0.0)),
-        )
+        norm = float(np.sqrt(max(0.0, float(solution.beta @ g))))
+        norms = np.sqrt(np.maximum(np.einsum("ki,ki->k", beta, values), 0.0))
+        return cls(problem, problem.y * g, norm, rows, problem.y * values, norms)
 
     def ratio(self, problem: Problem) -> float | None:
         """Factor from this C to that of the problem; None if it is another problem."""
@@ -333,13 +311,12 @@ def screen_at_same_C(  # noqa: N802
     n = problem.n_samples
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     bound = _move_with_intercept if problem.fit_intercept else _move_without_intercept
-    for first in range(0, rows.size, SCREEN_BLOCK):
-        part = rows[first : first + SCREEN_BLOCK]
+    for part in np.split(rows, range(SCREEN_BLOCK, rows.size, SCREEN_BLOCK)):
         down, up = bound(problem, solution, part)
         own = (np.arange(part.size), part)
         down[own], up[own] = np.inf, -np.inf
-        np.minimum(low, down.min(axis=0), out=low)
-        np.maximum(high, up.max(axis=0), out=high)
+        low = np.minimum(low, down.min(axis=0, initial=np.inf))
+        high = np.maximum(high, up.max(axis=0, initial=-np.inf))
     return Screened.by_bounds(problem, low, high)
 
 
@@ -370,8 +347,7 @@ def _move_with_intercept(
     radius, worst, best = left_out_radii(problem, solution, rows)
     sign, diagonal = y[rows], K.diagonal()
     # From the left-out sample.
-    squared = diagonal + diagonal[rows, None] - 2.0 * K[rows]
-    reach = radius[:, None] * np.sqrt(np.maximum(squared, 0.0))
+    reach = radius[:, None] * distances_from(K, rows)
     at = np.where(sign > 0, worst, -best), np.where(sign > 0, best, -worst)
     moved = g - g[rows, None]
     low, high = at[0][:, None] + moved - reach, at[1][:, None] + moved + reach

@@ -43,10 +43,6 @@ class _Workspace:
         self.members = np.empty(n, dtype=np.intp)
         self.pieces = np.empty((20 * n + 200, 6))
 
-    def grow(self) -> None:
-        """Make space for twice as many pieces."""
-        self.pieces = np.empty((2 * self.pieces.shape[0], 6))
-
 
 @dataclass
 class _Path:
@@ -86,21 +82,7 @@ class _Curve:
         bounds = C * self.problem.C
         if r is not None:
             bounds[r] = 0.0
-        problem = self.problem
-        return Problem(problem.K, problem.y, bounds, problem.fit_intercept)
-
-    def first_solution(self, r: int) -> Solution:
-        """Solve the problem without r at C_min."""
-        return solve_without(self.at(self.C_min), self.full, np.array([r]))
-
-    def only_class_without(self, r: int) -> float | None:
-        """Return the sign of the one class that is left without r, None if two are."""
-        present = self.problem.C > 0.0
-        present[r] = False
-        y = self.problem.y[present]
-        if self.problem.fit_intercept and y.size and np.all(y == y[0]):
-            return float(y[0])
-        return None
+        return replace(self.problem, C=bounds, first_equal=None)
 
 
 class Curve(NamedTuple):
@@ -163,9 +145,9 @@ def _share(problem: Problem, C_min: float, C_max: float) -> _Curve:
     """Solve the full problem at C_min and draw the random direction of the checks."""
     n, K = problem.n_samples, problem.K
     probe = np.random.default_rng(n).choice([-1.0, 1.0], size=n)
-    start = Problem(K, problem.y, C_min * problem.C, problem.fit_intercept)
+    full = solve_svc(replace(problem, C=C_min * problem.C))
     scale = float(K.diagonal().mean()) or 1.0
-    return _Curve(problem, solve_svc(start), C_min, C_max, probe, K @ probe, scale)
+    return _Curve(problem, full, C_min, C_max, probe, K @ probe, scale)
 
 
 def _walks_at_some(
@@ -200,20 +182,23 @@ def _checked_path(
     Where they differ, a solve decides. If the path is wrong, it is followed again, from
     a solve at each of the C compared.
     """
-    only = curve.only_class_without(r)
-    if only is not None:
-        return _Path(np.array([[curve.C_min, curve.C_max, only, only, only, only]]))
+    present = curve.problem.C > 0.0
+    present[r] = False
+    left = np.unique(curve.problem.y[present])
+    if curve.problem.fit_intercept and left.size == 1:  # f is the label of that class
+        return _Path(np.array([[curve.C_min, curve.C_max, *4 * [left[0]]]]))
     path = _follow(curve, r, space, [curve.C_max])
     doubted = [
         C
         for C, lower, upper in checks
         if _differ(path.interval_at(C), (lower[r], upper[r]))
     ]
-    if any(_differs_from_solve(curve, r, path, C) for C in doubted):
+    solved = [(C, _interval(solve_svc(curve.at(C, r)), r)) for C in doubted]
+    if any(_differ(path.interval_at(C), wanted) for C, wanted in solved):
         again = _follow(curve, r, space, [*(C for C, _, _ in checks), curve.C_max])
         again.restarts += path.restarts
         again.certified &= not any(
-            _differs_from_solve(curve, r, again, C) for C in doubted
+            _differ(again.interval_at(C), wanted) for C, wanted in solved
         )
         return again
     return path
@@ -223,12 +208,6 @@ def _differ(found: tuple[float, float], wanted: tuple[float, float]) -> bool:
     """Whether two intervals differ by more than rounding; NaN does not."""
     apart = np.abs(np.subtract(found, wanted))
     return bool(np.any(apart > 1e-7 * (1.0 + np.abs(wanted))))
-
-
-def _differs_from_solve(curve: _Curve, r: int, path: _Path, C: float) -> bool:
-    """Whether the path is not where a solve without r at C is."""
-    solution = solve_svc(curve.at(C, r))
-    return _differ(path.interval_at(C), _interval(solution, r))
 
 
 def _interval(solution: Solution, r: int) -> tuple[float, float]:
@@ -245,7 +224,8 @@ def _follow(curve: _Curve, r: int, space: _Workspace, stops: list[float]) -> _Pa
     slightly above if there is no progress.
     """
     problem = curve.problem
-    C, solution = curve.C_min, curve.first_solution(r)
+    C = curve.C_min
+    solution = solve_without(curve.at(C), curve.full, np.array([r]))
     path = _Path(np.empty((0, 6)), certified=solution.converged)
     parts = []
     nudge = 0.0
@@ -260,7 +240,7 @@ def _follow(curve: _Curve, r: int, space: _Workspace, stops: list[float]) -> _Pa
             path.events += events
             path.factors += factors
             if status == PathStatus.FULL:
-                space.grow()
+                space.pieces = np.empty((2 * space.pieces.shape[0], 6))
                 continue
             if status == PathStatus.ARRIVED:
                 parts.append(space.pieces[:n_pieces].copy())

@@ -148,7 +148,7 @@ cdef void add_margin(Path* p, double* u, double* out) noexcept nogil:
 
 
 cdef int factor(Path* p) noexcept nogil:
-    """K_M and A from scratch, by Cholesky of K_MM + c 11' as in loo/_tableau."""
+    """K_M and A from scratch, by Cholesky of K_MM + c 11' as in engine/_walk."""
     cdef Py_ssize_t a, d, ld = p.ld
     cdef int m = <int>p.m, lda = <int>ld, info = 0
     cdef double shift = p.scale if p.intercept else 0.0, norm = 0.0

@@ -24,17 +24,13 @@ from leaveout.engine._problem import Problem, Solution
 
 
 def loo_interval_in_ball(
-    problem: Problem, r: int, g: FloatArray, radius: float
+    problem: Problem, r: int, g: FloatArray, reach: FloatArray
 ) -> tuple[float, float]:
-    """Bound f'(x_r) if ``||w' - w|| <= radius``; g = K beta belongs to w."""
-    K = problem.K
-    if not problem.fit_intercept:
-        reach = radius * float(np.sqrt(max(K[r, r], 0.0)))
-        return float(g[r]) - reach, float(g[r]) + reach
+    """Bound f'(x_r), with an intercept; reach = radius ||phi_i - phi_r|| per sample."""
     others = np.arange(problem.n_samples) != r
     y, C = problem.y[others], problem.C[others]
     at = y - (g[others] - g[r])
-    reach = radius * _distances(K, r)[others]
+    reach = reach[others]
     level = float(C[y > 0].sum())
     low, _ = weighted_median_interval(at - reach, C, level)
     _, high = weighted_median_interval(at + reach, C, level)
@@ -58,13 +54,14 @@ def loo_interval_from_solution(
     # At the b that makes h_r smallest: an upper bound of every h_r'.
     h += min(y_r * b for b in solution.intercept_interval)
     if t == 0.0:
-        return loo_interval_in_ball(problem, r, g, 0.0)
+        return loo_interval_in_ball(problem, r, g, np.zeros_like(g))
+    distances = distances_from(problem.K, slice(r, r + 1))[0]
 
     def worst(radius: float) -> float:
-        low, high = loo_interval_in_ball(problem, r, g, radius)
+        low, high = loo_interval_in_ball(problem, r, g, radius * distances)
         return low if y_r > 0 else -high
 
-    reach = t * float(_distances(problem.K, r).max())
+    reach = t * float(distances.max())
     short = max(0.0, h - worst(0.0))
     if np.isinf(short):  # the only sample of its class
         return _signed(y_r, -np.inf, h)
@@ -87,9 +84,7 @@ def left_out_radii(
     g = solution.decision_values - solution.intercept
     ends = np.asarray(solution.intercept_interval)
     high = sign * g[rows] + np.minimum(sign * ends[0], sign * ends[1])
-    diagonal = K.diagonal()
-    squared = diagonal + diagonal[rows, None] - 2.0 * K[rows]
-    distances = np.sqrt(np.maximum(squared, 0.0))
+    distances = distances_from(K, rows)
     # In the sign of r, so that the lower end is the one needed.
     at = sign[:, None] * (y - (g - g[rows, None]))
     weights = np.tile(C, (rows.size, 1))
@@ -111,9 +106,10 @@ def left_out_radii(
     return radius, low, high
 
 
-def _distances(K: FloatArray, r: int) -> FloatArray:
-    """Distances of all samples to sample r in feature space, (n,)."""
-    squared: FloatArray = K.diagonal() + K[r, r] - 2.0 * K[r]
+def distances_from(K: FloatArray, rows: IntArray | slice) -> FloatArray:
+    """Distances of some samples to all samples in feature space, (k, n)."""
+    diagonal = K.diagonal()
+    squared = diagonal + diagonal[rows, None] - 2.0 * K[rows]
     return np.sqrt(np.maximum(squared, 0.0))
 
 

@@ -10,19 +10,17 @@ Offsets and totals come from samples whose coefficients are known and that are n
 With an intercept sum(eta) = total_k. ``solve_folds`` repeats for decreasing tau:
 
 1. ``minimise`` replaces the hinge L by L_tau, a parabola for |u - 1| < tau, u = y f,
-   with L <= L_tau <= L + tau / 4 and L_tau'' <= 1 / (2 tau), and takes accelerated
-   majorise-minimise steps for all folds at once, in BLAS-3 (eqs. (9)-(11), corrected in
-   docs/method/consolidated). At the optimum alpha = -C L_tau'(u).
+   and takes accelerated majorise-minimise steps for all folds at once, in BLAS-3 (eqs.
+   (9)-(11), corrected in docs/method/consolidated). At the optimum alpha = -C L_tau'.
 2. ``finish`` guesses from |u - 1| < tau which samples are on the margin, and corrects
    the guess until the linear system of these sets satisfies the optimality conditions.
-
-Folds that are solved leave. The caller certifies the rest or solves them otherwise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -34,17 +32,15 @@ from leaveout.run._parallel import map_chunks
 
 # A coefficient nearer to its bound than this share of C_i is not free.
 ROOM = 1e-9
-# Largest optimality residual, relative to max(1, sum_j |eta_j K_ij|), and largest
-# duality gap, relative to max(1, primal), of a fold that counts as solved.
-KKT_TOL = 1e-9
-GAP_TOL = 1e-10
+# Of a solved fold: largest KKT residual, relative to max(1, sum_j |eta_j K_ij|), and
+# largest duality gap, relative to max(1, primal).
+KKT_TOL, GAP_TOL = 1e-9, 1e-10
 # Folds that are done are removed from the arrays when they make up this share.
 LEAVE = 0.25
 # A fold whose residual exceeds this multiple of its largest C_i is given up.
 DIVERGED = 1e3
-# Exchanges per call; most folds need two or three.
-ROUNDS = 30
-PATIENCE = 3
+# Exchanges of sets per call, most folds need two or three; those without improvement.
+ROUNDS, PATIENCE = 30, 3
 # Numbers in one stack of systems.
 STACK = 2_000_000
 # Violations below this are rounding.
@@ -52,22 +48,13 @@ SLACK = 1e-12
 # Added to K_EE, relative to its diagonal, so that copies do not make it singular: as
 # small as rounding, or the hinge times a large C would see it in the duality gap.
 RIDGE = 2e-15
-# The paper begins with tau = 1; from the full solution 1/8 is near enough and takes a
-# third of the exactness steps (n = 200, easy and hard C).
+# The paper begins with tau = 1; from the full solution 1/8 is near enough.
 TAUS = tuple(8.0**-k for k in range(1, 6))
-# Distance from the smoothed optimum at which a round may end, in units of C_i: the
-# exactness step needs the sets, not the point.
-TOL = 1e-2
-MAX_STEPS = 100
+# A round may end at this distance from the smoothed optimum, in units of C_i, or after
+# so many steps: the exactness step needs the sets, not the point.
+TOL, MAX_STEPS = 1e-2, 100
 # Folds worked on at a time: enough for BLAS-3, few enough for the cache.
 BLOCK = 128
-
-
-def hinge_slope(u: FloatArray, tau: float, out: FloatArray | None = None) -> FloatArray:
-    """Return -L_tau'(u), the share of C_i that alpha_i has; between 0 and 1."""
-    share = np.subtract(1.0 + tau, u, out=out)
-    share /= 2.0 * tau
-    return np.clip(share, 0.0, 1.0, out=share)
 
 
 @dataclass(frozen=True)
@@ -90,14 +77,11 @@ class FoldProblems:
 
     def take(self, which: IntArray | BoolArray) -> FoldProblems:
         """Return some of the folds."""
-        return FoldProblems(
-            self.K, self.y, self.C[which], self.offsets[which], self.totals[which],
-            self.fit_intercept,
-        )  # fmt: skip
+        some = self.C[which], self.offsets[which], self.totals[which]
+        return FoldProblems(self.K, self.y, *some, self.fit_intercept)
 
 
-@dataclass(frozen=True)
-class Certificate:
+class Certificate(NamedTuple):
     """Values K eta of each fold, all its optimal b, and whether eta is optimal."""
 
     values: FloatArray  # (k, n)
@@ -143,8 +127,8 @@ def intercept_intervals(
     alpha, breakpoints = y * eta, y - values
     free = np.minimum(alpha, C - alpha) > ROOM * C
     n_free = free.sum(axis=1)
-    point = (breakpoints * free).sum(axis=1) / np.maximum(n_free, 1)
-    low, high = point.copy(), point
+    low = (breakpoints * free).sum(axis=1) / np.maximum(n_free, 1)
+    high = low.copy()
     rest = np.flatnonzero(n_free == 0)
     if rest.size:
         levels = (C[rest] * (y > 0)).sum(axis=1) - folds.totals[rest]
@@ -171,13 +155,11 @@ class Majoriser:
 
         (b, eta) <- (b, eta) - P^-1 gradient,   P = Z'D Z + blockdiag(0, K),  Z = (1, K)
 
-    never increases the objective of a fold. In closed form, with the residual of
-    ``alpha = -C L_tau'``, r = eta - y C slope(u),
+    never increases the objective of a fold. With ``r = eta + y C L_tau'(u)`` it is
 
         q = M (r - s D1),   M = (I + D K)^-1,   s such that 1'q = sum(eta) - total,
 
-    and ``K q = D^-1 (r - q) - s 1``: one product with M per step, none with K, which
-    may be singular.
+    and ``K q = D^-1 (r - q) - s 1``: one product with M per step, none with K.
     """
 
     tau: float
@@ -233,7 +215,7 @@ def minimise(
     """Minimise the smoothed problems in place; return the number of steps of all folds.
 
     Nesterov's momentum, restarted for a fold when it points uphill (O'Donoghue & Candes
-    2015). A fold is done when ``|eta - y C slope(u)|`` is at most tol times max(C).
+    2015). A fold is done when its residual is at most tol times max(C).
     """
     rows = np.arange(len(folds))
     now, ahead = start, start.take(rows)
@@ -262,11 +244,13 @@ def minimise(
 
 
 def _residual(folds: FoldProblems, tau: float, at: Iterate) -> FloatArray:
-    """Eta - y C slope(u): zero at the smoothed optimum."""
+    """Eta + y C L_tau'(u): zero at the smoothed optimum."""
     u = at.values + folds.offsets
     u += at.b[:, None]
     u *= folds.y
-    share = hinge_slope(u, tau, out=u)
+    share = np.subtract(1.0 + tau, u, out=u)  # becomes -L_tau'(u), in [0, 1]
+    share /= 2.0 * tau
+    np.clip(share, 0.0, 1.0, out=share)
     share *= folds.C
     share *= folds.y
     return np.subtract(at.eta, share, out=share)
@@ -316,12 +300,10 @@ def finish(
 ) -> tuple[FloatArray, BoolArray]:
     """Solve folds exactly from iterates near their optima.
 
-    With the sets E (on the margin) and B (alpha = C) known, the coefficients solve a
-    linear system, see ``interpolate``. The sets are right if and only if 0 <= alpha_E
-    <= C and the margins of the others are on the right side of 1. Samples for which
-    this fails change their set, and the system is solved again: a primal-dual active
-    set in place of the projection step of Wang & Zou (2022). Return eta within its
-    bounds, and whether the conditions hold.
+    ``interpolate`` solves for given sets E (on the margin) and B (alpha = C). Samples
+    that violate 0 <= alpha_E <= C, or whose margin is on the wrong side of 1, change
+    their set, and the system is solved again: a primal-dual active set in place of the
+    projection step of Wang & Zou (2022). Return eta, and whether the conditions hold.
     """
     sets = _Sets.near(folds, near, tau)
     eta, solved = near.eta.copy(), np.zeros(len(folds), dtype=bool)
@@ -342,9 +324,8 @@ def finish(
 class _Sets:
     """Samples on the margin and at their bound in each fold.
 
-    Block principal pivoting: all samples whose set is wrong change it, as long as their
-    number decreases; after PATIENCE rounds without a new minimum only the last of them
-    changes, which without an intercept cannot cycle (Judice & Pires 1994).
+    All samples whose set is wrong change it; after PATIENCE rounds without fewer of
+    them only the last one does (block principal pivoting, Judice & Pires 1994).
     """
 
     margin: BoolArray
@@ -489,50 +470,36 @@ def solve_folds(
 ) -> tuple[FloatArray, int]:
     """Solve all folds at once, by rounds of decreasing tau.
 
-    ``C`` > 0 is the largest bound of each sample over the folds; ``start`` is
-    overwritten. Return the coefficients, not all of them necessarily optimal, and the
-    number of majorise-minimise steps.
+    ``C`` > 0 is the largest bound of each sample; ``start`` is overwritten. Return the
+    coefficients, not all of them optimal, and the number of majorise-minimise steps.
     """
-    k = len(folds)
-    eta, solved = start.eta.copy(), np.zeros(k, dtype=bool)
-    steps = np.zeros(k, dtype=np.intp)
+    eta, solved = start.eta.copy(), np.zeros(len(folds), dtype=bool)
+    steps = np.zeros(len(folds), dtype=np.intp)
+    open_ = np.arange(len(folds))
+
+    def run(majoriser: Majoriser, block: slice) -> None:
+        rows = open_[block]
+        part, at = folds.take(rows), start.take(rows)
+        steps[rows[0]] += minimise(part, majoriser, at, TOL, MAX_STEPS)
+        start.put(rows, at)
+        eta[rows], solved[rows] = finish(part, at, majoriser.tau)
+
     if folds.C.size == 0:
         return eta, 0
-    open_ = np.arange(k)
-    reach = _reach(folds, start)
+    unit = _reach(folds, start)
     for tau in TAUS:
-        majoriser = Majoriser.of(folds.K, C, tau * reach, folds.fit_intercept)
-        run = partial(_run_block, folds, majoriser, start, open_, eta, solved, steps)
-        map_chunks(run, open_.size, n_threads, BLOCK)
+        majoriser = Majoriser.of(folds.K, C, tau * unit, folds.fit_intercept)
+        map_chunks(partial(run, majoriser), open_.size, n_threads, BLOCK)
         open_ = np.flatnonzero(~solved)
         if open_.size == 0:
             break
     return eta, int(steps.sum())
 
 
-def _run_block(
-    folds: FoldProblems,
-    majoriser: Majoriser,
-    start: Iterate,
-    open_: IntArray,
-    eta: FloatArray,
-    solved: BoolArray,
-    steps: IntArray,
-    block: slice,
-) -> None:
-    """Run one round of some open folds; write start, eta, solved, steps."""
-    rows = open_[block]
-    part, at = folds.take(rows), start.take(rows)
-    steps[rows[0]] += minimise(part, majoriser, at, TOL, MAX_STEPS)
-    start.put(rows, at)
-    eta[rows], solved[rows] = finish(part, at, majoriser.tau)
-
-
 def _reach(folds: FoldProblems, start: Iterate) -> float:
     """Spread of the decision values, at most 1: the unit of tau.
 
-    With a small C and an intercept all of the heavier class is near the margin, at
-    distances of the order of C, which tau must resolve.
+    With a small C the heavier class is near the margin, at distances of the order of C.
     """
     if not folds.fit_intercept:
         return 1.0

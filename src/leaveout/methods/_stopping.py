@@ -2,11 +2,10 @@
 """Methods "stopping" and "refit" (Franc, Laskov & Müller 2008).
 
 "refit" solves n warm-started problems, exactly or within eps; within eps it is the
-*standard approach* of the paper, its Algorithm 1 with the checks repaired and Improved
-SMO (Keerthi et al. 2001) as the solver. "stopping" is its Algorithm 3: each left-out
-problem is solved until its label is proved. Before that, labels that follow from the
-full solution are settled (Table 1). As printed the checks can be wrong with an
-intercept; here is what holds (docs/method/stopping):
+*standard approach* of the paper, its Algorithm 1, with Improved SMO (Keerthi et al.
+2001) as the solver. "stopping" is its Algorithm 3: each left-out problem is solved
+until its label is proved. Labels that follow from the full solution are settled before
+(Table 1; as printed the checks can be wrong with an intercept: docs/method/stopping):
 
 1. alpha_r = 0: the solution stays; without a free support vector b may move.
 2. h_r < 0 for some optimal b: an error for every optimal b without r.
@@ -36,7 +35,7 @@ from leaveout.engine._problem import (
     Problem,
     Solution,
 )
-from leaveout.engine._solve import make_solution, refit_each, seed_without, solve_svc
+from leaveout.engine._solve import refit_each, seed_without, solve_svc
 from leaveout.engine._walk import settle_from_solution
 from leaveout.methods._left_out_interval import loo_interval_from_solution
 from leaveout.methods._stopping_fast import Condition, End, solve_left_out
@@ -56,43 +55,36 @@ LAST_STEPS = 10
 
 
 def check_left_out(
-    problem: Problem, solution: Solution, rows: IntArray | None = None
+    problem: Problem, solution: Solution
 ) -> tuple[LooIntervals, IntArray]:
     """Settle the samples whose left-out label follows from the full solution.
 
-    Of negative margins and certificates only the sign counts. Also returns the samples,
-    among ``rows`` if given, that no check settles; these are not certified. From a
-    solution within some eps only, the labels are those of the paper's algorithm.
+    Of negative margins and certificates only the sign counts. Also returns the samples
+    that no check settles; these are not certified.
     """
     found = LooIntervals.from_solution(solution)
     open_rows = settle_from_solution(problem, solution, found, labels_only=False)
-    if rows is not None:
-        open_rows = np.intersect1d(open_rows, rows)
-    g = solution.decision_values - solution.intercept
-    # The least favourable b: also an upper bound of every left-out margin.
-    worst_b = np.where(problem.y > 0, *solution.intercept_interval)
-    wrong = (problem.y * (g + worst_b))[open_rows] < -ROUNDING
+    f = values_at_worst_b(problem, solution)
+    wrong = (problem.y * f)[open_rows] < -ROUNDING
     settled = open_rows[wrong]
-    found.lower[settled] = found.upper[settled] = (g + worst_b)[settled]
+    found.lower[settled] = found.upper[settled] = f[settled]
     found.settled_by[settled] = NEGATIVE_MARGIN
-    open_rows = _settle_by_interval(problem, solution, found, open_rows[~wrong])
-    found.uncertified_by[open_rows] = NOT_CONVERGED
-    return found, open_rows
-
-
-def _settle_by_interval(
-    problem: Problem, solution: Solution, found: LooIntervals, rows: IntArray
-) -> IntArray:
-    """Apply check 3, by the interval that always holds; return the rows left."""
     left = []
-    for r in rows:
+    for r in open_rows[~wrong]:
         low, high = loo_interval_from_solution(problem, solution, int(r))
         if low > ROUNDING or high < -ROUNDING:
             found.lower[r], found.upper[r] = low, high
             found.settled_by[r] = CERTIFICATE
         else:
             left.append(r)
-    return np.array(left, dtype=np.intp)
+    found.uncertified_by[left] = NOT_CONVERGED
+    return found, np.array(left, dtype=np.intp)
+
+
+def values_at_worst_b(problem: Problem, solution: Solution) -> FloatArray:
+    """Return f at the optimal b worst for each sample: no left-out margin is larger."""
+    worst_b = np.where(problem.y > 0, *solution.intercept_interval)
+    return solution.decision_values - solution.intercept + worst_b
 
 
 class LeftOutSolver:
@@ -112,10 +104,7 @@ class LeftOutSolver:
         seed: bool = True,
         steps_per_sample: int = STEPS_PER_SAMPLE,
     ) -> None:
-        self.problem = problem
-        self.solution = solution
-        self.eps = eps
-        self.seed = seed
+        self.problem, self.solution, self.eps, self.seed = problem, solution, eps, seed
         self.max_steps = steps_per_sample * problem.n_samples
         self.F = problem.y - (solution.decision_values - solution.intercept)
         self.diag = np.ascontiguousarray(problem.K.diagonal())
@@ -132,9 +121,7 @@ class LeftOutSolver:
         """Leave out each of some samples; ``condition`` may stop a solve early.
 
         With ``finish``, a sample whose label is not proved when SMO ends is solved
-        exactly. The counts have "steps" of SMO and "columns" of the kernel matrix: two
-        per step, one per step on the auxiliary problem, one for each coefficient that
-        seeding changed.
+        exactly. The counts have "steps" of SMO and "columns" of the kernel matrix.
         """
         n = rows.size
         out = LooIntervals.empty(n)
@@ -162,7 +149,7 @@ class LeftOutSolver:
         """Solve without r and write entry k; return steps and columns."""
         C = self.problem.C.copy()
         C[r] = 0.0
-        rest = Problem(self.problem.K, self.problem.y, C, self.problem.fit_intercept)
+        rest = replace(self.problem, C=C)
         beta, F, changed = self._start(r)
         end, steps, aux_steps = self._run(rest, r, condition, beta, F)
         if end == End.TOO_LONG or (finish and end == End.EPS_KKT):
@@ -194,8 +181,7 @@ class LeftOutSolver:
     ) -> tuple[FloatArray, FloatArray, float]:
         """Coefficients of H, y - K' aux there, and its value.
 
-        The better of two points that cost nothing: the start of G, where H = G, and the
-        full solution without its entry r, whose w is that of the full solution.
+        The better of the start of G and of the full solution without its entry r.
         """
         problem, y = self.problem, self.problem.y
         seeded = _auxiliary_gradient(problem, r, F)
@@ -217,51 +203,23 @@ class LeftOutSolver:
         """Run the kernel in place: how it ended, steps on G, steps on H."""
         y, C, n = rest.y, rest.C, rest.n_samples
         curvature = _auxiliary_diagonal(rest, r, self.diag)
-        if condition != Condition.NONE and not rest.fit_intercept:
-            # K_rr = 0: f(x_r) = 0 for every w, there is nothing to prove.
-            condition = condition if self.diag[r] > 0.0 else Condition.NONE
         distance = np.sqrt(curvature)
         if not rest.fit_intercept:
             distance[r] = np.sqrt(max(self.diag[r], 0.0))
+            if not self.diag[r] > 0.0:  # f(x_r) = 0 for every w: nothing to prove
+                condition = Condition.NONE
         aux, Q, H = beta, F, 0.0
         if condition == Condition.AUXILIARY:
             aux, Q, H = self._start_auxiliary(r, beta, F)
         b = 0.0
         if condition != Condition.NONE and rest.fit_intercept:
-            b = next(end for end in _intercepts(rest, F) if np.isfinite(end))
+            b = next((end for end in _intercepts(rest, F) if np.isfinite(end)), 0.0)
         return solve_left_out(
             rest.K, y, C, np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0),
             self.curvature, _with_inverse(curvature), distance,
             r, rest.fit_intercept, condition, self.eps, self.max_steps, b, H,
             beta, F, aux, Q, np.empty((3, n)),
         )  # fmt: skip
-
-
-def check_eps(eps: float) -> float:
-    """Return eps, a positive number."""
-    if not eps > 0.0:
-        raise ValueError(f"eps must be > 0, or None for exact labels; got {eps!r}.")
-    return float(eps)
-
-
-def solve_to_eps(problem: Problem, eps: float) -> tuple[Solution, int]:
-    """Solve a problem by Improved SMO until it is optimal within eps.
-
-    Returns the solution, converged only if it happens to be optimal to 1e-9 or if SMO
-    took so long that the active set ended it, and the columns of K that were used.
-    """
-    y, C, n = problem.y, problem.C, problem.n_samples
-    beta, F, none = np.zeros(n), y.copy(), np.zeros(n)
-    curvature = _with_inverse(problem.K.diagonal())
-    end, steps, _ = solve_left_out(
-        problem.K, y, C, np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0),
-        curvature, curvature, none, 0, problem.fit_intercept, Condition.NONE, eps,
-        STEPS_PER_SAMPLE * n, 0.0, 0.0, beta, F, beta, F, np.empty((3, n)),
-    )  # fmt: skip
-    if end == End.TOO_LONG:
-        return solve_svc(problem, start=beta), 2 * steps
-    free = np.flatnonzero((beta != 0.0) & (np.abs(beta) < C))
-    return make_solution(problem, beta, F, free, steps, 1e-9), 2 * steps
 
 
 def _intercepts(rest: Problem, F: FloatArray) -> tuple[float, float]:
@@ -314,16 +272,14 @@ def loo_refit(
     """Leave samples out of one binary SVM by solving a problem for each fold.
 
     Each starts from the full solution by alpha-seeding (DeCoste & Wagstaff 2000) and
-    ends at the same tolerance as a fit. With ``eps`` the standard approach of Franc,
-    Laskov & Müller (2008) is run instead: labels that follow from the full solution are
-    taken from it, the other samples are solved by Improved SMO (Keerthi et al. 2001)
-    until optimal within eps. None of the latter is certified.
+    ends at the same tolerance as a fit. With ``eps`` the standard approach of the paper
+    is run instead: samples that no check settles are solved until optimal within eps,
+    and are not certified.
 
     Parameters
     ----------
     problem, solution, folds, n_threads
-        As in :func:`~leaveout.engine._walk.loo_walk`; with ``eps`` single samples only,
-        and the solution may be that of :func:`solve_to_eps`, as in the paper.
+        As in :func:`~leaveout.engine._walk.loo_walk`; with ``eps`` single samples only.
     labels_only : bool, default=False
         Ignored: a refit gives the value anyway. With ``eps`` only signs count where a
         check settled a sample.
@@ -340,7 +296,7 @@ def loo_refit(
     """
     if eps is not None:
         found, rows = check_left_out(problem, solution)
-        solver = LeftOutSolver(problem, solution, check_eps(eps), seed=seed)
+        solver = LeftOutSolver(problem, solution, _checked(eps), seed=seed)
         out = solver.leave_out(rows, n_threads=n_threads)
         found.write(rows, out)
         return replace(found, counts=out.counts)
@@ -398,13 +354,16 @@ def loo_stopping(
         the checks left over, and "proved", those that the condition ended. The paper's
         Prec is proved / solves.
     """
-    _check_parameters(condition, n_trial)
+    if condition not in CONDITIONS:
+        raise ValueError(f"condition must be 'auxiliary' or 'ball'; got {condition!r}.")
+    if n_trial < 0:
+        raise ValueError(f"n_trial must be 0 or more; got {n_trial}.")
     exact = eps is None
     found, open_rows = check_left_out(problem, solution)
     solver = LeftOutSolver(
         problem,
         solution,
-        LAST_EPS if eps is None else check_eps(eps),
+        LAST_EPS if eps is None else _checked(eps),
         seed=seed,
         steps_per_sample=LAST_STEPS if exact else STEPS_PER_SAMPLE,
     )
@@ -413,9 +372,8 @@ def loo_stopping(
     for rows in np.split(open_rows, [n_trial]):
         if proving == Condition.NONE and exact:
             singles = Folds.singles(rows)
-            found.write(
-                rows, refit_each(problem, solution, singles, n_threads=n_threads)
-            )
+            part = refit_each(problem, solution, singles, n_threads=n_threads)
+            found.write(rows, part)
             counts["refits"] += rows.size
             continue
         part = solver.leave_out(rows, proving, finish=exact, n_threads=n_threads)
@@ -427,9 +385,7 @@ def loo_stopping(
     return replace(found, counts=counts)
 
 
-def _check_parameters(condition: str, n_trial: int) -> None:
-    """Raise if a parameter of the method alone is wrong."""
-    if condition not in CONDITIONS:
-        raise ValueError(f"condition must be 'auxiliary' or 'ball'; got {condition!r}.")
-    if n_trial < 0:
-        raise ValueError(f"n_trial must be 0 or more; got {n_trial}.")
+def _checked(eps: float) -> float:
+    if not eps > 0.0:
+        raise ValueError(f"eps must be > 0, or None for exact labels; got {eps!r}.")
+    return float(eps)
