@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
@@ -61,12 +62,11 @@ def check_penalty(C: Any, name: str = "C") -> float:
     return check_number(name, C, above=0.0)
 
 
-def check_params(params: Params) -> None:
+def check_params(params: Params, *, hard_margin: bool = False) -> None:
     """Raise if a parameter is wrong; those of the kernel are checked with it."""
-    if params.family == "loom":
-        check_not_negative("nu", params.nu)
-    elif not (params.family == "llw" and _is_infinite(params.C)):
+    if not (hard_margin and isinstance(params.C, Real) and params.C == np.inf):
         check_penalty(params.C)
+    check_not_negative("nu", params.nu)
     if params.loss not in LOSSES:
         raise ValueError(f"loss must be 'hinge' or 'quadratic'; got {params.loss!r}.")
     check_number("tol", params.tol, above=0.0)
@@ -74,10 +74,6 @@ def check_params(params: Params) -> None:
     check_flag("fit_intercept", params.fit_intercept)
     check_decision_function_shape(params.decision_function_shape, params.break_ties)
     check_class_weight(params.class_weight)
-
-
-def _is_infinite(C: Any) -> bool:
-    return isinstance(C, Real) and C == np.inf
 
 
 def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:
@@ -146,11 +142,11 @@ def check_kernel_size(K: FloatArray, who: str) -> None:
         )
 
 
-def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
+def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     """Return X as finite float64, dense and C-ordered or CSR.
 
     With ``reset``, as in fit, the columns are stored in the estimator; without, as in
-    predict, they are compared with the stored ones.
+    predict, they are compared with the stored ones; with None neither is done.
     """
     try:
         checked = check_array(
@@ -171,7 +167,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
             "columns (sklearn.preprocessing.OneHotEncoder) or drop them."
         ) from error
     _check_finite(checked, getattr(X, "columns", None))
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    noted = BaseEstimator() if reset is None else estimator
+    validate_data(noted, X, reset=reset is not False, skip_check_array=True)
     return tidy_sparse(checked)
 
 

@@ -24,12 +24,12 @@ from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import CertificateWarning, PreprocessingWarning
 from leaveout.kernel._gram import gram_matrix, make_gram, may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
+from leaveout.loo._leave_out import LeftOut, Plan
 from leaveout.loo._task import Target, Task, make_task, svm_subproblems
 from leaveout.run._parallel import map_parallel
 
 if TYPE_CHECKING:
     from leaveout.adapt._unwrap import Model
-    from leaveout.loo._leave_out import Plan
 
 # A step that uses y shows it under the first of these, nearly always. A choice of 5 out
 # of 6 features may by chance be the same once, hardly five times.
@@ -194,7 +194,7 @@ def _close(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
 
 def refit_folds(
     model: Model, X: Any, task: Task, plan: Plan, *, n_workers: int, stacklevel: int
-) -> tuple[list[Any], list[Any], list[LooIntervals]]:
+) -> list[LeftOut]:
     """Leave every sample or group out by fitting steps and classifier on the others.
 
     gamma and balanced class weights are resolved on the rows that are left, as a refit
@@ -232,7 +232,7 @@ def refit_folds(
             CertificateWarning,
             stacklevel=stacklevel,
         )
-    return [], [], found
+    return [LeftOut(intervals) for intervals in found]
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
@@ -273,13 +273,7 @@ def _refit_without(
         Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
         Z = check_features(own, Z, reset=True)
         z = check_features(own, z, reset=False)
-        gram = make_gram(
-            Z,
-            kernel=params.kernel,
-            gamma=params.gamma,
-            degree=params.degree,
-            coef0=params.coef0,
-        )
+        gram = make_gram(Z, **params.kernel_options)
         task = make_task(target.take(kept), gram, params, Z)
     except Exception as error:
         names = ", ".join(str(row) for row in rows[:5])
@@ -319,12 +313,6 @@ def _kernel_values(task: Task, rows: IntArray, z: Any) -> FloatArray:
     if params.kernel == "precomputed":
         K = z[:, rows]
     else:
-        K = gram_matrix(
-            z,
-            task.X[rows],
-            kernel=params.kernel,
-            gamma=task.gram.gamma,
-            degree=params.degree,
-            coef0=params.coef0,
-        )
+        options = {**params.kernel_options, "gamma": task.gram.gamma}
+        K = gram_matrix(z, task.X[rows], **options)
     return np.ldexp(K, -task.gram.exponent) if task.gram.exponent else K

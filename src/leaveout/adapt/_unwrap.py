@@ -10,6 +10,7 @@ import sklearn.svm
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 
+from leaveout.loo._leave_out import FAMILIES
 from leaveout.loo._task import Params
 
 # scikit-learn's classes; ours have the attribute ``_family``.
@@ -17,8 +18,7 @@ SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc"}
 # Parameters of scikit-learn's classes that steer LIBSVM, not the optimum.
 IGNORED = ("tol", "max_iter", "verbose", "nu")
 SVM_ONLY = ("svc",)
-ALL_FAMILIES = ("svc", "lpm", "loom", "llw")
-CLASS_NAMES = {"lpm": "LPMClassifier", "loom": "LOOMClassifier", "llw": "LLWClassifier"}
+ALL_FAMILIES = tuple(FAMILIES)
 # By class name, so that nothing is imported for the sake of a message.
 ADVICE = {
     "LinearSVC": "it squares the hinge loss and regularises the bias. "
@@ -194,7 +194,7 @@ def _check_transformer(name: str, step: Any) -> None:
 def _refusal(what: str, reason: str, families: tuple[str, ...]) -> TypeError:
     """Say what will do, and why this will not."""
     if "svc" not in families:
-        names = " or ".join(CLASS_NAMES[family] for family in families)
+        names = " or ".join(FAMILIES[family].name for family in families)
         return TypeError(
             f"estimator must be an {names}, or a Pipeline that ends in one; {what} "
             "will not do."

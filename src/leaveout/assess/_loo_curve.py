@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._checks import check_kernel_size, check_penalty
+from leaveout.adapt._checks import check_penalty
 from leaveout.adapt._prepare import prepare
 from leaveout.exceptions import CertificateWarning
 from leaveout.loo._task import svm_subproblems
@@ -187,7 +187,6 @@ def loo_curve(
             f"y has {len(task.target.classes)} classes; loo_curve is for two. Use "
             "loo_path, which takes a list of C and any number of classes."
         )
-    check_kernel_size(task.K, "loo_curve")
     [sub] = svm_subproblems(task, whole=True)
     weights = replace(sub.problem, C=sub.problem.C / float(task.params.C))
     truth = np.where(task.target.codes < 0, 0.0, sub.problem.y)

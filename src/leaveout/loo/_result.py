@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._problem import SETTLED_BY, UNCERTIFIED, Problem, Solution
+from leaveout.engine._problem import (
+    SETTLED_BY,
+    UNCERTIFIED,
+    Folds,
+    Problem,
+    Solution,
+)
 from leaveout.lp._lpm import LpmSolution
 
 if TYPE_CHECKING:
@@ -348,9 +354,7 @@ def is_anti_learning(
     problem: Problem,
     solution: Solution | LpmSolution,
     values: FloatArray,
-    *,
-    groups: IntArray | None = None,
-    factors: FloatArray | None = None,
+    folds: Folds | None = None,
 ) -> bool:
     r"""Return whether left-out labels follow the balance of the classes, not the data.
 
@@ -382,9 +386,7 @@ def is_anti_learning(
        if they are of both: more than half are, which is worse than a coin.
 
     A class with one sample does not count: without it there is nothing to balance. In
-    an LPM the row duals are the alpha. Of ``values`` only the signs are used;
-    ``factors``, (n_groups, 2), multiply C of the negative and the positive samples
-    while a group is left out.
+    an LPM the row duals are the alpha. Of ``values`` only the signs are used.
     """
     y, C = problem.y, problem.C
     totals = np.array([C[y < 0].sum(), C[y > 0].sum()])
@@ -392,7 +394,7 @@ def is_anti_learning(
     at_bound = solution.alpha >= C * (1.0 - EQUAL)
     if not problem.fit_intercept or not at_bound[lighter].all():
         return False
-    tipped = _is_lighter_without(problem, totals, groups, factors)
+    tipped = _is_lighter_without(problem, totals, folds)
     wrong = (y * values < 0.0)[tipped]
     if wrong.size == 0:
         return False
@@ -401,20 +403,19 @@ def is_anti_learning(
 
 
 def _is_lighter_without(
-    problem: Problem,
-    totals: FloatArray,
-    groups: IntArray | None,
-    factors: FloatArray | None,
+    problem: Problem, totals: FloatArray, folds: Folds | None
 ) -> BoolArray:
-    """Whether the class of a sample is there and the lighter one without its group."""
+    """Whether the class of a sample is there and the lighter one without its fold."""
     y, C = problem.y, problem.C
-    codes = np.arange(y.size) if groups is None else groups
+    codes = np.arange(y.size)
+    if folds is not None:
+        codes[folds.members] = np.repeat(np.arange(len(folds)), folds.sizes)
     gone = [np.bincount(codes, np.where(y == sign, C, 0.0)) for sign in (-1.0, 1.0)]
     left = totals - np.column_stack(gone)
     # A difference of sums is zero only up to rounding.
     left[left <= EQUAL * totals] = 0.0
-    if factors is not None:
-        left = left * factors
+    if folds is not None and folds.C_factors is not None:
+        left = left * folds.C_factors
     own = np.where(y > 0, left[codes, 1], left[codes, 0])
     other = np.where(y > 0, left[codes, 0], left[codes, 1])
     return (C > 0.0) & (own > 0.0) & (own < other * (1.0 - EQUAL))
