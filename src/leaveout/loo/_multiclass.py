@@ -52,8 +52,8 @@ def stack_coefficients(betas: Sequence[FloatArray], codes: IntArray) -> FloatArr
     return stacked
 
 
-def machine_coefficients(dual_coef: FloatArray, codes: IntArray) -> FloatArray:
-    """Undo :func:`stack_coefficients`: one column per pair, (n, n_machines)."""
+def pair_coefficients(dual_coef: FloatArray, codes: IntArray) -> FloatArray:
+    """Undo :func:`stack_coefficients`: one column per pair, (n, n_pairs)."""
     n_classes = dual_coef.shape[0] + 1
     pairs = class_pairs(n_classes)
     columns = np.zeros((codes.shape[0], len(pairs)))
@@ -91,9 +91,9 @@ def one_value_per_class(values: FloatArray) -> FloatArray:
     return votes + sums / (3 * (np.abs(sums) + 1))
 
 
-def _n_classes(n_machines: int) -> int:
-    """Solve n_machines = n_classes (n_classes - 1) / 2."""
-    return (1 + isqrt(1 + 8 * n_machines)) // 2
+def _n_classes(n_pairs: int) -> int:
+    """Solve n_pairs = n_classes (n_classes - 1) / 2."""
+    return (1 + isqrt(1 + 8 * n_pairs)) // 2
 
 
 def decide_one_vs_one(
