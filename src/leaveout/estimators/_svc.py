@@ -22,8 +22,8 @@ from leaveout.exceptions import CertificateWarning
 from leaveout.kernel._symmetric import smallest_eigenvalue
 from leaveout.loo._leave_out import Fitted, restore
 from leaveout.loo._multiclass import (
-    pair_coefficients,
     one_value_per_class,
+    pair_coefficients,
     stack_coefficients,
     vote,
 )

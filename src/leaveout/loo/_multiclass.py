@@ -253,7 +253,7 @@ def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
 def _count(votes: np.ndarray, n_classes: int) -> np.ndarray:
     """Count the votes for each class, (m, n_classes)."""
     counts = np.zeros((votes.shape[0], n_classes), dtype=np.intp)
-    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
         counts[:, i] += votes[:, k] > 0
         counts[:, j] += votes[:, k] < 0
     return counts

@@ -107,10 +107,7 @@ class LooResult:
 
     @property
     def anti_learning_note(self) -> str:
-        """What is wrong and what to do, in plain words; empty if nothing is.
-
-        :func:`~leaveout.loo._result.is_anti_learning` has the derivation.
-        """
+        """What is wrong and what to do, in plain words; empty if nothing is."""
         if not self.anti_learning:
             return ""
         return (
@@ -189,11 +186,9 @@ class LooResult:
         total = str(int(numbers.sum()))
         if not names.size:
             return total
-        reasons = [f"{name.replace('_', ' ')}" for name in names]
+        reasons = [name.replace("_", " ") for name in names]
         if len(reasons) > 1:
-            reasons = [
-                f"{k} {reason}" for k, reason in zip(numbers, reasons, strict=True)
-            ]
+            reasons = [f"{k} {why}" for k, why in zip(numbers, reasons, strict=True)]
         return f"{total} ({', '.join(reasons)})"
 
     def __str__(self) -> str:
@@ -356,37 +351,14 @@ def is_anti_learning(
     values: FloatArray,
     folds: Folds | None = None,
 ) -> bool:
-    r"""Return whether left-out labels follow the balance of the classes, not the data.
+    """Return whether left-out labels follow the balance of the classes, not the data.
 
-    Let :math:`W_\pm = \sum_{y_i = \pm 1} C_i`. Since :math:`\sum_i y_i \alpha_i = 0`,
-    the sum of alpha of either class is at most the smaller W. With C small enough the
-    lighter class has every alpha at its bound. Then no sample of it determines b: some
-    sample i of the heavier class, with label s, has :math:`0 < \alpha_i < C_i` or is at
-    the end of the interval of b, so that :math:`b = s - g_i`, where :math:`g = f - b`.
-    For a sample r of the lighter class
-
-    .. math:: y_r f(x_r) = -1 + y_r (g_r - g_i),
-
-    and :math:`|g_r - g_i|` is of the order of C: the label is wrong. Leaving r out
-    lowers alpha_r from its bound to 0, and its margin with it (docs/method/walk):
-    the left-out label is wrong as well.
-
-    What counts is which class is the lighter one *without* r: :math:`W_{y_r} - C_r <
-    W_{-y_r}`. With equal sums, as ``class_weight="balanced"`` makes them, that is the
-    class of r, whichever r is left out: the full classifier is good, with b in the
-    middle of an interval of a length near 2, and yet the leave-one-out error is near 1.
-    With sums that differ by more than any C_r it is always the same class: the
-    classifier, full or not, answers with the heavier class.
-
-    So the answer is yes if
-
-    1. there is an intercept, and every alpha of the lighter class is at its bound;
-    2. of the samples whose class is the lighter one without them,
-       if they are of one class: all are wrong when left out;
-       if they are of both: more than half are, which is worse than a coin.
-
-    A class with one sample does not count: without it there is nothing to balance. In
-    an LPM the row duals are the alpha. Of ``values`` only the signs are used.
+    They do if there is an intercept, every alpha of the class with the smaller sum of
+    C_i is at its bound and, of the samples whose class is the lighter one without them,
+    all are wrong when left out if they are of one class, more than half if they are of
+    both (docs/svccv.md has the derivation). A class with one sample does not count:
+    without it there is nothing to balance. In an LPM the row duals are the alpha. Of
+    ``values`` only the signs are used.
     """
     y, C = problem.y, problem.C
     totals = np.array([C[y < 0].sum(), C[y > 0].sum()])
