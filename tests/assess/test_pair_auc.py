@@ -6,7 +6,6 @@ import pytest
 from oracles.binary import svc_clarabel
 from oracles.problems import DEGENERATE, random_case
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
@@ -86,7 +85,6 @@ def test_wins_are_a_score_with_this_area_in_any_batches(rng, monkeypatch):
     [
         (SVC(), *load_iris(return_X_y=True), ValueError, "3 classes; the AUC is about"),
         (SVC(), [[0.0], [1.0]], [0, 1], ValueError, "pair of 2 samples leaves none"),
-        (OneVsRestClassifier(SVC()), [[0.0]], [0], TypeError, "Pass the SVC itself"),
     ],
 )
 def test_what_is_refused(svc, X, y, error, match):

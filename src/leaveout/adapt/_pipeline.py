@@ -161,7 +161,11 @@ def _same(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, tuple):  # PLSRegression returns the scores of X and of y
         return isinstance(found, tuple) and all(map(_same, found, wanted))
     if sparse.issparse(wanted):
-        return sparse.issparse(found) and _same_sparse(found, wanted)
+        if not sparse.issparse(found) or found.shape != wanted.shape:
+            return False
+        (*places, found), (*wanted_places, wanted) = _stored(found), _stored(wanted)
+        if not all(map(np.array_equal, places, wanted_places)):
+            return False
     found, wanted = np.asarray(found), np.asarray(wanted)
     if found.shape != wanted.shape:
         return False
@@ -169,27 +173,17 @@ def _same(found: Any, wanted: Any) -> bool:
         found, wanted = found.astype(np.float64), wanted.astype(np.float64)
     except (TypeError, ValueError):
         return bool(np.all((found == wanted) | ((found != found) & (wanted != wanted))))
-    return _close(found, wanted)
-
-
-def _same_sparse(found: Any, wanted: Any) -> bool:
-    """Compare what is stored, and where."""
-    if found.shape != wanted.shape:
-        return False
-    found, wanted = sparse.csr_array(found), sparse.csr_array(wanted)
-    for matrix in (found, wanted):
-        matrix.sum_duplicates()
-    places = np.array_equal(found.indptr, wanted.indptr) and np.array_equal(
-        found.indices, wanted.indices
-    )
-    return places and _close(found.data, wanted.data)
-
-
-def _close(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
-    """Equal up to 1e-6, and up to 1e-9 of the largest value of each column."""
+    # Equal up to 1e-6, and up to 1e-9 of the largest value of each column.
     finite = np.where(np.isfinite(wanted), np.abs(wanted), 0.0)
     atol = 1e-9 * finite.max(axis=0, initial=0.0)
     return bool(np.isclose(found, wanted, rtol=1e-6, atol=atol, equal_nan=True).all())
+
+
+def _stored(matrix: Any) -> tuple[NDArray[Any], ...]:
+    """Return what is stored in a sparse matrix, and where."""
+    matrix = sparse.csr_array(matrix)
+    matrix.sum_duplicates()
+    return matrix.indptr, matrix.indices, matrix.data
 
 
 def refit_folds(

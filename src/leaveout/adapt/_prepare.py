@@ -107,8 +107,7 @@ def prepare(
         check_memory(model.estimator, X, method)
         task = _task(model, X, y, sample_weight, stacklevel=stacklevel + 1)
         if task.gram.definite is False:
-            _refuse_indefinite(params, psd_for)
-            _check_indefinite(params, task, method, method_params, stacklevel + 1)
+            _check_indefinite(task, psd_for, method, method_params, stacklevel + 1)
             name, chosen = "refit", family.methods["refit"]
     rebalance = rebalance and not refit  # a refit does so anyway
     values_decide = len(task.target.classes) > 2 and (
@@ -120,22 +119,15 @@ def prepare(
     codes = None if groups is None else check_groups(groups, weights)
     if codes is None and singletons:
         warn_singletons(task.target, stacklevel + 1)
-    plan = Plan(
-        family,
-        name,
-        options,
-        groups=codes,
-        rebalance=rebalance,
-        labels_only=labels_only and not values_decide,
-        n_threads=n_threads,
-    )
+    source = None
     if refit:
-        source = partial(
-            refit_folds, model, X, n_workers=count_workers(n_jobs),
-            stacklevel=stacklevel + 1,
-        )  # fmt: skip
-        plan = replace(plan, source=source)
-    return task, plan
+        how: dict[str, Any] = {"stacklevel": stacklevel + 1}
+        how["n_workers"] = count_workers(n_jobs)
+        source = partial(refit_folds, model, X, **how)
+    labels_only = labels_only and not values_decide
+    return task, Plan(
+        family, name, options, source, codes, rebalance, labels_only, n_threads
+    )
 
 
 def fit_task(
@@ -198,10 +190,9 @@ def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task
 
 def _find_method(family: Family, method: str) -> tuple[str, Method]:
     """Return the method by name; "auto" is the first."""
-    names = list(family.methods)
-    name = names[0] if method == "auto" else method
+    name = next(iter(family.methods)) if method == "auto" else method
     if name not in family.methods:
-        known = ", ".join(repr(known) for known in ["auto", *names])
+        known = ", ".join(map(repr, ["auto", *family.methods]))
         what = "is not known"
         if name in METHODS:
             what = f"does not apply to {family.name}"
@@ -240,33 +231,29 @@ def _check_refit_options(method: str, params: Mapping[str, Any] | None) -> None:
         )
 
 
-def _refuse_indefinite(params: Params, function: str) -> None:
-    """Raise if a function cannot work with a kernel that is not semi-definite."""
-    if function:
-        raise ValueError(
-            f"{function} needs a positive semi-definite kernel; {params.kernel!r} is "
-            "not on these data. Use leave_one_out(..., method='refit'), or another "
-            "kernel."
-        )
-
-
 def _check_indefinite(
-    params: Params,
     task: Task,
+    psd_for: str,
     method: str,
     method_params: Mapping[str, Any] | None,
     stacklevel: int,
 ) -> None:
-    """Warn that every sample is refitted; raise if another method is given."""
+    """Warn that every sample is refitted; raise if function or method cannot do so."""
+    kernel = task.params.kernel
+    if psd_for:
+        raise ValueError(
+            f"{psd_for} needs a positive semi-definite kernel; {kernel!r} is not on "
+            "these data. Use leave_one_out(..., method='refit'), or another kernel."
+        )
     check_kernel_size(task.K, "A kernel that is not positive semi-definite")
     if method not in ("auto", "refit") or method_params:
         raise ValueError(
             f"method={method!r}{_given(method_params)} needs a positive semi-definite "
-            f"kernel; {params.kernel!r} is not on these data. Use method='refit' (not "
+            f"kernel; {kernel!r} is not on these data. Use method='refit' (not "
             "certified), or another kernel."
         )
     warnings.warn(
-        f"The kernel {params.kernel!r} is not positive semi-definite on these data: "
+        f"The kernel {kernel!r} is not positive semi-definite on these data: "
         "every sample is refitted, and nothing is certified. Use another kernel, or "
         "other parameters of it.",
         CertificateWarning,

@@ -59,15 +59,6 @@ class LooBounds:
         Number of samples.
     fit_intercept : bool
         Whether f has an intercept, on which the kind of most depends.
-
-    Examples
-    --------
-    >>> import leaveout as lo
-    >>> from leaveout.data import make_twonorm
-    >>> X, y = make_twonorm(100, random_state=0)
-    >>> bounds = lo.loo_bounds(lo.SVC(C=1, gamma=0.05), X, y)
-    >>> bounds["span"].kind, bounds["certificate"].kind
-    ('estimate', 'bound')
     """
 
     __module__ = "leaveout"

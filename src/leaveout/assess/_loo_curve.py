@@ -38,20 +38,6 @@ class LooCurve:
         Number of samples whose path did not pass its checks.
     counts : mapping
         events, paths, factorisations, restarts, checks, seconds …
-
-    Examples
-    --------
-    >>> import leaveout as lo
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X, y = scale(X)[:60], y[:60]
-    >>> curve = lo.loo_curve(lo.SVC(gamma=0.01), X, y, C_min=0.1, C_max=100)
-    >>> low, high = curve.best_interval
-    >>> print(f"{curve.best_error:.4f} for C from {low:.4f} to {high:.4f}")
-    0.0333 for C from 0.4886 to 0.5760
-    >>> curve.errors.size, int(curve.n_ambiguous.max())
-    (19, 0)
     """
 
     __module__ = "leaveout"

@@ -12,7 +12,6 @@ import numpy as np
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_flag
 from leaveout.adapt._prepare import prepare
-from leaveout.adapt._unwrap import unwrap
 from leaveout.engine._certificate import cap_unreachable_bounds, rounding_bound
 from leaveout.engine._problem import TIE, Folds, Problem, Solution
 from leaveout.engine._solve import solve_svc
@@ -192,11 +191,6 @@ def leave_pair_out_auc(
     0.9952
     """
     check_flag("verbose", verbose)
-    if unwrap(estimator).params.one_vs_rest:
-        raise TypeError(
-            "OneVsRestClassifier goes into leave_one_out only. Pass the SVC itself, "
-            "which treats more than two classes one-vs-one."
-        )
     task, plan = prepare(
         estimator,
         X,

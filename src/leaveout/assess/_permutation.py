@@ -207,21 +207,20 @@ def _draw(
     Within blocks the draws are those of scikit-learn's ``permutation_test_score``: the
     same seed gives the same permutations.
     """
-    n = target.labels.size
+    n, labels = target.labels.size, target.labels
     present = target.weights > 0
-    if groups is not None and _one_label_each(target, groups):
+    codes = np.zeros(n, dtype=np.intp) if groups is None else groups
+    first = np.unique(codes, return_index=True)[1]
+    if groups is not None and np.array_equal(labels[first][groups], labels):
         present = np.bincount(groups, target.weights)[groups] > 0
         if not present.all():
             raise ValueError(
                 "Every group has one label, so those of whole groups are to be "
-                "permuted; but that of row "
-                f"{np.flatnonzero(~present)[0]} has no sample_weight > 0. Drop the "
-                "rows of such groups."
+                f"permuted; but that of row {np.argmin(present)} has no sample_weight "
+                "> 0. Drop the rows of such groups."
             )
-        first = np.unique(groups, return_index=True)[1]
         draws = (first[rng.permutation(first.size)] for _ in range(n_permutations))
         return "whole groups", (rows[groups] for rows in draws)
-    codes = np.zeros(n, dtype=np.intp) if groups is None else groups
     codes = 2 * codes + present
     blocks = [np.flatnonzero(codes == code) for code in np.unique(codes)]
     name = "samples" if groups is None else "samples within groups"
@@ -236,10 +235,3 @@ def _permute_within(
     for rows in blocks:
         order[rows] = rng.permutation(rows)
     return order
-
-
-def _one_label_each(target: Target, groups: IntArray) -> bool:
-    """Whether no group has two labels."""
-    _, codes = np.unique(target.labels, return_inverse=True)
-    found = np.unique(np.column_stack([groups, codes]), axis=0)
-    return found.shape[0] == int(groups.max()) + 1

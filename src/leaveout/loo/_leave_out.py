@@ -254,17 +254,15 @@ def restore(task: Task, betas: FloatArray | None) -> Fitted:
     Fitted
         The subproblems without absent samples, and their solutions.
     """
-    how: dict[str, Any] = {
-        "tol": float(task.params.tol),
-        "max_iter": int(task.params.max_iter),
-    }
-    subproblems = list(svm_subproblems(task, whole=False))
-    solutions = [
-        solve_svc(sub.problem, **how)
-        if betas is None
-        else restore_svc(sub.problem, betas[k, sub.rows], **how)
-        for k, sub in enumerate(subproblems)
-    ]
+    tol, max_iter = float(task.params.tol), int(task.params.max_iter)
+    subproblems, solutions = list(svm_subproblems(task, whole=False)), []
+    for k, sub in enumerate(subproblems):
+        if betas is None:
+            found = solve_svc(sub.problem, tol=tol, max_iter=max_iter)
+        else:
+            beta = betas[k, sub.rows]
+            found = restore_svc(sub.problem, beta, tol=tol, max_iter=max_iter)
+        solutions.append(found)
     return Fitted(task, subproblems, solutions)
 
 

@@ -219,17 +219,6 @@ class LooPath:
         The values of C, as they were given.
     results : tuple of LooResult
         One for each C.
-
-    Examples
-    --------
-    >>> import leaveout as lo
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=[0.1, 1, 10])
-    >>> path.errors.round(4)
-    array([0.06  , 0.0267, 0.0333])
-    >>> path.best_C
-    1.0
     """
 
     __module__ = "leaveout"
