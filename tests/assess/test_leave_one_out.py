@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leave_one_out against n refits by scikit-learn, and what it says when it cannot."""
+"""leave_one_out and loo_path against refits by scikit-learn; what they refuse."""
 
 from functools import partial
 
@@ -10,10 +10,12 @@ import sklearn.svm
 from oracles.agreement import assert_ambiguous
 from oracles.binary import loo_intervals
 from oracles.problems import DEGENERATE
+from oracles.refits import honest_refits
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
 import leaveout as lo
@@ -42,17 +44,7 @@ def two_classes(name):
 
 def assert_equal_to_refits(res, estimator, X, y, weights=None, atol=1e-4):
     """Values to LIBSVM's accuracy, and every label that this accuracy can tell."""
-    weights = np.ones(len(y)) if weights is None else weights
-    values, labels = [], []
-    for r in range(len(y)):
-        others = np.delete(np.arange(len(y)), r)
-        train, test = X[others], X[[r]]
-        if estimator.kernel == "precomputed":
-            train, test = train[:, others], test[:, others]
-        fitted = clone(estimator).fit(train, y[others], sample_weight=weights[others])
-        values.append(fitted.decision_function(test)[0])
-        labels.append(fitted.predict(test)[0])
-    values, labels = np.array(values), np.array(labels)
+    labels, values = honest_refits(estimator, X, y, weights)
     np.testing.assert_allclose(res.decision_values, values, rtol=1e-4, atol=atol)
     sure = np.abs(values).reshape(len(labels), -1).min(axis=1) > atol
     np.testing.assert_array_equal(res.predictions[sure], labels[sure])
@@ -133,19 +125,14 @@ def test_input_kinds_equal_refits():
         np.testing.assert_allclose(values, wanted, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("callable_", [False, True])
-def test_copies_in_a_kernel_with_rounding_errors(callable_):
+def test_copies_in_a_kernel_with_rounding_errors():
     """Distances by inner products: copies have K = 1 - 3e-14, not 1, among them."""
     rng = np.random.default_rng(0)
     X, y = 3 * rng.normal(size=(80, 60)), np.where(rng.random(80) < 0.5, 1, -1)
     X, y = np.vstack([X, X[:40]]), np.append(y, y[:40])
-    kernel = partial(rbf_kernel, gamma=1.0)
-    K = kernel(X)
+    K = rbf_kernel(X, gamma=1.0)
     assert 1e-14 < np.max(1 - K[:40, 80:].diagonal()) < 1e-12
-    svc, samples = lo.SVC(C=0.8, kernel=kernel), X
-    if not callable_:
-        svc, samples = lo.SVC(C=0.8, kernel="precomputed"), K
-    res = lo.leave_one_out(svc, samples, y)
+    res = lo.leave_one_out(lo.SVC(C=0.8, kernel="precomputed"), K, y)
     wanted = lo.leave_one_out(lo.SVC(C=0.8, gamma=1.0), X, y)
     np.testing.assert_allclose(res.margins, wanted.margins, rtol=1e-9, atol=1e-9)
     assert res.counts["refits"] == 0
@@ -203,10 +190,12 @@ def test_singleton_class_warns_and_counts_as_an_error():
     X, y = X[rows], y[rows]
     with pytest.warns(SingletonClassWarning, match="Merge or drop"):
         res = lo.leave_one_out(lo.SVC(gamma=0.1), X, y)
-    brute = sklearn.svm.SVC(gamma=0.1, **LIBSVM)
-    for r in range(len(y)):
-        others = np.delete(np.arange(len(y)), r)
-        assert res.predictions[r] == brute.fit(X[others], y[others]).predict(X[[r]])
+    refit = sklearn.svm.SVC(gamma=0.1, decision_function_shape="ovo", **LIBSVM)
+    honest = [
+        refit.fit(np.delete(X, r, 0), np.delete(y, r)).predict(X[[r]])[0]
+        for r in range(len(y))
+    ]
+    np.testing.assert_array_equal(res.predictions, honest)
     assert res.wrong[-1]
 
 
@@ -298,6 +287,7 @@ NO_GROUPS = [
         *[({"groups": groups}, match) for groups, match in NO_GROUPS],
         ({"score_sample_weight": -np.ones(100)}, "^score_sample_weight must be"),
         ({"score_sample_weight": np.ones(3)}, "^score_sample_weight has shape"),
+        ({"balanced": "maybe"}, "balanced must be 'frozen' or 'fold'"),
     ],
 )
 def test_bad_arguments(options, match):
@@ -342,12 +332,67 @@ def test_groups_as_they_are(kind, rng):
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
     found = lo.leave_one_out(lo.SVC(), X, y, groups=GROUPS[kind])
     assert np.unique(found.groups).size == 10
-    search = lo.LooSearchCV(lo.SVC(), {"C": [1.0]}).fit(X, y, groups=GROUPS[kind])
-    assert search.n_splits_ == 10
 
 
-def test_threads_change_nothing_but_the_rounding_of_blas():
+@pytest.mark.parametrize("C", [0.1, 100.0])
+@pytest.mark.parametrize("name", ["cancer", "wine"])
+def test_groups_equal_leave_one_group_out(name, C, rng):
+    X, y = data(name)
+    groups = rng.integers(0, 15, len(y)).astype(str)
+    svc = sklearn.svm.SVC(C=C, gamma=0.05, **LIBSVM)
+    result = lo.leave_one_out(svc, X, y, groups=groups)
+    labels = cross_val_predict(svc, X, y, cv=LeaveOneGroupOut(), groups=groups)
+    sure = ~result.ambiguous
+    np.testing.assert_array_equal(result.predictions[sure], labels[sure])
+    assert sure.mean() > 0.5
+    assert result.certified.all()
+
+
+@pytest.mark.parametrize("C", [0.5, 50.0])
+@pytest.mark.parametrize("name", ["cancer", "wine"])
+def test_balanced_by_fold_equals_refits(name, C):
+    X, y = (part[::2] for part in data(name))
+    svc = sklearn.svm.SVC(C=C, gamma=0.05, class_weight="balanced", **LIBSVM)
+    result = lo.leave_one_out(svc, X, y, balanced="fold")
+    labels, values = honest_refits(svc, X, y)
+    sure = ~result.ambiguous & (result.lower == result.upper)
+    assert sure.mean() > 0.5
+    np.testing.assert_array_equal(result.predictions[sure], labels[sure])
+    np.testing.assert_allclose(
+        result.decision_values[sure], values[sure], rtol=0, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("own", [1e-300, -1.0])
+@pytest.mark.parametrize("rest", [False, True])
+def test_path_equals_leave_one_out_at_each_C(own, rest, rng):  # noqa: N802
+    """The C of the estimator itself is not used, be it what it may."""
     X, y = data("wine")
-    one, two = (lo.leave_one_out(lo.SVC(gamma=0.1), X, y, n_jobs=k) for k in (1, 2))
-    np.testing.assert_allclose(one.decision_values, two.decision_values, rtol=1e-12)
-    np.testing.assert_array_equal(one.settled_by, two.settled_by)
+    weights = rng.uniform(0.2, 3.0, len(y))
+    svc = lo.SVC(gamma=0.05, C=own)
+    model = OneVsRestClassifier(svc) if rest else svc
+    Cs = [10.0, 0.03, 1.0, 300.0]
+    path = lo.loo_path(model, X, y, Cs=Cs, sample_weight=weights)
+    assert len(path) == 4
+    for k, C in enumerate(Cs):
+        svc.C = C
+        one = lo.leave_one_out(model, X, y, sample_weight=weights)
+        for name in ("decision_values", "lower", "upper", "margins"):
+            np.testing.assert_allclose(
+                getattr(path[k], name), getattr(one, name), rtol=0, atol=1e-8
+            )
+        np.testing.assert_array_equal(path[k].predictions, one.predictions)
+        assert path.errors[k] == one.error
+        assert path.n_ambiguous[k] == one.n_ambiguous
+
+
+def test_best_of_a_path_is_the_smallest_C_of_equals():  # noqa: N802
+    X, y = data("iris")
+    path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=[10, 1, 0.1])
+    assert path.errors[path.best_index] == path.errors.min()
+    assert path.best_C == min(path.Cs[path.errors == path.errors.min()])
+    assert "*" in str(path)
+    with pytest.raises(ValueError, match="Cs is empty"):
+        lo.loo_path(lo.SVC(), X, y, Cs=[])
+    with pytest.raises(ValueError, match=r"C must be a finite number > 0; got -1"):
+        lo.loo_path(lo.SVC(), X, y, Cs=[1, -1])

@@ -26,7 +26,7 @@ from leaveout.kernel._gram import gram_matrix, make_gram, may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._leave_out import LeftOut, Plan
 from leaveout.loo._task import Target, Task, make_task, svm_subproblems
-from leaveout.run._parallel import map_parallel
+from leaveout.run._parallel import count_workers, map_parallel
 
 if TYPE_CHECKING:
     from leaveout.adapt._unwrap import Model
@@ -187,7 +187,7 @@ def _stored(matrix: Any) -> tuple[NDArray[Any], ...]:
 
 
 def refit_folds(
-    model: Model, X: Any, task: Task, plan: Plan, *, n_workers: int, stacklevel: int
+    model: Model, X: Any, task: Task, plan: Plan, *, n_jobs: int | None, stacklevel: int
 ) -> list[LeftOut]:
     """Leave every sample or group out by fitting steps and classifier on the others.
 
@@ -200,7 +200,7 @@ def refit_folds(
     folds = Folds.singles(np.arange(n))
     if plan.groups is not None:
         folds = Folds.of_groups(plan.groups)
-    g = len(folds)
+    g, n_workers = len(folds), count_workers(n_jobs)
     n_parts = 1 if n_workers == 1 else min(g, PARTS_PER_WORKER * n_workers)
     jobs = (
         (model, X, task.target, folds.take(numbers))

@@ -35,7 +35,7 @@ from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._leave_out import FAMILIES, Family, Plan
 from leaveout.loo._task import Params, Target, Task, make_target, make_task
 from leaveout.methods import METHODS, Method, bind_params
-from leaveout.run._parallel import count_threads, count_workers
+from leaveout.run._parallel import count_threads
 
 
 def prepare(
@@ -121,9 +121,9 @@ def prepare(
         warn_singletons(task.target, stacklevel + 1)
     source = None
     if refit:
-        how: dict[str, Any] = {"stacklevel": stacklevel + 1}
-        how["n_workers"] = count_workers(n_jobs)
-        source = partial(refit_folds, model, X, **how)
+        source = partial(
+            refit_folds, model, X, n_jobs=n_jobs, stacklevel=stacklevel + 1
+        )
     labels_only = labels_only and not values_decide
     return task, Plan(
         family, name, options, source, codes, rebalance, labels_only, n_threads
