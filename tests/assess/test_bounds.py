@@ -9,7 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import leaveout as lo
+from leaveout.assess._bounds import exact_row
 from leaveout.data import make_twonorm
+from leaveout.engine._problem import LooIntervals, Problem
 
 NAMES = (
     "support-vector count, Jaakkola-Haussler, xi-alpha, radius-margin L1, "
@@ -46,6 +48,15 @@ def test_exact_error_and_count():
     clf = sklearn.svm.SVC(C=2, gamma=0.05, tol=1e-8).fit(X, Y)
     row = lo.loo_bounds(clf, X, Y, exact=False)["support-vector count"]
     assert row.value == clf.n_support_.sum() / 80
+
+
+def test_what_is_not_certified_may_be_right_or_wrong():
+    problem = Problem(np.eye(4), np.array([1.0, 1.0, 1.0, -1.0]), np.ones(4))
+    loo = LooIntervals.empty(4)
+    loo.lower[:] = loo.upper[:] = [1.0, -1.0, -1.0, -1.0]
+    loo.uncertified_by[:] = [0, 0, 1, 0]
+    row = exact_row(problem, loo, "", 0.0)
+    assert (row.lower, row.value, row.note) == (0.25, 0.5, "1 not certified")
 
 
 def test_intercept_decides_what_is_a_bound():
