@@ -148,38 +148,28 @@ def test_bad_values_in_predict():
         SVC().predict(X)
 
 
+NOT_PSD = [[0.0, 1.0], [1.0, 0.0]]
+SIGMOID = SVC(kernel="sigmoid", gamma=1.0, coef0=-1.0)
+TOO_TIGHT = SVC(tol=1e-30)  # below what rounding allows
+
+
 @pytest.mark.parametrize(
     ("svc", "X", "y", "kind", "match"),
     [
-        (SVC(), X, y[:, None], DataConversionWarning, "column-vector y"),
-        (
-            SVC(kernel="precomputed"),
-            [[0.0, 1.0], [1.0, 0.0]],
-            [0, 1],
-            CertificateWarning,
-            r"'precomputed' is not .* is -1\b",
-        ),
-        (
-            SVC(kernel="sigmoid", gamma=1.0, coef0=-1.0),
-            X,
-            y,
-            CertificateWarning,
-            "'sigmoid' is not positive semi-def",
-        ),
-        (
-            SVC(tol=1e-30),  # below what rounding allows
-            X,
-            y,
-            ConvergenceWarning,
-            r"1 of 1 machine\(s\) did not .*: KKT residual .*tol=1e-30.*max_iter=-1",
-        ),
+        (SVC(**PRECOMPUTED), NOT_PSD, [0, 1], CertificateWarning, r"d' is not .* -1\b"),
+        (SIGMOID, X, y, CertificateWarning, "'sigmoid' is not positive semi-def"),
+        (TOO_TIGHT, X, y, ConvergenceWarning, r"1 of 1 .*: KKT .*tol=1e-30.*iter=-1"),
     ],
 )
 def test_fits_that_warn(svc, X, y, kind, match):
     with pytest.warns(kind, match=match) as caught:
         svc.fit(X, y)
-    if kind is not DataConversionWarning:
-        assert caught[0].filename == __file__
+    assert caught[0].filename == __file__
+
+
+def test_y_as_a_column_warns():
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        SVC().fit(X, y[:, None])
 
 
 @pytest.mark.parametrize("max_iter", [0, 1, 20])

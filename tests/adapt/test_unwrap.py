@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The SVC inside a user's estimator and its task, or advice."""
 
-import numpy as np
 import pytest
 import sklearn.svm
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.linear_model import SGDClassifier
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -17,11 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from leaveout import SVC, SVCCV, LLWClassifier
 from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import unwrap
-from leaveout.engine._solve import solve_svc
-from leaveout.loo._task import svm_subproblems
 
 X, y = load_iris(return_X_y=True)
-NAMES = np.array(["setosa", "versicolor", "virginica"])
 
 
 def nested(svc):
@@ -55,41 +50,6 @@ def test_prefix_and_steps(family, wrap, prefix, steps):
     assert [name for name, _ in model.steps] == steps
     assert model.in_pipeline == isinstance(estimator, Pipeline)
     assert model.params.one_vs_rest == ("estimator__" in prefix)
-
-
-@pytest.mark.parametrize("family", [sklearn.svm.SVC, SVC])
-def test_pieces_of_a_multi_class_svc(family):
-    estimator = family(C=3.0, class_weight={"setosa": 2.0}, break_ties=True)
-    weights = np.where(np.arange(150) % 3 == 0, 0.0, 1.5)
-    task, plan = prepare(estimator, X, NAMES[y], sample_weight=weights)
-    assert task.params.break_ties
-    assert plan.method == "walk"
-    np.testing.assert_array_equal(task.target.codes, y)
-    np.testing.assert_allclose(task.C, 3.0 * np.where(y == 0, 2.0, 1.0) * weights)
-    gamma = 1 / (4 * X.var())
-    np.testing.assert_allclose(task.K, rbf_kernel(X, gamma=gamma), atol=1e-14)
-    # Rows without weight stay in the Gram matrix and out of the subproblems.
-    for subproblem in svm_subproblems(task, whole=False):
-        assert (weights[subproblem.rows] > 0).all()
-        assert subproblem.problem.n_samples == subproblem.rows.size < 70
-
-
-def test_a_class_without_weight_has_no_code():
-    task, _ = prepare(SVC(gamma=0.3), X, NAMES[y], sample_weight=y != 1)
-    np.testing.assert_array_equal(task.target.classes, NAMES[[0, 2]])
-    np.testing.assert_array_equal(task.target.codes, np.array([0, -1, 1])[y])
-
-
-def test_subproblems_have_the_sign_of_the_decision_function():
-    svc = SVC(gamma=0.3, decision_function_shape="ovo")
-    for labels in (y, (y == 2)):
-        task, _ = prepare(svc, X, labels)
-        values = svc.fit(X, labels).decision_function(X).reshape(150, -1)
-        for k, sub in enumerate(svm_subproblems(task, whole=False)):
-            solution = solve_svc(sub.problem)
-            np.testing.assert_allclose(
-                values[sub.rows, k], solution.decision_values, rtol=0, atol=1e-10
-            )
 
 
 def test_arguments_that_only_steer_libsvm_are_ignored():
