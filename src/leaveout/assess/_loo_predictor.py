@@ -25,7 +25,6 @@ from leaveout.assess._loo_features import (
 from leaveout.lp._highs import solve_sparse_linear
 
 FEWEST_SAMPLES = 5
-DEFAULTS = ("svm", "lpm")
 # What the JSON of a predictor has besides its parameters.
 SUMMARY = ("feature_names_", "n_samples_", "error_rate_", "duality_gap_")
 LEARNED = ("mean_", "scale_", "low_", "high_", "coef_", "intercept_")
@@ -204,8 +203,8 @@ class LooPredictor(BaseEstimator):
         >>> abs(predicted - exact) < 0.01
         True
         """
-        if kind not in DEFAULTS:
-            raise ValueError(f"kind must be one of {list(DEFAULTS)}; got {kind!r}.")
+        if kind not in ("svm", "lpm"):
+            raise ValueError(f"kind must be one of 'svm' and 'lpm'; got {kind!r}.")
         name = f"_loo_predictor_{kind}.json"
         return cls.from_json((files(__package__) / name).read_text())
 

@@ -114,7 +114,11 @@ class Suspects:
         )
         titles = (self.id_name, "label", "others say", "margin", "influence")
         cells: list[tuple[str, ...]] = [titles]
-        cells += [self._cells(k) for k in range(min(len(self), SHOWN))]
+        for k in range(min(len(self), SHOWN)):
+            mark = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
+            label = f"{self.predictions[k]}{mark}"
+            numbers = f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"
+            cells.append((str(self.ids[k]), str(self.labels[k]), label, *numbers))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  " + "  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True))
@@ -127,13 +131,6 @@ class Suspects:
         if not self.certified[:SHOWN].all():
             lines.append("? rounding may have changed it")
         return "\n".join([head, *lines])
-
-    def _cells(self, k: int) -> tuple[str, ...]:
-        """One line of the table."""
-        star = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
-        texts: list[Any] = [self.ids[k], self.labels[k], f"{self.predictions[k]}{star}"]
-        numbers = [f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"]
-        return (*map(str, texts), *numbers)
 
 
 def suspects(

@@ -7,8 +7,10 @@ out, and how their values become labels.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
@@ -448,11 +450,10 @@ def _mostly_anti_learning(
 
 def _total_counts(found: list[LooIntervals]) -> dict[str, float]:
     """Sum the counts of the subproblems."""
-    totals: dict[str, float] = {}
-    for part in found:
-        for name, count in part.counts.items():
-            totals[name] = totals.get(name, 0.0) + count
-    return totals
+    totals: dict[str, float] = defaultdict(float)
+    for name, count in chain.from_iterable(part.counts.items() for part in found):
+        totals[name] += count
+    return dict(totals)
 
 
 def _costliest_step(found: list[LooIntervals]) -> np.ndarray:
