@@ -7,10 +7,8 @@ out, and how their values become labels.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from time import perf_counter
 from typing import Any
 
@@ -162,21 +160,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is kept of one subproblem: no Gram matrix.
+    """What is kept of one subproblem: no Gram matrix."""
 
-    Parameters
-    ----------
-    found : LooIntervals
-        Left-out values of all samples of the task.
-    beta : ndarray of shape (n,), optional
-        Coefficients of the full solution, if the family starts from them.
-    anti_learning : bool, default=False
-        Whether its left-out labels follow the class proportions.
-    """
-
-    found: LooIntervals
-    beta: FloatArray | None = None
-    anti_learning: bool = False
+    found: LooIntervals  # left-out values of all samples of the task
+    beta: FloatArray | None = None  # (n,), of the full solution, if the family has it
+    anti_learning: bool = False  # whether its labels follow the class proportions
 
 
 @dataclass(frozen=True)
@@ -450,10 +438,11 @@ def _mostly_anti_learning(
 
 def _total_counts(found: list[LooIntervals]) -> dict[str, float]:
     """Sum the counts of the subproblems."""
-    totals: dict[str, float] = defaultdict(float)
-    for name, count in chain.from_iterable(part.counts.items() for part in found):
-        totals[name] += count
-    return dict(totals)
+    totals: dict[str, float] = {}
+    for part in found:
+        for name, count in part.counts.items():
+            totals[name] = totals.get(name, 0.0) + count
+    return totals
 
 
 def _costliest_step(found: list[LooIntervals]) -> np.ndarray:
