@@ -158,18 +158,14 @@ def test_no_alarm_where_the_error_is_small(load, weights):
     np.testing.assert_array_equal(path.anti_learning, path.errors >= constant)
 
 
-@pytest.mark.parametrize("method", ["walk", "refit"])
-def test_every_method_says_it_in_words(method):
+def test_it_is_said_in_words():
     X, y = blobs([10, 10])
-    for labels_only in (False, True):
-        tiny = lo.leave_one_out(
-            lo.SVC(C=1e-3), X, y, method=method, labels_only=labels_only
-        )
+    for how in ({"method": "refit"}, {"labels_only": True}):
+        tiny = lo.leave_one_out(lo.SVC(C=1e-3), X, y, **how)
         assert tiny.anti_learning_note.startswith("Anti-learning: C is so small")
         assert str(tiny).endswith(tiny.anti_learning_note)
     fine = lo.leave_one_out(lo.SVC(C=1.0), X, y)
     assert fine.anti_learning_note == ""
-    assert "nti-learning" not in str(fine)
 
 
 def test_path_takes_such_a_C_last():  # noqa: N802
