@@ -14,7 +14,7 @@ from oracles.refits import honest_refits
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
@@ -98,33 +98,23 @@ def test_weights_equal_refits():
     assert (res.settled_by[::9] == "untouched").all()
 
 
-def test_gamma_scale_and_balanced_weights_are_resolved_on_all_rows():
-    X, y = two_classes("cancer")
-    counts = np.bincount(y)
-    fixed = sklearn.svm.SVC(
-        gamma=1 / (X.shape[1] * X.var()),
-        class_weight=dict(enumerate(len(y) / (2 * counts))),
-    )
-    open_ = lo.leave_one_out(sklearn.svm.SVC(class_weight="balanced"), X, y)
-    closed = lo.leave_one_out(fixed, X, y)
-    np.testing.assert_allclose(open_.decision_values, closed.decision_values)
-
-
 def test_input_kinds_equal_refits():
     X, y = two_classes("wine")
     X.flags.writeable = y.flags.writeable = False
     K = laplacian_kernel(X, gamma=0.1)
     given = sklearn.svm.SVC(kernel="precomputed", C=3.0, **LIBSVM)
-    before = given.get_params()
     assert_equal_to_refits(lo.leave_one_out(given, K, y), given, K, y)
-    assert given.get_params() == before
     assert not hasattr(given, "support_")
     named = lo.SVC(C=3.0, kernel=partial(laplacian_kernel, gamma=0.1))
     assert_equal_to_refits(lo.leave_one_out(named, X, y), given, K, y)
+    n, p = X.shape
+    places = np.tile(np.arange(p), 2 * n), np.arange(0, 2 * n * p + 1, 2 * p)
+    twice = sparse.csr_array((np.tile(X / 2, 2).ravel(), *places), shape=X.shape)
     wanted = lo.leave_one_out(lo.SVC(gamma=0.05), X, y).decision_values
-    for samples in (sparse.csr_array(X), X.tolist()):
+    for samples in (twice, X.tolist()):
         values = lo.leave_one_out(lo.SVC(gamma=0.05), samples, y).decision_values
         np.testing.assert_allclose(values, wanted, rtol=1e-9, atol=1e-9)
+    assert twice.nnz == 2 * n * p  # entries at one place are summed in a copy
 
 
 def test_copies_in_a_kernel_with_rounding_errors():
@@ -144,38 +134,23 @@ def test_labels_are_the_users_own_and_stay_when_they_change():
     X, y = two_classes("iris")
     names = np.array(["", "versicolor", "virginica"], dtype=object)[y]
     res = lo.leave_one_out(sklearn.svm.SVC(gamma=0.1), X, names)
-    plain = lo.leave_one_out(sklearn.svm.SVC(gamma=0.1), X, y)
     assert set(res.predictions) == {"versicolor", "virginica"}
-    np.testing.assert_array_equal(res.decision_values, plain.decision_values)
+    wrong = res.predictions != names
     names[:] = names[::-1]
-    np.testing.assert_array_equal(res.wrong, plain.wrong)
-    assert len({res, plain}) == 2
-
-
-def test_without_intercept_equals_the_oracle():
-    X, y = two_classes("iris")
-    res = lo.leave_one_out(lo.SVC(C=3.0, gamma=0.1, fit_intercept=False), X, y)
-    sign = np.where(y == 2, 1.0, -1.0)
-    rows = np.arange(0, len(y), 4)
-    K = rbf_kernel(X, gamma=0.1)
-    truth = loo_intervals(K, sign, np.full(len(y), 3.0), False, rows=rows)
-    np.testing.assert_allclose(res.margins[rows], truth.value, rtol=1e-7, atol=1e-7)
+    np.testing.assert_array_equal(res.wrong, wrong)
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
-@pytest.mark.parametrize("name", ["cancer", "wine"])
-def test_methods_and_modes_give_the_same_labels(method, name):
-    X, y = data(name)
+@pytest.mark.parametrize("labels_only", [False, True])
+def test_methods_and_modes_give_the_same_labels(method, labels_only):
+    X, y = data("wine")
     svc = lo.SVC(C=5.0, gamma=0.1)
     wanted = lo.leave_one_out(svc, X, y)
-    for labels_only in (False, True):
-        found = lo.leave_one_out(svc, X, y, method=method, labels_only=labels_only)
-        assert found.method == ("walk" if method == "auto" else method)
-        np.testing.assert_array_equal(found.predictions, wanted.predictions)
-        if not labels_only and method not in LABEL_METHODS:
-            np.testing.assert_allclose(
-                found.margins, wanted.margins, rtol=1e-7, atol=1e-7
-            )
+    found = lo.leave_one_out(svc, X, y, method=method, labels_only=labels_only)
+    assert found.method == ("walk" if method == "auto" else method)
+    np.testing.assert_array_equal(found.predictions, wanted.predictions)
+    if not labels_only and method not in LABEL_METHODS:
+        np.testing.assert_allclose(found.margins, wanted.margins, rtol=1e-7, atol=1e-7)
 
 
 def test_singleton_class_warns_and_counts_as_an_error():
@@ -186,19 +161,14 @@ def test_singleton_class_warns_and_counts_as_an_error():
     assert res.wrong[-1]
     assert not res.ambiguous[-1]
     assert res.settled_by[-1] == "singleton"
-    assert res.lower[-1] == -np.inf
-    assert res.margins[-1] == res.upper[-1] == -1.0
+    assert (res.lower[-1], res.margins[-1], res.upper[-1]) == (-np.inf, -1.0, -1.0)
     rows = np.append(np.flatnonzero(y != 2)[:40], np.flatnonzero(y == 2)[:1])
     X, y = X[rows], y[rows]
     with pytest.warns(SingletonClassWarning, match="Merge or drop"):
         res = lo.leave_one_out(lo.SVC(gamma=0.1), X, y)
-    refit = sklearn.svm.SVC(gamma=0.1, decision_function_shape="ovo", **LIBSVM)
-    honest = [
-        refit.fit(np.delete(X, r, 0), np.delete(y, r)).predict(X[[r]])[0]
-        for r in range(len(y))
-    ]
+    refit = sklearn.svm.SVC(gamma=0.1, **LIBSVM)
+    honest = cross_val_predict(refit, X, y, cv=LeaveOneOut())
     np.testing.assert_array_equal(res.predictions, honest)
-    assert res.wrong[-1]
 
 
 def test_indefinite_kernel_is_refitted_and_not_certified():
@@ -256,14 +226,15 @@ def test_method_params():
         path = lo.loo_path(svc, X, y, Cs=[1.0], **how)
         np.testing.assert_array_equal(path[0].predictions, res.predictions)
     assert (res.settled_by == "stopping").sum() == res.counts["proved"] > 0
+    with pytest.raises(ValueError, match=r"'stopping' gives only the signs of the bin"):
+        lo.leave_one_out(lo.SVC(break_ties=True), *data("wine"), method="stopping")
 
 
 EPS = {"method_params": {"eps": 1e-3}}
 PAIRS = {"groups": np.arange(100) // 2}
-NO_GROUPS = [
+BAD_GROUPS = [
     (np.zeros((100, 2)), r"groups has shape \(100, 2\); one entry is needed"),
     (np.where(np.arange(100) == 7, np.nan, 1.0), "groups has 1 missing .* row 7"),
-    ([None if k == 3 else "a" for k in range(100)], "groups has 1 missing .* row 3"),
     (pd.Series(["a", pd.NA] * 50, dtype="string"), "groups has 50 missing .* row 1"),
     (np.zeros(100), "leaving out group 0.0 leaves no sample"),
     ([1, 2, 3], "groups has 3 entries, X has 100 rows"),
@@ -277,7 +248,7 @@ NO_GROUPS = [
         (EPS, r"'eps'.*method='walk' does not take"),
         ({"method": "stopping", **PAIRS}, "'stopping' leaves out single samples"),
         ({"method": "refit", **EPS, **PAIRS}, "'refit' with method_params.*single"),
-        *[({"groups": groups}, match) for groups, match in NO_GROUPS],
+        *[({"groups": groups}, match) for groups, match in BAD_GROUPS],
         ({"score_sample_weight": -np.ones(100)}, "^score_sample_weight must be"),
         ({"score_sample_weight": np.ones(3)}, "^score_sample_weight has shape"),
         ({"balanced": "maybe"}, "balanced must be 'frozen' or 'fold'"),
@@ -289,32 +260,10 @@ def test_bad_arguments(options, match):
         lo.leave_one_out(sklearn.svm.SVC(), *data("wine"), **options)
 
 
-def test_signs_do_not_suffice_where_values_decide():
-    svc = lo.SVC(break_ties=True)
-    with pytest.raises(ValueError, match=r"'stopping' gives only the signs of the bin"):
-        lo.leave_one_out(svc, *data("wine"), method="stopping")
-
-
-def test_entries_of_a_sparse_matrix_at_one_place_are_summed(rng):
-    x = rng.normal(size=30)
-    y = np.where(x + 0.5 * rng.normal(size=30) > 0, 1, 0)
-    twice = sparse.csr_array(
-        (np.repeat(x, 2) / 2, np.tile([1, 1], 30), np.arange(0, 61, 2)), shape=(30, 3)
-    )
-    for model in (lo.SVC(gamma=0.5), lo.LPMClassifier(gamma=0.5)):
-        found = lo.leave_one_out(model, twice, y).decision_values
-        wanted = lo.leave_one_out(model, twice.toarray(), y).decision_values
-        np.testing.assert_allclose(found, wanted, atol=1e-8)
-    assert twice.nnz == 60  # the user's own stays as it is
-
-
 LONG = 2**53 + np.arange(10)
 GROUPS = {
-    "nullable": pd.Series(LONG.repeat(4), dtype="Int64"),
     "pyarrow": pd.Series(LONG.repeat(4), dtype="int64[pyarrow]"),
-    "texts and numbers": [v if v < 5 else str(v) for v in np.arange(10).repeat(4)],
     "one and its text": [v if v % 2 else str(v - 1) for v in range(2, 12)] * 4,
-    "column": np.arange(10).repeat(4)[:, None],
     "categories": pd.Series(LONG.repeat(4)).astype("category"),
 }
 
@@ -326,12 +275,11 @@ def test_groups_as_they_are(kind, rng):
     assert np.unique(found.groups).size == 10
 
 
-@pytest.mark.parametrize("C", [0.1, 100.0])
 @pytest.mark.parametrize("name", ["cancer", "wine"])
-def test_groups_equal_leave_one_group_out(name, C, rng):
+def test_groups_equal_leave_one_group_out(name, rng):
     X, y = data(name)
     groups = rng.integers(0, 15, len(y)).astype(str)
-    svc = sklearn.svm.SVC(C=C, gamma=0.05, **LIBSVM)
+    svc = sklearn.svm.SVC(C=100.0, gamma=0.05, **LIBSVM)
     result = lo.leave_one_out(svc, X, y, groups=groups)
     labels = cross_val_predict(svc, X, y, cv=LeaveOneGroupOut(), groups=groups)
     sure = ~result.ambiguous
@@ -350,18 +298,15 @@ def test_balanced_by_fold_equals_refits(name, C):
     sure = ~result.ambiguous & (result.lower == result.upper)
     assert sure.mean() > 0.5
     np.testing.assert_array_equal(result.predictions[sure], labels[sure])
-    np.testing.assert_allclose(
-        result.decision_values[sure], values[sure], rtol=0, atol=1e-5
-    )
+    np.testing.assert_allclose(result.decision_values[sure], values[sure], atol=1e-5)
 
 
-@pytest.mark.parametrize("own", [1e-300, -1.0])
 @pytest.mark.parametrize("rest", [False, True])
-def test_path_equals_leave_one_out_at_each_C(own, rest, rng):  # noqa: N802
+def test_path_equals_leave_one_out_at_each_C(rest, rng):  # noqa: N802
     """The C of the estimator itself is not used, be it what it may."""
     X, y = data("wine")
     weights = rng.uniform(0.2, 3.0, len(y))
-    svc = lo.SVC(gamma=0.05, C=own)
+    svc = lo.SVC(gamma=0.05, C=-1.0)
     model = OneVsRestClassifier(svc) if rest else svc
     Cs = [10.0, 0.03, 1.0, 300.0]
     path = lo.loo_path(model, X, y, Cs=Cs, sample_weight=weights)
@@ -370,12 +315,10 @@ def test_path_equals_leave_one_out_at_each_C(own, rest, rng):  # noqa: N802
         svc.C = C
         one = lo.leave_one_out(model, X, y, sample_weight=weights)
         for name in ("decision_values", "lower", "upper", "margins"):
-            np.testing.assert_allclose(
-                getattr(path[k], name), getattr(one, name), rtol=0, atol=1e-8
-            )
+            wanted = getattr(one, name)
+            np.testing.assert_allclose(getattr(path[k], name), wanted, atol=1e-8)
         np.testing.assert_array_equal(path[k].predictions, one.predictions)
         assert path.errors[k] == one.error
-        assert path.n_ambiguous[k] == one.n_ambiguous
 
 
 def test_best_of_a_path_is_the_smallest_C_of_equals():  # noqa: N802

@@ -11,12 +11,11 @@ from leaveout.methods import _curve
 
 IRIS = load_iris(return_X_y=True)
 X, y = IRIS[0][50:], IRIS[1][50:]
-NAMES = np.array(["versicolor", "virginica"])[y - 1]
 
 
 def test_both_families_and_names():
     ours = lo.loo_curve(lo.SVC(C=7.0, gamma=0.1), X, y)
-    theirs = lo.loo_curve(sklearn.svm.SVC(gamma=0.1), X, NAMES)
+    theirs = lo.loo_curve(sklearn.svm.SVC(gamma=0.1), X, np.array(["", "c", "a"])[y])
     np.testing.assert_allclose(ours.breakpoints, theirs.breakpoints, rtol=1e-9)
     np.testing.assert_array_equal(ours.errors, theirs.errors)
     assert (ours.C_min, ours.C_max) == (1e-2, 1e3)
@@ -55,15 +54,11 @@ def test_a_class_of_one_is_an_error_with_a_warning():
         ((X, y), {"C_min": 1.0, "C_max": 1.0}, ValueError, "must be below C_max"),
         ((X, y), {"C_min": 0.0}, ValueError, "C_min must be a finite number > 0"),
         ((X, y), {"C_max": 1e306}, ValueError, r"C_max must be at most 1e\+305"),
-        ((X, y), {"C_max": "large"}, TypeError, "C_max must be a number"),
     ],
 )
 def test_bad_arguments_are_refused(data, options, error, match):
     with pytest.raises(error, match=match):
         lo.loo_curve(lo.SVC(), *data, **options)
-
-
-def test_an_indefinite_kernel_is_refused():
     with pytest.raises(ValueError, match="positive semi-definite"):
         lo.loo_curve(lo.SVC(kernel="precomputed"), -np.eye(y.size), y)
 

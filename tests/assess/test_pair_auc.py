@@ -80,13 +80,8 @@ def test_wins_are_a_score_with_this_area_in_any_batches(rng, monkeypatch):
     np.testing.assert_array_equal(found.wins, pairs(case, n_threads=2).wins)
 
 
-@pytest.mark.parametrize(
-    ("svc", "X", "y", "error", "match"),
-    [
-        (SVC(), *load_iris(return_X_y=True), ValueError, "3 classes; the AUC is about"),
-        (SVC(), [[0.0], [1.0]], [0, 1], ValueError, "pair of 2 samples leaves none"),
-    ],
-)
-def test_what_is_refused(svc, X, y, error, match):
-    with pytest.raises(error, match=match):
-        lo.leave_pair_out_auc(svc, X, y)
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="3 classes; the AUC is about"):
+        lo.leave_pair_out_auc(SVC(), *load_iris(return_X_y=True))
+    with pytest.raises(ValueError, match="pair of 2 samples leaves none"):
+        lo.leave_pair_out_auc(SVC(), [[0.0], [1.0]], [0, 1])

@@ -12,7 +12,6 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import leaveout as lo
@@ -78,7 +77,6 @@ def test_does_not_depend_on_jobs_and_says_how_far_it_is(capfd):
     two = lo.loo_permutation_test(SVC(gamma=0.1), X, y, n_jobs=2, verbose=1, **how)
     assert "35 of 35" in capfd.readouterr().err
     assert f"p-value       {one.p_value:.4g}" in str(one)
-    assert "35 of samples" in str(one)
     np.testing.assert_array_equal(one.permutation_errors, two.permutation_errors)
 
 
@@ -87,28 +85,20 @@ def test_weights_stay_with_the_rows():
     weights = np.random.default_rng(7).uniform(0.2, 3.0, 30)
     weights[:6] = 0.0
     svc = lo.SVC(C=1, gamma=0.3)
-    test = lo.loo_permutation_test(
-        svc, X, y, sample_weight=weights, n_permutations=8, random_state=2
-    )
+    how = {"sample_weight": weights, "n_permutations": 8, "random_state": 2}
+    test = lo.loo_permutation_test(svc, X, y, **how)
     rng = np.random.RandomState(2)
     for error in test.permutation_errors:
         order = np.arange(30)
         for inside in (weights == 0, weights > 0):
             order[inside] = rng.permutation(order[inside])
-        wanted = lo.leave_one_out(svc, X, y[order], sample_weight=weights).error
-        assert error == wanted
+        wanted = lo.leave_one_out(svc, X, y[order], sample_weight=weights)
+        assert error == wanted.error
 
 
-def test_pipeline_is_fitted_once_and_refused_if_it_uses_y():
-    X, y = noisy(40, 8)
-    svc, how = SVC(gamma=0.1), {"n_permutations": 5, "random_state": 0}
-    wanted = lo.loo_permutation_test(svc, StandardScaler().fit_transform(X), y, **how)
-    pipeline = make_pipeline(StandardScaler(), svc)
-    with pytest.warns(lo.PreprocessingWarning):
-        test = lo.loo_permutation_test(pipeline, X, y, **how)
-    np.testing.assert_array_equal(test.permutation_errors, wanted.permutation_errors)
+def test_steps_that_use_y_are_refused():
     with pytest.raises(ValueError, match="uses y"):
-        lo.loo_permutation_test(make_pipeline(SelectKBest(k=2), SVC()), X, y)
+        lo.loo_permutation_test(make_pipeline(SelectKBest(k=2), SVC()), *noisy(40, 8))
 
 
 def test_warns_of_a_single_member_once_and_counts_permutations():
