@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from leaveout import SVC
 from leaveout.exceptions import CertificateWarning
@@ -25,11 +25,9 @@ def changed(array, index, value):
 NAN, INF = changed(X, (2, 1), np.nan), changed(X, (3, 0), -np.inf)
 NAN_HERE = r"X contains NaN in row 2, column 1;.*SimpleImputer"
 INF_HERE = r"X contains infinity \(inf\) in row 3, column 0;.*rescale"
-NAMED = {"width": X[:, 0], "height": changed(X[:, 1], 4, np.nan)}
-NAN_NAMED = "X contains NaN in row 4, column 'height'; 1 value"
+NAMED = pd.DataFrame({"width": X[:, 0], "height": changed(X[:, 1], 4, np.nan)})
 TEXTS = {"age": X[:, 0], "sex": list("mfmfmf"), "town": list("abcabc")}
 TEXT_NAMED = r"X has values that are not numbers in column 'sex', 'town':.*OneHotEnc"
-TEXT = np.array([["a", 1.0]] * 6, dtype=object)
 DICTS = np.array([[1.0, {}]] * 6, dtype=object)
 SKEW = K + changed(np.zeros((6, 6)), (1, 3), 0.5)
 PRECOMPUTED = {"kernel": "precomputed"}
@@ -42,19 +40,12 @@ LARGE = changed(X, (slice(None), 0), 1e308)
         (NAN, {}, ValueError, NAN_HERE),
         (INF, {}, ValueError, INF_HERE),
         (sparse.csr_array(NAN), {}, ValueError, NAN_HERE),
-        (sparse.csr_matrix(INF), {}, ValueError, INF_HERE),
-        (pd.DataFrame(NAMED), {}, ValueError, NAN_NAMED),
-        (pl.DataFrame(NAMED), {}, ValueError, NAN_NAMED),
-        (pd.DataFrame(TEXTS), {}, ValueError, TEXT_NAMED),
+        (NAMED, {}, ValueError, "X contains NaN in row 4, column 'height'; 1 value"),
         (pl.DataFrame(TEXTS), {}, ValueError, TEXT_NAMED),
-        (TEXT, {}, ValueError, "not numbers in column 0: could not convert"),
         (DICTS, {}, TypeError, "not numbers in column 1:.*drop them"),
         # Finite values are not called infinite when their sum overflows.
         (LARGE, {"kernel": "linear"}, ValueError, "Gram matrix .* is not finite"),
-        (X, PRECOMPUTED, ValueError, r"Gram matrix X must be square.*got \(6, 2\)"),
         (SKEW, PRECOMPUTED, ValueError, r"X\[1, 3\] and X\[3, 1\] differ by 0.5"),
-        (sparse.csr_array(K), PRECOMPUTED, TypeError, "sparse"),
-        (K * np.nan, PRECOMPUTED, ValueError, "X contains NaN in row 0"),
     ],
 )
 def test_bad_features(X, parameters, error, match):
@@ -71,7 +62,6 @@ ONE_MISSING = r"y has 1 missing label\(s\).* row 3. Drop"
         (["a"] * 6, "y has one class, 'a', in all 6 rows. .*add samples"),
         (y + 0.25 * X[:, 0], "Unknown label type: continuous. y must .*regressor"),
         ([0, 0, 1, np.inf, 0, 1], ONE_MISSING),
-        (np.array(["a", "a", "b", None, "a", "b"], dtype=object), ONE_MISSING),
         (pd.Series([0, 0, 1, None, 0, 1], dtype="Int64"), ONE_MISSING),
         (pl.Series(["a", "a", "b", None, "a", "b"]), ONE_MISSING),
         (None, "requires y to be passed, but the target y is None"),
@@ -87,10 +77,8 @@ def test_bad_labels(y, match):
     ("weights", "match"),
     [
         ([1, 1, -1, 1, 1, 1], r"finite and >= 0; got -1 in row 2 \(1 such.*Use 0"),
-        ([np.nan, 1, 1, 1, 1, 1], "got nan in row 0"),
         (np.zeros(6), "sample_weight is zero in all rows"),
         (np.ones(5), r"has shape \(5,\), but X has 6 rows. Pass one weight per row"),
-        (np.ones((6, 1)), r"shape \(6, 1\)"),
         (list("abcdef"), "sample_weight must hold numbers"),
         (y, "y has one class, 1, in all 3 rows with sample_weight > 0"),
     ],
@@ -107,21 +95,14 @@ OVO = {"decision_function_shape": "ovo", "break_ties": True}
     ("parameters", "error", "match"),
     [
         ({"C": 0}, ValueError, "C must be a finite number > 0; got 0"),
-        ({"C": np.nan}, ValueError, "C must be a finite number > 0; got nan"),
         ({"C": np.inf}, ValueError, "C must be finite; got inf. .* hard .*C=1e6"),
         ({"C": "1"}, TypeError, "C must be a number; got '1'"),
-        ({"C": True}, TypeError, "C must be a number; got True"),
-        ({"kernel": "rbff"}, ValueError, "kernel must be one of 'linear'.*got 'rbff'"),
         ({"kernel": 3}, ValueError, "kernel must be one of .* or a callable; got 3"),
         ({"kernel": lambda a, b: a @ b[0]}, ValueError, r"shape \(6,\), but \(6, 6\)"),
-        ({"gamma": "auto_"}, ValueError, "gamma must be 'scale', 'auto' or a number"),
         ({"gamma": -0.1}, ValueError, "gamma must be a finite number >= 0; got -0.1"),
-        ({"degree": 1.5}, ValueError, "degree must be a whole number >= 0; got 1.5"),
-        ({"coef0": np.nan}, ValueError, "coef0 must be a finite number; got nan"),
         ({"tol": 0}, ValueError, "tol must be a finite number > 0; got 0"),
         ({"max_iter": -2}, ValueError, "max_iter must be -1 or more; got -2"),
         ({"max_iter": 1.0}, TypeError, "max_iter must be a whole number; got 1.0"),
-        ({"fit_intercept": "no"}, TypeError, "fit_intercept must be True or False"),
         ({"break_ties": 1}, TypeError, "break_ties must be True or False; got 1"),
         ({"decision_function_shape": "a"}, ValueError, "'ovr' or 'ovo'; got 'a'"),
         (OVO, ValueError, "break_ties=True needs decision_function_shape='ovr'"),
@@ -149,7 +130,6 @@ def test_bad_values_in_predict():
 
 
 NOT_PSD = [[0.0, 1.0], [1.0, 0.0]]
-SIGMOID = SVC(kernel="sigmoid", gamma=1.0, coef0=-1.0)
 TOO_TIGHT = SVC(tol=1e-30)  # below what rounding allows
 
 
@@ -157,7 +137,6 @@ TOO_TIGHT = SVC(tol=1e-30)  # below what rounding allows
     ("svc", "X", "y", "kind", "match"),
     [
         (SVC(**PRECOMPUTED), NOT_PSD, [0, 1], CertificateWarning, r"d' is not .* -1\b"),
-        (SIGMOID, X, y, CertificateWarning, "'sigmoid' is not positive semi-def"),
         (TOO_TIGHT, X, y, ConvergenceWarning, r"1 of 1 .*: KKT .*tol=1e-30.*iter=-1"),
     ],
 )
@@ -167,18 +146,11 @@ def test_fits_that_warn(svc, X, y, kind, match):
     assert caught[0].filename == __file__
 
 
-def test_y_as_a_column_warns():
-    with pytest.warns(DataConversionWarning, match="column-vector y"):
-        SVC().fit(X, y[:, None])
-
-
-@pytest.mark.parametrize("max_iter", [0, 1, 20])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_no_more_steps_than_max_iter(max_iter, fit_intercept):
-    rng = np.random.default_rng(max_iter)
+def test_no_more_steps_than_max_iter(fit_intercept, rng):
     X, y = rng.normal(size=(60, 4)), rng.integers(0, 2, 60)
-    clf = SVC(C=100, max_iter=max_iter, fit_intercept=fit_intercept)
-    with pytest.warns(ConvergenceWarning, match=f"max_iter={max_iter}"):
+    clf = SVC(C=100, max_iter=20, fit_intercept=fit_intercept)
+    with pytest.warns(ConvergenceWarning, match="max_iter=20"):
         clf.fit(X, y)
-    assert clf.n_iter_[0] <= max_iter
+    assert clf.n_iter_[0] <= 20
     assert clf.fit_status_ == 1

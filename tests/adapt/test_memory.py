@@ -29,10 +29,8 @@ def memory(monkeypatch):
 
 CALLS = {
     "sparse fit": (lambda: lo.SVC().fit(sparse.csr_array(X), Y), 2),
-    "refit": (lambda: lo.leave_one_out(SVC, X, Y, method="refit"), 2),
     "consolidated": (lambda: lo.leave_one_out(SVC, X, Y, method="consolidated"), 12),
     "pipeline": (lambda: lo.leave_one_out(PIPELINE, X, Y), 3),
-    "search": (lambda: lo.LooSearchCV(PIPELINE, {"svc__C": [2]}).fit(X, Y), 3),
     "SVCCV": (lambda: lo.SVCCV(Cs=[2], gammas=[0.3]).fit(X, Y), 3),
 }
 

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -23,15 +23,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     KernelCenterer,
     OneHotEncoder,
     StandardScaler,
-    TargetEncoder,
 )
 from sklearn.utils import all_estimators
 
@@ -53,26 +52,21 @@ PRECOMPUTED = sklearn.svm.SVC(kernel="precomputed", tol=1e-10)
 
 
 def frozen(estimator, X, y, **arguments):
-    with pytest.warns(PreprocessingWarning, match="fitted once on all rows"):
-        return leave_one_out(estimator, X, y, **arguments)
+    with pytest.warns(PreprocessingWarning, match="fitted once on all rows") as caught:
+        result = leave_one_out(estimator, X, y, **arguments)
+    assert [warning.filename for warning in caught] == [__file__]
+    return result
 
 
 # Refit: equal to cross_val_predict
 
 CANCER, BENIGN = load_breast_cancer(return_X_y=True)
-WINE = load_wine(return_X_y=True)
 FRAME = pd.DataFrame(X[::4], columns=["a", "b", "c", "d"])
 FRAME["kind"] = np.where(FRAME["a"] > FRAME["a"].median(), "long", "short")
 COLUMNS = make_column_transformer(
     (OneHotEncoder(), ["kind"]), (StandardScaler(), ["b", "c"])
 )
-UNION = FeatureUnion([("pca", PCA(2)), ("same", "passthrough")])
-NESTED = make_pipeline(
-    make_column_transformer((StandardScaler(), [0, 1]), remainder=PCA(1)),
-    "passthrough",
-    Pipeline([("union", UNION), ("off", None), ("svc", TIGHT)]),
-)
-SCALED = sklearn.svm.SVC(kernel="linear", C=2.0**-24, tol=1e-10)
+NESTED = make_pipeline(StandardScaler(), None, make_pipeline(PCA(2), TIGHT))
 NOISE = np.random.default_rng(0).normal(size=(40, 500))
 TEXTS = ["red fox", "red hen", "blue sea", "blue sky", "red sun", "blue sea sky"]
 GRAM = rbf_kernel(X[50:][::2], gamma=0.3)
@@ -81,24 +75,13 @@ GRAM = rbf_kernel(X[50:][::2], gamma=0.3)
 @pytest.mark.parametrize(
     ("pipeline", "X", "y"),
     [
-        (make_pipeline(StandardScaler(), TIGHT), WINE[0][::3], WINE[1][::3]),
-        (
-            make_pipeline(StandardScaler(), PCA(5), BALANCED),
-            CANCER[::8],
-            np.array(["m", "b"])[BENIGN[::8]],
-        ),
-        (
-            make_pipeline(StandardScaler(), OneVsRestClassifier(BALANCED)),
-            X[::4],
-            y[::4],
-        ),
+        (make_pipeline(StandardScaler(), PCA(5), BALANCED), CANCER[::8], BENIGN[::8]),
+        (make_pipeline(PCA(3), OneVsRestClassifier(BALANCED)), X[::4], y[::4]),
         (NESTED, X[::4], y[::4]),
         (make_pipeline("passthrough", TIGHT), X[::4], y[::4]),  # gamma per fold
-        (make_pipeline("passthrough", SCALED), 4096 * X[::4], y[::4]),
         (make_pipeline(SelectKBest(k=10), TIGHT), NOISE, np.arange(40) % 2),
         (make_pipeline(TfidfVectorizer(), TIGHT), TEXTS, np.array(list("rrbbrb"))),
         (make_pipeline(KernelCenterer(), PRECOMPUTED), GRAM, y[50:][::2]),
-        (make_pipeline(PRECOMPUTED), GRAM, y[50:][::2]),
         (make_pipeline(COLUMNS, TIGHT), FRAME, y[::4]),
     ],
 )
@@ -115,28 +98,15 @@ def test_refit_equals_scikit_learn(pipeline, X, y):
     assert result.certified.all()
 
 
-@pytest.mark.parametrize(
-    "backend", ["threading", pytest.param("loky", marks=pytest.mark.nightly)]
-)
-def test_refit_in_parallel_gives_the_same_numbers(backend):
-    pipeline = make_pipeline(StandardScaler(), SVC())
-    one = leave_one_out(pipeline, X[::5], y[::5], preprocessing="refit")
-    with parallel_config(backend=backend):
-        two = leave_one_out(pipeline, X[::5], y[::5], preprocessing="refit", n_jobs=2)
-    np.testing.assert_array_equal(one.decision_values, two.decision_values)
-    np.testing.assert_array_equal(one.lower, two.lower)
-
-
 @pytest.mark.parametrize("svc", [BALANCED, OneVsRestClassifier(BALANCED)])
 def test_refit_of_groups_equals_leave_one_group_out(svc):
     groups = np.random.default_rng(2).permutation(np.arange(60) % 9)
     few, labels = X[30:][::2], y[30:][::2]
     groups[labels == 0] = 4  # without this group there is one class less
-    pipeline = make_pipeline(StandardScaler(), svc)
-    result = leave_one_out(pipeline, few, labels, groups=groups, preprocessing="refit")
-    wanted = cross_val_predict(
-        pipeline, few, labels, groups=groups, cv=LeaveOneGroupOut()
-    )
+    data = make_pipeline(StandardScaler(), svc), few, labels
+    with parallel_config(backend="threading"):
+        result = leave_one_out(*data, groups=groups, preprocessing="refit", n_jobs=2)
+    wanted = cross_val_predict(*data, groups=groups, cv=LeaveOneGroupOut())
     clear = ~result.ambiguous
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(result.predictions[clear], wanted[clear])
@@ -149,9 +119,8 @@ def test_refit_gives_weights_to_the_svc_alone():
     weights[::7] = 0.0
     Xs, ys = X[50:][::2], y[50:][::2]
     pipeline = make_pipeline(StandardScaler(), TIGHT)
-    result = leave_one_out(
-        pipeline, Xs, ys, sample_weight=weights, preprocessing="refit"
-    )
+    how = {"sample_weight": weights, "preprocessing": "refit"}
+    result = leave_one_out(pipeline, Xs, ys, **how)
     _, wanted = honest_refits(pipeline, Xs, ys, weights, "svc__sample_weight")
     np.testing.assert_allclose(result.decision_values, wanted, atol=1e-5)
 
@@ -165,9 +134,6 @@ def test_refit_takes_all_kinds_of_tables():
         np.testing.assert_allclose(
             found.decision_values, wanted.decision_values, atol=1e-12
         )
-
-
-def test_rows_of_an_arrow_table():
     table = pa.table({"a": [1, 2, 3], "b": [4.0, 5.0, 6.0]})
     assert take_rows(table, np.array([0, 2])).to_pydict() == {"a": [1, 3], "b": [4, 6]}
 
@@ -176,27 +142,19 @@ def test_an_error_in_a_fold_names_the_row():
     frame = pd.DataFrame({"kind": list("aabbabc"), "x": range(7)})
     columns = make_column_transformer((OneHotEncoder(), ["kind"]))
     labels = [0, 0, 1, 1, 0, 1, 1]
+    steps = make_pipeline(columns, SVC())
     with pytest.raises(ValueError, match="unknown categories") as caught:
-        leave_one_out(
-            make_pipeline(columns, SVC()), frame, labels, preprocessing="refit"
-        )
+        leave_one_out(steps, frame, labels, preprocessing="refit")
     assert "without row 6" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("svc", [BALANCED, OneVsRestClassifier(BALANCED)])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_refit_of_a_class_with_one_member(svc, n_classes):
-    rng = np.random.default_rng(3)
-    few, labels = rng.normal(size=(20, 2)), np.arange(20) % (n_classes - 1)
-    labels[11] = n_classes - 1
+def test_refit_of_a_class_with_one_member(svc, rng):
+    few, labels = rng.normal(size=(20, 2)), np.arange(20) == 11
     pipeline = make_pipeline(StandardScaler(), svc)
     with pytest.warns(SingletonClassWarning, match=r"has 1 sample \(row 11\)"):
         result = leave_one_out(pipeline, few, labels, preprocessing="refit")
-    assert result.predictions[11] != labels[11]
-    if n_classes > 2:  # scikit-learn refuses to fit one class
-        clear = ~result.ambiguous
-        wanted = cross_val_predict(pipeline, few, labels, cv=LeaveOneOut())
-        np.testing.assert_array_equal(result.predictions[clear], wanted[clear])
+    assert not result.predictions[11]
 
 
 def test_refit_of_an_indefinite_kernel_is_not_certified():
@@ -227,19 +185,6 @@ def test_frozen_equals_the_steps_applied_beforehand(rest, tmp_path):
     np.testing.assert_array_equal(result.decision_values, wanted.decision_values)
 
 
-def test_the_warning_is_one_sentence_and_names_the_users_line():
-    pipeline = make_pipeline(StandardScaler(), PCA(2), SVC())
-    with pytest.warns(PreprocessingWarning) as caught:
-        leave_one_out(pipeline, X, y)
-    assert len(caught) == 1
-    assert str(caught[0].message) == (
-        "The Pipeline's 'standardscaler', 'pca' are fitted once on all rows, also "
-        "those left out later; preprocessing='refit', in leave_one_out and "
-        "LooSearchCV, fits anew without each sample, which is slower."
-    )
-    assert caught[0].filename == __file__
-
-
 def test_no_warning_where_nothing_is_fitted():
     leave_one_out(make_pipeline("passthrough", None, SVC()), X, y)
     assert leave_one_out(SVC(), X, y, preprocessing="refit").method == "walk"
@@ -261,7 +206,6 @@ PIPELINE = make_pipeline(StandardScaler(), SVC())
     [
         (PIPELINE, y, {"method": "walk"}, r"method='walk' needs one Gram .*'frozen'"),
         (PIPELINE, y[1:], {}, "X has 150 rows but y has 149 labels"),
-        (PIPELINE, y[1:], {"preprocessing": "frozen"}, "y has 149 labels"),
         (PIPELINE, 0 * y, {}, "y has one class, 0, in all 150 rows"),
         (SVC(), y, {"preprocessing": "thaw"}, r"'frozen' .* or 'refit' .*; got 'thaw'"),
     ],
@@ -272,16 +216,6 @@ def test_bad_arguments(estimator, labels, options, match):
 
 
 # Steps that look at y
-
-
-class Jitter(TransformerMixin, BaseEstimator):
-    """Noise from a generator that cannot be seeded."""
-
-    def fit(self, X, y=None):
-        return self
-
-    def transform(self, X):
-        return X + np.random.default_rng().normal(size=X.shape)
 
 
 class Picky(TransformerMixin, BaseEstimator):
@@ -296,8 +230,14 @@ class Picky(TransformerMixin, BaseEstimator):
         return X
 
 
-def name_of(step):
-    return type(step).__name__
+class Impostor(StandardScaler):
+    """Not scikit-learn's own: it uses y."""
+
+    def fit(self, X, y=None):
+        return super().fit(X[y == y[0]])
+
+
+Impostor.__name__ = "StandardScaler"
 
 
 @pytest.mark.parametrize(
@@ -306,25 +246,18 @@ def name_of(step):
         SelectKBest(k=2),
         SelectFromModel(ExtraTreesClassifier(20)),
         PLSRegression(2),
-        TargetEncoder(),
-        make_pipeline(StandardScaler(), SelectKBest(k=2)),
-        make_union(PCA(2), SelectKBest(k=1)),
-        make_column_transformer((SelectKBest(k=1), [0, 1, 2]), remainder="passthrough"),
         Picky(),
+        Impostor(),
+        make_column_transformer((Impostor(), [0, 1]), remainder=StandardScaler()),
     ],
-    ids=name_of,
 )
 def test_steps_that_use_y_are_refused(step):
     pipeline = Pipeline([("scale", StandardScaler()), ("mine", step), ("svc", SVC())])
-    message = (
-        rf"Step 'mine' \({name_of(step)}\) uses y: .* the error comes out too small. "
-        r"Use leave_one_out\(..., preprocessing='refit'\)"
+    what = (
+        rf"Step 'mine' \({type(step).__name__}\) uses y: .* the error comes out too"
     )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=what):
         leave_one_out(pipeline, X, y)
-    rare = np.where(np.arange(150) < 2, 1, 0)
-    with pytest.raises(ValueError, match="uses y"):
-        leave_one_out(make_pipeline(SelectKBest(k=2), SVC()), X, rare)
 
 
 @pytest.mark.parametrize(
@@ -332,15 +265,10 @@ def test_steps_that_use_y_are_refused(step):
     [
         StandardScaler().set_output(transform="pandas"),
         PCA(2, svd_solver="randomized"),
-        Nystroem(gamma=0.2, n_components=20, random_state=np.random.RandomState(0)),
         Nystroem(gamma=0.2, n_components=20),
-        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
         make_pipeline(OneHotEncoder(handle_unknown="ignore")),  # sparse, and tried
         SelectKBest(k="all"),
-        FunctionTransformer(np.log1p),
-        make_union(PCA(2), StandardScaler()),
     ],
-    ids=name_of,
 )
 def test_steps_that_ignore_y_are_not_refused(step):
     np.random.seed(5)  # noqa: NPY002
@@ -360,18 +288,6 @@ def test_steps_that_are_spared_the_trial_would_pass_it(name):
     _pipeline._check_ignores_labels(name, step, holes, NAMES[y])
 
 
-def test_a_spared_step_of_another_make_is_tried():
-    class Mine(StandardScaler):
-        def fit(self, X, y=None):
-            return super().fit(X[y == y[0]])
-
-    Mine.__name__ = "StandardScaler"
-    hidden = make_column_transformer((Mine(), [0, 1]), remainder=StandardScaler())
-    for step in (Mine(), hidden):
-        with pytest.raises(ValueError, match="uses y"):
-            leave_one_out(make_pipeline(step, SVC()), X, y)
-
-
 def test_text_and_missing_values_may_go_from_step_to_step():
     kinds = np.array([["a", "b"], ["a", None], ["b", "b"], ["a", "a"]] * 5, object)
     labels = np.array([0, 0, 1, 0] * 5)
@@ -384,5 +300,6 @@ def test_text_and_missing_values_may_go_from_step_to_step():
 
 
 def test_a_step_without_a_seed_is_not_accused_of_using_y():
-    with pytest.raises(ValueError, match=r"Step 'jitter' .* another output at every"):
-        leave_one_out(make_pipeline(Jitter(), SVC()), X, y)
+    jitter = FunctionTransformer(lambda X: X + np.random.default_rng().random(X.shape))
+    with pytest.raises(ValueError, match=r"Step 'func.* another output at every fit"):
+        leave_one_out(make_pipeline(jitter, SVC()), X, y)
