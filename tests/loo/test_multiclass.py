@@ -1,59 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One-vs-one bookkeeping, on every number of classes from two to six."""
+"""Votes and values of one-vs-one."""
 
 import numpy as np
 import pytest
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from leaveout.loo._multiclass import (
-    class_pairs,
-    machine_coefficients,
-    one_value_per_class,
-    positive_class,
-    stack_coefficients,
-    vote,
-)
-
-N_CLASSES = [2, 3, 4, 5, 6]
+from leaveout.loo._multiclass import class_pairs, one_value_per_class, vote
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
-def test_order_and_signs_of_the_machines():
-    assert class_pairs(3) == [(0, 1), (0, 2), (1, 2)]
-    assert positive_class(0, 1, n_classes=2) == 1
-    assert positive_class(0, 1, n_classes=3) == 0
-
-
-@pytest.mark.parametrize("n_classes", N_CLASSES)
-def test_coefficients_survive_the_round_trip(n_classes, rng):
-    codes = rng.permutation(np.repeat(np.arange(n_classes), 4))
-    betas = []
-    for i, j in class_pairs(n_classes):
-        betas.append(
-            np.where((codes == i) | (codes == j), rng.normal(size=codes.size), 0)
-        )
-    stacked = stack_coefficients(betas, codes)
-    assert stacked.shape == (n_classes - 1, codes.size)
-    np.testing.assert_array_equal(machine_coefficients(stacked, codes).T, betas)
-
-
-@pytest.mark.parametrize("n_classes", N_CLASSES[1:])
-def test_one_value_per_class_is_scikit_learns(n_classes, rng):
-    values = rng.normal(size=(50, n_classes * (n_classes - 1) // 2))
-    values[rng.random(values.shape) < 0.2] = 0.0
+@pytest.mark.parametrize("n_classes", [3, 4, 6])
+def test_votes_and_values_per_class(n_classes, rng):
+    values = rng.normal(size=(50, n_classes * (n_classes - 1) // 2)).round()
     np.testing.assert_array_equal(
         one_value_per_class(values),
         _ovr_decision_function(values < 0, -values, n_classes),
     )
-
-
-@pytest.mark.parametrize("n_classes", N_CLASSES[1:])
-def test_votes_counted_one_by_one(n_classes, rng):
-    values = rng.normal(size=(50, n_classes * (n_classes - 1) // 2)).round()
     for row, winner in zip(values, vote(values), strict=True):
         votes = [0] * n_classes
         for value, (i, j) in zip(row, class_pairs(n_classes), strict=True):

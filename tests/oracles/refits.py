@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from leaveout.adapt._pipeline import take_rows
 
 
-def honest_refits(estimator, X, y):
+def honest_refits(estimator, X, y, weights=None, name="sample_weight"):
     """(predictions, decision values) at each sample by a clone fitted without it.
 
     What two runs of ``cross_val_predict(..., cv=LeaveOneOut())`` give, in one.
@@ -22,7 +22,8 @@ def honest_refits(estimator, X, y):
         rest, left_out = take_rows(X, kept), take_rows(X, np.array([r]))
         if get_tags(estimator).input_tags.pairwise:
             rest, left_out = rest[:, kept], left_out[:, kept]
-        fitted = clone(estimator).fit(rest, y[kept])
+        weighted = {} if weights is None else {name: weights[kept]}
+        fitted = clone(estimator).fit(rest, y[kept], **weighted)
         predictions.append(fitted.predict(left_out)[0])
         values.append(fitted.decision_function(left_out)[0])
     return np.array(predictions), np.array(values)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
@@ -30,7 +31,6 @@ FIT = 2
 MATRICES = {"auto": 3, "walk": 3, "consolidated": 12, "magic": 12}
 # Smaller needs are not checked: reading the limits takes as long as a small fit.
 SMALL = 2**25
-LOSSES = ("hinge", "quadratic")
 
 
 def check_number(name: str, value: Any, *, above: float) -> float:
@@ -41,13 +41,6 @@ def check_number(name: str, value: Any, *, above: float) -> float:
     if not above < number < np.inf:
         raise ValueError(f"{name} must be a finite number > {above:g}; got {value!r}.")
     return number
-
-
-def check_not_negative(name: str, value: Any) -> float:
-    """Return a finite number, 0 or larger."""
-    if isinstance(value, Real) and value == 0:
-        return 0.0
-    return check_number(name, value, above=0.0)
 
 
 def check_penalty(C: Any, name: str = "C") -> float:
@@ -61,23 +54,28 @@ def check_penalty(C: Any, name: str = "C") -> float:
     return check_number(name, C, above=0.0)
 
 
-def check_params(params: Params) -> None:
+def check_params(params: Params, *, hard_margin: bool = False) -> None:
     """Raise if a parameter is wrong; those of the kernel are checked with it."""
-    if params.family == "loom":
-        check_not_negative("nu", params.nu)
-    elif not (params.family == "llw" and _is_infinite(params.C)):
+    if not (hard_margin and isinstance(params.C, Real) and params.C == np.inf):
         check_penalty(params.C)
-    if params.loss not in LOSSES:
+    if params.nu != 0:
+        check_number("nu", params.nu, above=0.0)
+    if params.loss not in ("hinge", "quadratic"):
         raise ValueError(f"loss must be 'hinge' or 'quadratic'; got {params.loss!r}.")
     check_number("tol", params.tol, above=0.0)
     check_count("max_iter", params.max_iter, least=-1)
     check_flag("fit_intercept", params.fit_intercept)
-    check_decision_function_shape(params.decision_function_shape, params.break_ties)
+    shape = params.decision_function_shape
+    if shape not in ("ovr", "ovo"):
+        raise ValueError(
+            f"decision_function_shape must be 'ovr' or 'ovo'; got {shape!r}."
+        )
+    if check_flag("break_ties", params.break_ties) and shape == "ovo":
+        raise ValueError(
+            "break_ties=True needs decision_function_shape='ovr': ties are broken by "
+            "one value per class. Set break_ties=False or take 'ovr'."
+        )
     check_class_weight(params.class_weight)
-
-
-def _is_infinite(C: Any) -> bool:
-    return isinstance(C, Real) and C == np.inf
 
 
 def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:
@@ -109,19 +107,6 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_decision_function_shape(shape: Any, break_ties: Any) -> None:
-    """Refuse unknown shapes, and ties broken by values that "ovo" does not have."""
-    if shape not in ("ovr", "ovo"):
-        raise ValueError(
-            f"decision_function_shape must be 'ovr' or 'ovo'; got {shape!r}."
-        )
-    if check_flag("break_ties", break_ties) and shape == "ovo":
-        raise ValueError(
-            "break_ties=True needs decision_function_shape='ovr': ties are broken by "
-            "one value per class. Set break_ties=False or take 'ovr'."
-        )
-
-
 def check_class_weight(class_weight: Any) -> None:
     """Refuse what is not None, "balanced" or a mapping to finite positive numbers."""
     if class_weight is None or class_weight == "balanced":
@@ -146,11 +131,11 @@ def check_kernel_size(K: FloatArray, who: str) -> None:
         )
 
 
-def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
+def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     """Return X as finite float64, dense and C-ordered or CSR.
 
     With ``reset``, as in fit, the columns are stored in the estimator; without, as in
-    predict, they are compared with the stored ones.
+    predict, they are compared with the stored ones; with None neither is done.
     """
     try:
         checked = check_array(
@@ -171,18 +156,18 @@ def check_features(estimator: Any, X: Any, *, reset: bool) -> Any:
             "columns (sklearn.preprocessing.OneHotEncoder) or drop them."
         ) from error
     _check_finite(checked, getattr(X, "columns", None))
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    noted = BaseEstimator() if reset is None else estimator
+    validate_data(noted, X, reset=reset is not False, skip_check_array=True)
     return tidy_sparse(checked)
 
 
-def check_preprocessing(preprocessing: Any) -> str:
-    """Return "frozen" or "refit", refuse all else."""
+def check_preprocessing(preprocessing: Any) -> None:
+    """Refuse all but "frozen" and "refit"."""
     if preprocessing not in ("frozen", "refit"):
         raise ValueError(
             "preprocessing must be 'frozen' (steps fitted once on all rows) or 'refit' "
             f"(fitted anew without each sample); got {preprocessing!r}."
         )
-    return preprocessing
 
 
 def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
@@ -208,9 +193,9 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"row {missing[0]}. Drop these rows of X and y."
         )
     # Integers, truth values and texts are labels; type_of_target is slow to say so.
-    kind = (
-        "multiclass" if y.dtype.kind in "biuUS" else type_of_target(y, input_name="y")
-    )
+    kind = "multiclass"
+    if y.dtype.kind not in "biuUS":
+        kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
         raise ValueError(
             f"Unknown label type: {kind}. y must hold class labels; got {y[0]!r} in "
@@ -225,7 +210,12 @@ def check_sample_weight(
     """Return n_samples finite weights >= 0, not all of them 0."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weights = _to_numbers(sample_weight, name)
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must hold numbers: {error}. Pass one weight per row."
+        ) from error
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
@@ -313,15 +303,6 @@ def check_ids(ids: Any, X: Any) -> NDArray[Any]:
     return names
 
 
-def _to_numbers(weights: Any, name: str) -> FloatArray:
-    try:
-        return np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} must hold numbers: {error}. Pass one weight per row."
-        ) from error
-
-
 def _text_columns(X: Any) -> str:
     """Name the columns that cannot be read as numbers: "column 'sex'", or ""."""
     table = np.asarray(X, dtype=object) if not sparse.issparse(X) else np.empty(0)
@@ -366,28 +347,21 @@ def _check_finite(X: Any, names: Any) -> None:
     bad = ~np.isfinite(values)
     if not bad.any():  # only the sum overflowed
         return
-    found, row, column = _first(X, bad)
-    word = "NaN" if np.isnan(found) else "infinity (inf)"
+    k = int(np.argmax(bad))
+    if sparse.issparse(X):
+        row, column = np.searchsorted(X.indptr, k, side="right") - 1, X.indices[k]
+    else:
+        row, column = np.unravel_index(k, X.shape)
     label = column if names is None else repr(names[column])
-    advice = (
-        "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
-        if np.isnan(found)
-        else "Replace or drop such values, or rescale the column."
-    )
+    word = "infinity (inf)"
+    advice = "Replace or drop such values, or rescale the column."
+    if np.isnan(values.ravel()[k]):
+        word = "NaN"
+        advice = "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
     raise ValueError(
         f"X contains {word} in row {row}, column {label}; {np.count_nonzero(bad)} "
         f"value(s) of X are not finite. SVC needs finite numbers. {advice}"
     )
-
-
-def _first(X: Any, bad: NDArray[np.bool_]) -> tuple[float, int, int]:
-    """Return (value, row, column) of the first bad value of a dense or CSR X."""
-    if sparse.issparse(X):
-        k = int(np.argmax(bad))
-        row = int(np.searchsorted(X.indptr, k, side="right")) - 1
-        return float(X.data[k]), row, int(X.indices[k])
-    row, column = (int(i) for i in np.argwhere(bad)[0])
-    return float(X[row, column]), row, column
 
 
 def count_rows(X: Any) -> int:
@@ -399,15 +373,10 @@ def is_missing(labels: NDArray[Any]) -> BoolArray:
     """Return which labels are NaN, infinite, None or a missing value of pandas."""
     if labels.dtype.kind in "fc":
         return ~np.isfinite(labels)
-    if labels.dtype.kind != "O":
-        return (
-            np.isnat(labels)
-            if labels.dtype.kind in "mM"
-            else np.zeros(labels.shape, dtype=np.bool_)
-        )
-    values = labels.tolist()
-    suspects = {kind for kind in set(map(type, values)) if kind not in (str, int, bool)}
-    if not suspects:
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    values = labels.tolist() if labels.dtype.kind == "O" else []
+    if set(map(type, values)) <= {str, int, bool}:
         return np.zeros(labels.shape, dtype=np.bool_)
     return np.array([_is_missing(value) for value in values], dtype=np.bool_)
 

@@ -75,16 +75,19 @@ def read_expansion(estimator: Any, X: Any, y: Any) -> FittedExpansion:
     labels = check_labels(y, X.shape[0])
     codes = _encode(estimator, labels)
     coef, intercept = _coefficients(estimator, X)
-    K, squares = _geometry(_kernel_of(estimator), X)
+    one = estimator
+    if isinstance(estimator, OneVsRestClassifier):
+        one = estimator.estimators_[0]
+    K, squares = _geometry(one, X)
     row_dual = getattr(estimator, "row_dual_", None)
-    bound = _bounds(estimator, codes)
+    bound = _bounds(one, len(estimator.classes_), codes)
     return FittedExpansion(
         K=K,
         squares=squares,
         codes=codes,
         coef=coef,
         intercept=intercept,
-        bound=bound if _is_svc(_kernel_of(estimator)) else None,
+        bound=bound if _is_svc(one) else None,
         row_dual=None if row_dual is None else np.atleast_2d(row_dual),
         row_bound=bound,
     )
@@ -131,9 +134,7 @@ def _svc_coefficients(svc: Any, X: Any) -> tuple[FloatArray, FloatArray]:
         )
     _check_size(svc, svc.shape_fit_[0], X.shape[0])
     if svc.kernel != "precomputed":
-        here = X[svc.support_]
-        difference = here - svc.support_vectors_
-        if (difference != 0).sum():
+        if (X[svc.support_] != svc.support_vectors_).sum():
             raise ValueError(
                 "The SVC was fitted on other samples: its support vectors are not in "
                 "the rows of X where they should be. Pass the X that it was fitted on."
@@ -175,21 +176,13 @@ def _geometry(classifier: Any, X: Any) -> tuple[FloatArray, FloatArray]:
     return K, euclidean_distances(X, squared=True)
 
 
-def _kernel_of(estimator: Any) -> Any:
-    """Return the classifier that has the kernel parameters."""
-    if isinstance(estimator, OneVsRestClassifier):
-        return estimator.estimators_[0]
-    return estimator
-
-
-def _bounds(estimator: Any, codes: IntArray) -> FloatArray | None:
+def _bounds(classifier: Any, n_classes: int, codes: IntArray) -> FloatArray | None:
     """Return C_i of each sample, if there is one, without sample weights."""
-    classifier = _kernel_of(estimator)
     if not hasattr(classifier, "C"):
         return None
     weights = getattr(classifier, "class_weight_", None)
-    if weights is None or len(weights) != len(estimator.classes_):
-        weights = np.ones(len(estimator.classes_))
+    if weights is None or len(weights) != n_classes:
+        weights = np.ones(n_classes)
     return float(classifier.C) * np.asarray(weights)[codes]
 
 

@@ -24,12 +24,12 @@ from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import CertificateWarning, PreprocessingWarning
 from leaveout.kernel._gram import gram_matrix, make_gram, may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
+from leaveout.loo._leave_out import LeftOut, Plan
 from leaveout.loo._task import Target, Task, make_task, svm_subproblems
-from leaveout.run._parallel import map_parallel
+from leaveout.run._parallel import count_workers, map_parallel
 
 if TYPE_CHECKING:
     from leaveout.adapt._unwrap import Model
-    from leaveout.loo._leave_out import Plan
 
 # A step that uses y shows it under the first of these, nearly always. A choice of 5 out
 # of 6 features may by chance be the same once, hardly five times.
@@ -161,7 +161,11 @@ def _same(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, tuple):  # PLSRegression returns the scores of X and of y
         return isinstance(found, tuple) and all(map(_same, found, wanted))
     if sparse.issparse(wanted):
-        return sparse.issparse(found) and _same_sparse(found, wanted)
+        if not sparse.issparse(found) or found.shape != wanted.shape:
+            return False
+        (*places, found), (*wanted_places, wanted) = _stored(found), _stored(wanted)
+        if not all(map(np.array_equal, places, wanted_places)):
+            return False
     found, wanted = np.asarray(found), np.asarray(wanted)
     if found.shape != wanted.shape:
         return False
@@ -169,32 +173,22 @@ def _same(found: Any, wanted: Any) -> bool:
         found, wanted = found.astype(np.float64), wanted.astype(np.float64)
     except (TypeError, ValueError):
         return bool(np.all((found == wanted) | ((found != found) & (wanted != wanted))))
-    return _close(found, wanted)
-
-
-def _same_sparse(found: Any, wanted: Any) -> bool:
-    """Compare what is stored, and where."""
-    if found.shape != wanted.shape:
-        return False
-    found, wanted = sparse.csr_array(found), sparse.csr_array(wanted)
-    for matrix in (found, wanted):
-        matrix.sum_duplicates()
-    places = np.array_equal(found.indptr, wanted.indptr) and np.array_equal(
-        found.indices, wanted.indices
-    )
-    return places and _close(found.data, wanted.data)
-
-
-def _close(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
-    """Equal up to 1e-6, and up to 1e-9 of the largest value of each column."""
+    # Equal up to 1e-6, and up to 1e-9 of the largest value of each column.
     finite = np.where(np.isfinite(wanted), np.abs(wanted), 0.0)
     atol = 1e-9 * finite.max(axis=0, initial=0.0)
     return bool(np.isclose(found, wanted, rtol=1e-6, atol=atol, equal_nan=True).all())
 
 
+def _stored(matrix: Any) -> tuple[NDArray[Any], ...]:
+    """Return what is stored in a sparse matrix, and where."""
+    matrix = sparse.csr_array(matrix)
+    matrix.sum_duplicates()
+    return matrix.indptr, matrix.indices, matrix.data
+
+
 def refit_folds(
-    model: Model, X: Any, task: Task, plan: Plan, *, n_workers: int, stacklevel: int
-) -> tuple[list[Any], list[Any], list[LooIntervals]]:
+    model: Model, X: Any, task: Task, plan: Plan, *, n_jobs: int | None, stacklevel: int
+) -> list[LeftOut]:
     """Leave every sample or group out by fitting steps and classifier on the others.
 
     gamma and balanced class weights are resolved on the rows that are left, as a refit
@@ -206,7 +200,7 @@ def refit_folds(
     folds = Folds.singles(np.arange(n))
     if plan.groups is not None:
         folds = Folds.of_groups(plan.groups)
-    g = len(folds)
+    g, n_workers = len(folds), count_workers(n_jobs)
     n_parts = 1 if n_workers == 1 else min(g, PARTS_PER_WORKER * n_workers)
     jobs = (
         (model, X, task.target, folds.take(numbers))
@@ -232,7 +226,7 @@ def refit_folds(
             CertificateWarning,
             stacklevel=stacklevel,
         )
-    return [], [], found
+    return [LeftOut(intervals) for intervals in found]
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
@@ -273,13 +267,7 @@ def _refit_without(
         Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
         Z = check_features(own, Z, reset=True)
         z = check_features(own, z, reset=False)
-        gram = make_gram(
-            Z,
-            kernel=params.kernel,
-            gamma=params.gamma,
-            degree=params.degree,
-            coef0=params.coef0,
-        )
+        gram = make_gram(Z, **params.kernel_options)
         task = make_task(target.take(kept), gram, params, Z)
     except Exception as error:
         names = ", ".join(str(row) for row in rows[:5])
@@ -319,12 +307,6 @@ def _kernel_values(task: Task, rows: IntArray, z: Any) -> FloatArray:
     if params.kernel == "precomputed":
         K = z[:, rows]
     else:
-        K = gram_matrix(
-            z,
-            task.X[rows],
-            kernel=params.kernel,
-            gamma=task.gram.gamma,
-            degree=params.degree,
-            coef0=params.coef0,
-        )
+        options = {**params.kernel_options, "gamma": task.gram.gamma}
+        K = gram_matrix(z, task.X[rows], **options)
     return np.ldexp(K, -task.gram.exponent) if task.gram.exponent else K

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,14 +28,14 @@ from leaveout.adapt._checks import (
     count_rows,
 )
 from leaveout.adapt._pipeline import fit_steps_once, refit_folds
-from leaveout.adapt._unwrap import CLASS_NAMES, SVM_ONLY, Model, read_params, unwrap
+from leaveout.adapt._unwrap import SVM_ONLY, Model, read_params, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
-from leaveout.kernel._gram import Gram, make_gram, may_be_indefinite
+from leaveout.kernel._gram import make_gram, may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._leave_out import FAMILIES, Family, Plan
 from leaveout.loo._task import Params, Target, Task, make_target, make_task
-from leaveout.methods import Method, bind_params
-from leaveout.run._parallel import count_threads, count_workers
+from leaveout.methods import METHODS, Method, bind_params
+from leaveout.run._parallel import count_threads
 
 
 def prepare(
@@ -94,10 +93,11 @@ def prepare(
         model = replace(model, params=replace(model.params, C=C))
     params, family = model.params, FAMILIES[model.params.family]
     refit = model.in_pipeline and preprocessing == "refit"
-    name, chosen = _find_method(params, family, method)
-    _check_family_options(model, method_params, groups, balanced, refit)
+    name, chosen = _find_method(family, method)
+    rebalance = balanced == "fold" and params.class_weight == "balanced"
+    _check_family_options(family, method_params, groups, rebalance, refit)
     options = bind_params(name, chosen, method_params) if method_params else {}
-    if params.family == "llw":
+    if "verbose" in chosen.takes:
         options["verbose"] = params.verbose > 0
     if refit:
         _check_refit_options(method, method_params)
@@ -107,33 +107,27 @@ def prepare(
         check_memory(model.estimator, X, method)
         task = _task(model, X, y, sample_weight, stacklevel=stacklevel + 1)
         if task.gram.definite is False:
-            _refuse_indefinite(params, psd_for)
-            _check_indefinite(params, task, method, method_params, stacklevel + 1)
+            _check_indefinite(task, psd_for, method, method_params, stacklevel + 1)
             name, chosen = "refit", family.methods["refit"]
-    rebalance = balanced == "fold" and params.class_weight == "balanced" and not refit
-    values_matter = values_decide(task)
-    _check_reach(name, chosen, method_params, groups is not None or rebalance, task)
+    rebalance = rebalance and not refit  # a refit does so anyway
+    values_decide = len(task.target.classes) > 2 and (
+        params.one_vs_rest or params.break_ties
+    )
+    grouped = groups is not None or rebalance
+    _check_reach(name, chosen, method_params, grouped, values_decide)
     weights = task.target.weights if refit else task.C
     codes = None if groups is None else check_groups(groups, weights)
     if codes is None and singletons:
         warn_singletons(task.target, stacklevel + 1)
-    plan = Plan(
-        family,
-        name,
-        chosen.function,
-        options,
-        groups=codes,
-        rebalance=rebalance,
-        labels_only=labels_only and not values_matter,
-        n_threads=n_threads,
-    )
+    source = None
     if refit:
         source = partial(
-            refit_folds, model, X, n_workers=count_workers(n_jobs),
-            stacklevel=stacklevel + 1,
-        )  # fmt: skip
-        plan = replace(plan, source=source)
-    return task, plan
+            refit_folds, model, X, n_jobs=n_jobs, stacklevel=stacklevel + 1
+        )
+    labels_only = labels_only and not values_decide
+    return task, Plan(
+        family, name, options, source, codes, rebalance, labels_only, n_threads
+    )
 
 
 def fit_task(
@@ -143,41 +137,28 @@ def fit_task(
     sample_weight: Any = None,
     params: Params | None = None,
 ) -> Task:
-    """Check parameters and data of a classifier, and return its task."""
+    """Check parameters and data of a classifier, and return its task.
+
+    With ``params``, which replace its own, the estimator is not changed.
+    """
+    reset = True if params is None else None
     params = read_params(estimator) if params is None else params
-    check_params(params)
-    X = check_features(estimator, X, reset=True)
+    family = FAMILIES[params.family]
+    check_params(params, hard_margin=family.hard_margin)
+    X = check_features(estimator, X, reset=reset)
     target = checked_target(y, X.shape[0], sample_weight)
     check_memory(estimator, X)
-    kernel_range = FAMILIES[params.family].kernel_range
-    return make_task(target, gram_of(params, X), params, X, kernel_range=kernel_range)
+    gram = make_gram(X, **params.kernel_options)
+    if family.needs_psd:
+        definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(gram.K)
+        gram = replace(gram, definite=definite)
+    return make_task(target, gram, params, X, kernel_range=family.kernel_range)
 
 
 def checked_target(y: Any, n_samples: int, sample_weight: Any = None) -> Target:
     """Check labels and weights of n_samples rows; ValueError if there is one class."""
     labels = check_labels(y, n_samples)
     return make_target(labels, check_sample_weight(sample_weight, n_samples))
-
-
-def gram_of(params: Params, X: Any) -> Gram:
-    """Return the Gram matrix of checked samples, tested for definiteness if needed."""
-    gram = make_gram(
-        X,
-        kernel=params.kernel,
-        gamma=params.gamma,
-        degree=params.degree,
-        coef0=params.coef0,
-    )
-    if FAMILIES[params.family].needs_psd:
-        definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(gram.K)
-        gram = replace(gram, definite=definite)
-    return gram
-
-
-def values_decide(task: Task) -> bool:
-    """Whether the values of the subproblems, not only their signs, make the label."""
-    several = len(task.target.classes) > 2
-    return several and (task.params.one_vs_rest or task.params.break_ties)
 
 
 def warn_singletons(target: Target, stacklevel: int) -> None:
@@ -196,8 +177,7 @@ def _task(model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int) 
     """Return the task of all samples, the steps before the classifier fitted once."""
     if model.steps:
         X = fit_steps_once(model.steps, X, y, stacklevel=stacklevel + 1)
-    own = copy(model.estimator)  # it notes the columns
-    return fit_task(own, X, y, sample_weight, model.params)
+    return fit_task(model.estimator, X, y, sample_weight, model.params)
 
 
 def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task:
@@ -208,38 +188,34 @@ def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task
     return Task(target, model.params, None, target.weights, ones)  # type: ignore[arg-type]
 
 
-def _find_method(params: Params, family: Family, method: str) -> tuple[str, Method]:
+def _find_method(family: Family, method: str) -> tuple[str, Method]:
     """Return the method by name; "auto" is the first."""
-    names = list(family.methods)
-    name = names[0] if method == "auto" else method
+    name = next(iter(family.methods)) if method == "auto" else method
     if name not in family.methods:
-        known = ", ".join(repr(known) for known in ["auto", *names])
-        if params.family != "svc":
-            kind = CLASS_NAMES[params.family]
-            raise ValueError(
-                f"method={method!r} does not apply to {kind}. Use one of {known}."
-            )
-        raise ValueError(f"method={name!r} is not known. Use one of {known}.")
+        known = ", ".join(map(repr, ["auto", *family.methods]))
+        what = "is not known"
+        if name in METHODS:
+            what = f"does not apply to {family.name}"
+        raise ValueError(f"method={name!r} {what}. Use one of {known}.")
     return name, family.methods[name]
 
 
 def _check_family_options(
-    model: Model, method_params: Any, groups: Any, balanced: str, refit: bool
+    family: Family, method_params: Any, groups: Any, rebalance: bool, refit: bool
 ) -> None:
-    """Refuse what only SVCs do."""
-    if model.params.family == "svc":
+    """Refuse what needs methods that leave out more than single samples."""
+    if "groups" in family.methods["refit"].takes:
         return
     refused = {
         "method_params": method_params,
         "groups": groups is not None,
-        "balanced='fold'": balanced == "fold"
-        and model.params.class_weight == "balanced",
+        "balanced='fold'": rebalance,
         "preprocessing='refit'": refit,
     }
     for what, given in refused.items():
         if given:
             raise ValueError(
-                f"{what} does not apply to {CLASS_NAMES[model.params.family]}: single "
+                f"{what} does not apply to {family.name}: single "
                 "samples are left out, with weights and preprocessing as on all rows. "
                 "Use sklearn.model_selection.cross_val_predict for refits."
             )
@@ -255,33 +231,29 @@ def _check_refit_options(method: str, params: Mapping[str, Any] | None) -> None:
         )
 
 
-def _refuse_indefinite(params: Params, function: str) -> None:
-    """Raise if a function cannot work with a kernel that is not semi-definite."""
-    if function:
-        raise ValueError(
-            f"{function} needs a positive semi-definite kernel; {params.kernel!r} is "
-            "not on these data. Use leave_one_out(..., method='refit'), or another "
-            "kernel."
-        )
-
-
 def _check_indefinite(
-    params: Params,
     task: Task,
+    psd_for: str,
     method: str,
     method_params: Mapping[str, Any] | None,
     stacklevel: int,
 ) -> None:
-    """Warn that every sample is refitted; raise if another method is given."""
+    """Warn that every sample is refitted; raise if function or method cannot do so."""
+    kernel = task.params.kernel
+    if psd_for:
+        raise ValueError(
+            f"{psd_for} needs a positive semi-definite kernel; {kernel!r} is not on "
+            "these data. Use leave_one_out(..., method='refit'), or another kernel."
+        )
     check_kernel_size(task.K, "A kernel that is not positive semi-definite")
     if method not in ("auto", "refit") or method_params:
         raise ValueError(
             f"method={method!r}{_given(method_params)} needs a positive semi-definite "
-            f"kernel; {params.kernel!r} is not on these data. Use method='refit' (not "
+            f"kernel; {kernel!r} is not on these data. Use method='refit' (not "
             "certified), or another kernel."
         )
     warnings.warn(
-        f"The kernel {params.kernel!r} is not positive semi-definite on these data: "
+        f"The kernel {kernel!r} is not positive semi-definite on these data: "
         "every sample is refitted, and nothing is certified. Use another kernel, or "
         "other parameters of it.",
         CertificateWarning,
@@ -294,7 +266,7 @@ def _check_reach(
     method: Method,
     params: Mapping[str, Any] | None,
     grouped: bool,
-    task: Task,
+    values_decide: bool,
 ) -> None:
     """Raise if the method does not apply."""
     if grouped and ("groups" not in method.takes or params):
@@ -303,7 +275,7 @@ def _check_reach(
             "upper bounds. With groups or balanced='fold' use method='walk' or 'refit' "
             "without method_params."
         )
-    if values_decide(task) and "values" not in method.takes:
+    if values_decide and "values" not in method.takes:
         raise ValueError(
             f"method={name!r} gives only the signs of the binary subproblems, and here "
             "their values decide among three classes or more. Use method='walk', "

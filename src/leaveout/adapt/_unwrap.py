@@ -10,6 +10,7 @@ import sklearn.svm
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 
+from leaveout.loo._leave_out import FAMILIES
 from leaveout.loo._task import Params
 
 # scikit-learn's classes; ours have the attribute ``_family``.
@@ -17,8 +18,7 @@ SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc"}
 # Parameters of scikit-learn's classes that steer LIBSVM, not the optimum.
 IGNORED = ("tol", "max_iter", "verbose", "nu")
 SVM_ONLY = ("svc",)
-ALL_FAMILIES = ("svc", "lpm", "loom", "llw")
-CLASS_NAMES = {"lpm": "LPMClassifier", "loom": "LOOMClassifier", "llw": "LLWClassifier"}
+ALL_FAMILIES = tuple(FAMILIES)
 # By class name, so that nothing is imported for the sake of a message.
 ADVICE = {
     "LinearSVC": "it squares the hinge loss and regularises the bias. "
@@ -32,7 +32,6 @@ ADVICE = {
     "Pipeline": "each class would get its own steps. Put the steps before it: "
     "make_pipeline(..., OneVsRestClassifier(SVC())).",
     "BaseSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
-    "LooSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
     "SVCCV": "it is a search. Fitted, it has loo_error_ and loo_decision_values_; "
     "honest_loo tells the error of choosing and fitting together.",
     "OneVsRestClassifier": "one inside another adds nothing. "
@@ -101,7 +100,13 @@ def read_params(estimator: Any, one_vs_rest: bool = False) -> Params:
     return Params(family=family, one_vs_rest=one_vs_rest, **found)
 
 
-def unwrap(estimator: Any, families: tuple[str, ...] = SVM_ONLY) -> Model:
+def unwrap(
+    estimator: Any,
+    families: tuple[str, ...] = SVM_ONLY,
+    *,
+    around: str = "",
+    one_vs_rest: bool = False,
+) -> Model:
     """Take Pipelines and OneVsRestClassifier off; TypeError if nothing fits inside.
 
     Parameters
@@ -110,6 +115,10 @@ def unwrap(estimator: Any, families: tuple[str, ...] = SVM_ONLY) -> Model:
         The user's.
     families : tuple of str
         Families that are supported.
+    around : str, default=""
+        What was taken off already, in words.
+    one_vs_rest : bool, default=False
+        Whether a OneVsRestClassifier was.
 
     Returns
     -------
@@ -125,20 +134,13 @@ def unwrap(estimator: Any, families: tuple[str, ...] = SVM_ONLY) -> Model:
     >>> model.params.C, model.prefix
     (3, 'svc__')
     """
-    return _unwrap(estimator, "", families, one_vs_rest=False)
-
-
-def _unwrap(
-    estimator: Any, around: str, families: tuple[str, ...], *, one_vs_rest: bool
-) -> Model:
-    """Return the model inside; ``around`` says in words what was taken off already."""
     if family_of(estimator) in (SVM_ONLY if one_vs_rest else families):
         return Model(estimator, read_params(estimator, one_vs_rest))
     if isinstance(estimator, Pipeline) and not one_vs_rest:
-        return _unwrap_pipeline(estimator, around, families)
+        return _unwrap_pipeline(estimator, families, around)
     if isinstance(estimator, OneVsRestClassifier) and not one_vs_rest:
         around = f"{around}{type(estimator).__name__} of "
-        inside = _unwrap(estimator.estimator, around, families, one_vs_rest=True)
+        inside = unwrap(estimator.estimator, families, around=around, one_vs_rest=True)
         return replace(inside, prefix=f"estimator__{inside.prefix}")
     if isinstance(estimator, type):
         raise TypeError(
@@ -151,7 +153,7 @@ def _unwrap(
 
 
 def _unwrap_pipeline(
-    pipeline: Pipeline, around: str, families: tuple[str, ...]
+    pipeline: Pipeline, families: tuple[str, ...], around: str
 ) -> Model:
     """Return the model at the end of a pipeline, with the steps before it."""
     kind = type(pipeline).__name__
@@ -162,7 +164,7 @@ def _unwrap_pipeline(
             "nothing in it predicts. End it with SVC(...).",
             families,
         )
-    inside = _unwrap(last, f"{around}{kind} ending in ", families, one_vs_rest=False)
+    inside = unwrap(last, families, around=f"{around}{kind} ending in ")
     name = pipeline.steps[-1][0]
     own = [step for step in pipeline.steps[:-1] if step[1] not in (None, "passthrough")]
     for step_name, step in own:
@@ -194,7 +196,7 @@ def _check_transformer(name: str, step: Any) -> None:
 def _refusal(what: str, reason: str, families: tuple[str, ...]) -> TypeError:
     """Say what will do, and why this will not."""
     if "svc" not in families:
-        names = " or ".join(CLASS_NAMES[family] for family in families)
+        names = " or ".join(FAMILIES[family].name for family in families)
         return TypeError(
             f"estimator must be an {names}, or a Pipeline that ends in one; {what} "
             "will not do."

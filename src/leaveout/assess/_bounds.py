@@ -6,7 +6,6 @@ methods/_bounds and llw/_bounds compute them and define what each kind guarantee
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leaveout._typing import BoolArray
-from leaveout.adapt._checks import check_flag, check_kernel_size
+from leaveout.adapt._checks import check_flag
 from leaveout.adapt._prepare import prepare
 from leaveout.engine._certificate import (
     cap_unreachable_bounds,
@@ -60,15 +59,6 @@ class LooBounds:
         Number of samples.
     fit_intercept : bool
         Whether f has an intercept, on which the kind of most depends.
-
-    Examples
-    --------
-    >>> import leaveout as lo
-    >>> from leaveout.data import make_twonorm
-    >>> X, y = make_twonorm(100, random_state=0)
-    >>> bounds = lo.loo_bounds(lo.SVC(C=1, gamma=0.05), X, y)
-    >>> bounds["span"].kind, bounds["certificate"].kind
-    ('estimate', 'bound')
     """
 
     __module__ = "leaveout"
@@ -149,6 +139,9 @@ def tabulate_lpm_bounds(
     return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)
 
 
+TABULATE = {"svc": tabulate_bounds, "lpm": tabulate_lpm_bounds}
+
+
 def exact_row(problem: Problem, loo: LooIntervals, cost: str, seconds: float) -> Bound:
     """Return the exact error: from wrong samples to wrong or ambiguous ones.
 
@@ -225,7 +218,7 @@ def loo_bounds(
         y,
         sample_weight=sample_weight,
         n_jobs=n_jobs,
-        families=("svc", "lpm"),
+        families=tuple(TABULATE),
         singletons=False,
         psd_for="loo_bounds",
     )
@@ -235,11 +228,7 @@ def loo_bounds(
             "binary problem. Pass two of the classes, or use leave_one_out, which "
             "takes any number."
         )
-    tabulate: Callable[..., LooBounds] = tabulate_bounds
-    if task.params.family == "lpm":
-        tabulate = tabulate_lpm_bounds
-    else:
-        check_kernel_size(task.K, "loo_bounds")
+    tabulate: Any = TABULATE[task.params.family]
     with limit_blas(1):
         [sub], [solution] = solve_task(task)
         return tabulate(sub.problem, solution, exact=exact, n_threads=plan.n_threads)

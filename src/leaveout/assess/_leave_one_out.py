@@ -180,8 +180,8 @@ def loo_path(
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=np.logspace(-1, 2, 4))
-    >>> len(path), path.decision_values.shape
-    (4, (4, 150, 3))
+    >>> path.errors.round(4), path.best_C
+    (array([0.06  , 0.0267, 0.0333, 0.04  ]), 1.0)
     """
     penalties = check_penalties(Cs)
     task, plan = prepare(

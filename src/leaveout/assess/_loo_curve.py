@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._checks import check_kernel_size, check_penalty
+from leaveout.adapt._checks import check_penalty
 from leaveout.adapt._prepare import prepare
 from leaveout.exceptions import CertificateWarning
 from leaveout.loo._task import svm_subproblems
@@ -38,20 +38,6 @@ class LooCurve:
         Number of samples whose path did not pass its checks.
     counts : mapping
         events, paths, factorisations, restarts, checks, seconds …
-
-    Examples
-    --------
-    >>> import leaveout as lo
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X, y = scale(X)[:60], y[:60]
-    >>> curve = lo.loo_curve(lo.SVC(gamma=0.01), X, y, C_min=0.1, C_max=100)
-    >>> low, high = curve.best_interval
-    >>> print(f"{curve.best_error:.4f} for C from {low:.4f} to {high:.4f}")
-    0.0333 for C from 0.4886 to 0.5760
-    >>> curve.errors.size, int(curve.n_ambiguous.max())
-    (19, 0)
     """
 
     __module__ = "leaveout"
@@ -187,7 +173,6 @@ def loo_curve(
             f"y has {len(task.target.classes)} classes; loo_curve is for two. Use "
             "loo_path, which takes a list of C and any number of classes."
         )
-    check_kernel_size(task.K, "loo_curve")
     [sub] = svm_subproblems(task, whole=True)
     weights = replace(sub.problem, C=sub.problem.C / float(task.params.C))
     truth = np.where(task.target.codes < 0, 0.0, sub.problem.y)

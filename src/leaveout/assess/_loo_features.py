@@ -44,7 +44,8 @@ def leave_one_out_features(
     """Return the features of every sample, columns as :func:`name_features`."""
     near = nearest(fitted.squares, N_NEIGHBOURS)
     involved = np.column_stack([np.arange(near.shape[0]), near])
-    spread = _largest_square(fitted.K)
+    mapped = feature_squares(fitted.K)
+    spread = float(mapped.max())
     parts = [_coefficients(fitted, involved, variant, spread)]
     if fitted.row_dual is not None:
         duals = fitted.row_dual
@@ -53,14 +54,8 @@ def leave_one_out_features(
         parts.append(duals[fitted.rows[:, None], involved])
     parts.append(_margins(fitted, involved, variant))
     per_sample = np.stack(parts, axis=2)
-    inputs = np.take_along_axis(fitted.squares, near, axis=1)
-    mapped = _mapped_squares(fitted.K, near)
-    distances = np.sqrt(
-        np.stack(
-            [_share(inputs, float(fitted.squares.max())), _share(mapped, spread)],
-            axis=2,
-        )
-    )
+    shares = [_share_of_largest(squares, near) for squares in (fitted.squares, mapped)]
+    distances = np.sqrt(np.stack(shares, axis=2))
     columns = [per_sample[:, 0]]
     for k in range(N_NEIGHBOURS):
         columns += [distances[:, k], per_sample[:, k + 1]]
@@ -77,21 +72,6 @@ def nearest(squares: FloatArray, k: int) -> IntArray:
         column[:] = left.argmin(axis=1)
         left[rows, column] = np.inf
     return found
-
-
-def _largest_square(K: FloatArray) -> float:
-    """Return the largest squared distance in feature space, D_f^2."""
-    diagonal = K.diagonal()
-    if np.ptp(diagonal) == 0.0:
-        return 2.0 * float(diagonal[0] - K.min())
-    return float(feature_squares(K).max())
-
-
-def _mapped_squares(K: FloatArray, near: IntArray) -> FloatArray:
-    """Return the squared distances to the nearest samples in feature space."""
-    diagonal = K.diagonal()
-    both = diagonal[:, None] + diagonal[near]
-    return np.maximum(both - 2.0 * np.take_along_axis(K, near, axis=1), 0.0)
 
 
 def _coefficients(
@@ -139,6 +119,7 @@ def _own_minus_best_other(
     return own - rivals.max(axis=2)
 
 
-def _share(squares: FloatArray, largest: float) -> FloatArray:
-    """Return squares as shares of the largest of all."""
-    return squares / largest if largest > 0.0 else np.zeros_like(squares)
+def _share_of_largest(squares: FloatArray, near: IntArray) -> FloatArray:
+    """Return the squared distances to the nearest samples over the largest of all."""
+    largest, found = float(squares.max()), np.take_along_axis(squares, near, axis=1)
+    return found / largest if largest > 0.0 else np.zeros_like(found)

@@ -25,7 +25,6 @@ from leaveout.assess._loo_features import (
 from leaveout.lp._highs import solve_sparse_linear
 
 FEWEST_SAMPLES = 5
-DEFAULTS = ("svm", "lpm")
 # What the JSON of a predictor has besides its parameters.
 SUMMARY = ("feature_names_", "n_samples_", "error_rate_", "duality_gap_")
 LEARNED = ("mean_", "scale_", "low_", "high_", "coef_", "intercept_")
@@ -119,13 +118,18 @@ class LooPredictor(BaseEstimator):
         ``tasks`` are triples of classifier, X and y; those that are not fitted yet are
         cloned. All with ``row_dual_``, or none. Ambiguous samples are omitted.
         """
-        self._check_parameters()
+        if self.variant not in VARIANTS:
+            raise ValueError(
+                f"variant must be one of {list(VARIANTS)}; got {self.variant!r}."
+            )
+        check_number("C", self.C, above=0.0)
+        check_count("max_samples", self.max_samples)
         features, right = [], []
         for estimator, X, y in _check_tasks(tasks):
             result = leave_one_out(estimator, X, y, n_jobs=self.n_jobs)
             known = ~result.ambiguous
             features.append(self._features(_expansion(estimator, X, y))[known])
-            right.append((result.predictions == result.y)[known])
+            right.append(~result.wrong[known])
         if len({part.shape[1] for part in features}) > 1:
             raise ValueError(
                 "Some of the classifiers have row_dual_ (LPM, LOOM), some do not. "
@@ -143,7 +147,8 @@ class LooPredictor(BaseEstimator):
     def decision_values(self, estimator: Any, X: Any, y: Any) -> FloatArray:
         """Return how strongly a right label is predicted; arguments as above."""
         check_is_fitted(self)
-        return self._decide(self._features(_expansion(estimator, X, y)))
+        monomials = self._monomials(self._features(_expansion(estimator, X, y)))
+        return monomials @ self.coef_ + self.intercept_
 
     def predict_error_rate(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the share of samples predicted to be wrong; arguments as above."""
@@ -198,19 +203,10 @@ class LooPredictor(BaseEstimator):
         >>> abs(predicted - exact) < 0.01
         True
         """
-        if kind not in DEFAULTS:
-            raise ValueError(f"kind must be one of {list(DEFAULTS)}; got {kind!r}.")
+        if kind not in ("svm", "lpm"):
+            raise ValueError(f"kind must be one of 'svm' and 'lpm'; got {kind!r}.")
         name = f"_loo_predictor_{kind}.json"
         return cls.from_json((files(__package__) / name).read_text())
-
-    def _check_parameters(self) -> None:
-        """Raise if a parameter is wrong."""
-        if self.variant not in VARIANTS:
-            raise ValueError(
-                f"variant must be one of {list(VARIANTS)}; got {self.variant!r}."
-            )
-        check_number("C", self.C, above=0.0)
-        check_count("max_samples", self.max_samples)
 
     def _features(self, fitted: FittedExpansion) -> FloatArray:
         """Return the features; ValueError if they are not those it has learned from."""
@@ -250,9 +246,6 @@ class LooPredictor(BaseEstimator):
         self.n_samples_, self.error_rate_ = int(right.size), float(1.0 - right.mean())
         return self
 
-    def _decide(self, features: FloatArray) -> FloatArray:
-        return self._monomials(features) @ self.coef_ + self.intercept_
-
     def _monomials(self, features: FloatArray) -> FloatArray:
         """Return standardised features and their products, 119 of 14, 189 of 18.
 
@@ -269,7 +262,7 @@ def _check_tasks(tasks: Any) -> list[tuple[Any, Any, Any]]:
     listed = list(tasks)
     wrong = [task for task in listed if not isinstance(task, tuple) or len(task) != 3]
     if wrong or not listed:
-        found = f"{type(wrong[0]).__name__}" if wrong else "an empty list"
+        found = type(wrong[0]).__name__ if wrong else "an empty list"
         raise ValueError(
             f"tasks must be a list of (estimator, X, y), one or more; found {found}."
         )

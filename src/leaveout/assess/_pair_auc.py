@@ -12,7 +12,6 @@ import numpy as np
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_flag
 from leaveout.adapt._prepare import prepare
-from leaveout.adapt._unwrap import unwrap
 from leaveout.engine._certificate import cap_unreachable_bounds, rounding_bound
 from leaveout.engine._problem import TIE, Folds, Problem, Solution
 from leaveout.engine._solve import solve_svc
@@ -87,50 +86,29 @@ def loo_pairs(
     """
     started = perf_counter()
     problem = cap_unreachable_bounds(problem, solution)
-    pairs = _all_pairs(problem)
+    sides = [(problem.y == sign) & (problem.C > 0.0) for sign in (1.0, -1.0)]
+    grid = np.meshgrid(*map(np.flatnonzero, sides), indexing="ij")
+    pairs = np.column_stack([axis.ravel() for axis in grid]).astype(np.intp)
     walker = Walker(problem, solution, n_threads=n_threads)
-    above = np.zeros(pairs.shape[0])
-    certified = True
-    walked = 0 if _leaves_one_class(problem) else pairs.shape[0]
-    starts = range(0, walked, PAIRS_AT_A_TIME)
+    above, certified = np.zeros(pairs.shape[0]), True
+    # If every pair takes a whole class along, f is b alone, for all samples.
+    one_class_left = problem.fit_intercept and min(side.sum() for side in sides) == 1
+    starts = range(0, 0 if one_class_left else pairs.shape[0], PAIRS_AT_A_TIME)
     for start in show_progress(starts, len(starts), "pair batches", verbose=verbose):
-        part = pairs[start : start + PAIRS_AT_A_TIME]
-        difference, proved = _leave_out(walker, part)
-        above[start : start + part.shape[0]] = difference
-        certified &= proved
+        some = slice(start, start + PAIRS_AT_A_TIME)
+        found = walker.leave_out(_folds(pairs[some]))
+        above[some] = found.values[::2] - found.values[1::2]
+        certified &= bool(found.certified.all())
     rounding = rounding_bound(problem, solution, _folds(pairs[:1]))
     walker.counts["seconds"] = perf_counter() - started
     walker.counts["rounding"] = rounding
     return _summary(problem, rounding, pairs, above, certified, walker.counts)
 
 
-def _all_pairs(problem: Problem) -> IntArray:
-    """Every (positive, negative) pair of samples that are present, (n_pairs, 2)."""
-    positive = np.flatnonzero((problem.y > 0) & (problem.C > 0))
-    negative = np.flatnonzero((problem.y < 0) & (problem.C > 0))
-    grid = np.meshgrid(positive, negative, indexing="ij")
-    return np.column_stack([axis.ravel() for axis in grid]).astype(np.intp)
-
-
-def _leave_out(walker: Walker, pairs: IntArray) -> tuple[FloatArray, bool]:
-    """Value of the positive minus value of the negative, for each pair."""
-    found = walker.leave_out(_folds(pairs))
-    values = found.values.reshape(-1, 2)
-    return values[:, 0] - values[:, 1], bool(found.certified.all())
-
-
 def _folds(pairs: IntArray) -> Folds:
     """Make a fold of each pair."""
     begin = np.arange(0, 2 * pairs.shape[0] + 1, 2, dtype=np.intp)
     return Folds(pairs.ravel(), begin)
-
-
-def _leaves_one_class(problem: Problem) -> bool:
-    """Whether every pair takes a whole class along: f is b alone then, for all."""
-    signs = problem.y[problem.C > 0.0]
-    return problem.fit_intercept and bool(
-        min((signs > 0).sum(), (signs < 0).sum()) == 1
-    )
 
 
 def _summary(
@@ -213,11 +191,6 @@ def leave_pair_out_auc(
     0.9952
     """
     check_flag("verbose", verbose)
-    if unwrap(estimator).params.one_vs_rest:
-        raise TypeError(
-            "OneVsRestClassifier goes into leave_one_out only. Pass the SVC itself, "
-            "which treats more than two classes one-vs-one."
-        )
     task, plan = prepare(
         estimator,
         X,

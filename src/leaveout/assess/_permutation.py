@@ -87,37 +87,6 @@ class PermutationTest:
         return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
 
 
-def permute_within(
-    n_permutations: int, blocks: IntArray | None, n: int, rng: np.random.RandomState
-) -> Iterator[IntArray]:
-    """Yield orders of n rows in which every row stays in its block.
-
-    The draws from ``rng`` are those of scikit-learn's ``permutation_test_score``: the
-    same seed gives the same permutations.
-    """
-    for _ in range(n_permutations):
-        if blocks is None:
-            yield rng.permutation(n)
-            continue
-        order = np.arange(n)
-        for block in np.unique(blocks):
-            inside = blocks == block
-            order[inside] = rng.permutation(order[inside])
-        yield order
-
-
-def permute_groups(
-    n_permutations: int, groups: IntArray, rng: np.random.RandomState
-) -> Iterator[IntArray]:
-    """Yield, for each row, a row of the group whose label it takes over.
-
-    For groups whose rows all have one label: the labels of whole groups are permuted.
-    """
-    _, first = np.unique(groups, return_index=True)
-    for _ in range(n_permutations):
-        yield first[rng.permutation(first.size)][groups]
-
-
 def loo_permutation_test(
     estimator: Any,
     X: Any,
@@ -233,28 +202,36 @@ def _draw(
     n_permutations: int,
     rng: np.random.RandomState,
 ) -> tuple[str, Iterator[IntArray]]:
-    """Say what is permuted, and draw the permutations."""
-    n = target.labels.size
+    """Say what is permuted, and draw, for each row, the row whose label it takes over.
+
+    Within blocks the draws are those of scikit-learn's ``permutation_test_score``: the
+    same seed gives the same permutations.
+    """
+    n, labels = target.labels.size, target.labels
     present = target.weights > 0
-    if groups is not None and _one_label_each(target, groups):
+    codes = np.zeros(n, dtype=np.intp) if groups is None else groups
+    first = np.unique(codes, return_index=True)[1]
+    if groups is not None and np.array_equal(labels[first][groups], labels):
         present = np.bincount(groups, target.weights)[groups] > 0
-        if present.all():
-            return "whole groups", permute_groups(n_permutations, groups, rng)
-        raise ValueError(
-            "Every group has one label, so those of whole groups are to be permuted; "
-            f"but that of row {np.flatnonzero(~present)[0]} has no sample_weight > 0. "
-            "Drop the rows of such groups."
-        )
-    blocks = groups
-    if not present.all():
-        blocks = 2 * (np.zeros(n, dtype=np.intp) if groups is None else groups)
-        blocks = blocks + present
+        if not present.all():
+            raise ValueError(
+                "Every group has one label, so those of whole groups are to be "
+                f"permuted; but that of row {np.argmin(present)} has no sample_weight "
+                "> 0. Drop the rows of such groups."
+            )
+        draws = (first[rng.permutation(first.size)] for _ in range(n_permutations))
+        return "whole groups", (rows[groups] for rows in draws)
+    codes = 2 * codes + present
+    blocks = [np.flatnonzero(codes == code) for code in np.unique(codes)]
     name = "samples" if groups is None else "samples within groups"
-    return name, permute_within(n_permutations, blocks, n, rng)
+    return name, (_permute_within(blocks, n, rng) for _ in range(n_permutations))
 
 
-def _one_label_each(target: Target, groups: IntArray) -> bool:
-    """Whether no group has two labels."""
-    _, codes = np.unique(target.labels, return_inverse=True)
-    found = np.unique(np.column_stack([groups, codes]), axis=0)
-    return found.shape[0] == int(groups.max()) + 1
+def _permute_within(
+    blocks: list[IntArray], n: int, rng: np.random.RandomState
+) -> IntArray:
+    """Return an order of n rows in which every row stays in its block."""
+    order = np.arange(n)
+    for rows in blocks:
+        order[rows] = rng.permutation(rows)
+    return order

@@ -114,31 +114,23 @@ class Suspects:
         )
         titles = (self.id_name, "label", "others say", "margin", "influence")
         cells: list[tuple[str, ...]] = [titles]
-        cells += [self._cells(k) for k in range(min(len(self), SHOWN))]
+        for k in range(min(len(self), SHOWN)):
+            mark = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
+            label = f"{self.predictions[k]}{mark}"
+            numbers = f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"
+            cells.append((str(self.ids[k]), str(self.labels[k]), label, *numbers))
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  " + "  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True))
             for line in cells
         ]
-        more = [f"  … {len(self) - SHOWN} more"] if len(self) > SHOWN else []
-        return "\n".join([head, *lines, *more, *self._legend()])
-
-    def _legend(self) -> list[str]:
-        """Say what the marks of the lines shown mean."""
-        shown = slice(SHOWN)
-        legend = []
-        if self.ambiguous[shown].any():
-            legend.append("* another optimal intercept says otherwise")
-        if not self.certified[shown].all():
-            legend.append("? rounding may have changed it")
-        return legend
-
-    def _cells(self, k: int) -> tuple[str, ...]:
-        """One line of the table."""
-        star = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
-        texts: list[Any] = [self.ids[k], self.labels[k], f"{self.predictions[k]}{star}"]
-        numbers = [f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"]
-        return (*map(str, texts), *numbers)
+        if len(self) > SHOWN:
+            lines.append(f"  … {len(self) - SHOWN} more")
+        if self.ambiguous[:SHOWN].any():
+            lines.append("* another optimal intercept says otherwise")
+        if not self.certified[:SHOWN].all():
+            lines.append("? rounding may have changed it")
+        return "\n".join([head, *lines])
 
 
 def suspects(
@@ -183,9 +175,7 @@ def suspects(
     Returns
     -------
     Suspects
-        By ascending margin: ``rows``, ``ids``, ``labels``, ``predictions``, ``margins``
-        with their intervals, ``ambiguous``, ``certified``, ``influence``, ``flagged``;
-        ``n_flagged`` of all samples.
+        Samples by ascending margin, with predictions, certificates and influence.
 
     Notes
     -----
@@ -221,15 +211,12 @@ def suspects(
     rows = np.argsort(result.margins, kind="stable")[:k]
     with limit_blas(1):
         influence, known = measure_influence(task, plan, rows, verbose=verbose > 0)
+    copied = ("predictions", "margins", "lower", "upper", "ambiguous")
     return Suspects(
         rows=rows,
         ids=names[rows],
         labels=result.y[rows],
-        predictions=result.predictions[rows],
-        margins=result.margins[rows],
-        lower=result.lower[rows],
-        upper=result.upper[rows],
-        ambiguous=result.ambiguous[rows],
+        **{name: getattr(result, name)[rows] for name in copied},
         certified=result.certified[rows] & known,
         influence=influence,
         n_samples=n,

@@ -22,8 +22,8 @@ from leaveout.exceptions import CertificateWarning
 from leaveout.kernel._symmetric import smallest_eigenvalue
 from leaveout.loo._leave_out import Fitted, restore
 from leaveout.loo._multiclass import (
-    machine_coefficients,
     one_value_per_class,
+    pair_coefficients,
     stack_coefficients,
     vote,
 )
@@ -273,7 +273,7 @@ class SVC(KernelClassifier):
     def _columns(self) -> FloatArray:
         """``dual_coef_`` with one column per pair, (n_SV, n_pairs)."""
         codes = np.repeat(np.arange(len(self.classes_)), self.n_support_)
-        return machine_coefficients(self.dual_coef_, codes)
+        return pair_coefficients(self.dual_coef_, codes)
 
     def _warn_indefinite(self, K: FloatArray) -> None:
         """Warn that the kernel is not positive semi-definite, with the eigenvalue."""

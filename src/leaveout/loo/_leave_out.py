@@ -57,9 +57,6 @@ from leaveout.methods import METHODS, LooMethod, Method
 from leaveout.methods._consolidated import PathMemory
 from leaveout.run._parallel import limit_blas
 
-Source = Callable[["Task", "Plan"], "Sourced"]
-Sourced = tuple[list[Subproblem], list[Any], list[LooIntervals]]
-
 
 @dataclass(frozen=True)
 class Family:
@@ -67,10 +64,12 @@ class Family:
 
     Parameters
     ----------
+    name : str
+        Its class in this package.
     methods : mapping of str to Method
-        Ways to leave samples out; the first is "auto".
-    make_problems : callable (task, whole) -> list of Subproblem
-        Subproblems, each on all samples if ``whole``.
+        Ways to leave samples out; the first is "auto", one is "refit".
+    make_problems : callable (task, whole) -> iterator of Subproblem
+        Subproblems one after the other, each on all samples if ``whole``.
     solve : callable (problem) -> solution
         Solver of one of them.
     certify : callable (problem, solution, found, folds) -> LooIntervals, optional
@@ -81,15 +80,29 @@ class Family:
         The Gram matrix is scaled if its largest K_ii is outside 2^±kernel_range.
     needs_psd : bool, default=False
         Whether a kernel that is not positive semi-definite is refitted, not certified.
+    pairs : bool, default=False
+        Whether pairs of classes vote, unless the classifier is one-vs-rest.
+    warm_start : bool, default=False
+        Whether ``solve`` takes the ``beta`` of another solution as its start.
+    bounds_alpha : bool, default=False
+        Whether C is a factor of the upper bounds of alpha and nothing else: a list of C
+        is one path then, and a small C may be anti-learning.
+    hard_margin : bool, default=False
+        Whether C may be infinite.
     """
 
+    name: str
     methods: Mapping[str, Method]
-    make_problems: Callable[[Task, bool], list[Subproblem]]
-    solve: Callable[[Any], Any]
+    make_problems: Callable[[Task, bool], Iterator[Subproblem]]
+    solve: Callable[..., Any]
     certify: Callable[..., LooIntervals] | None = None
     tighten: Callable[..., tuple[Any, Any]] | None = None
     kernel_range: int = KERNEL_RANGE
     needs_psd: bool = False
+    pairs: bool = False
+    warm_start: bool = False
+    bounds_alpha: bool = False
+    hard_margin: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,12 +114,10 @@ class Plan:
     family : Family
         What kind of classifier it is.
     method : str
-        Name of the method.
-    function : LooMethod
-        The method.
+        Name of one of its methods.
     options : dict
         Keywords of this method alone.
-    source : callable (task, plan) -> subproblems, solutions, intervals
+    source : callable (task, plan) -> list of LeftOut
         None for :func:`solve_and_leave_out`; for ``preprocessing="refit"`` one that
         fits the steps in every fold.
     groups : ndarray of shape (n,), optional
@@ -121,9 +132,8 @@ class Plan:
 
     family: Family
     method: str
-    function: LooMethod
     options: dict[str, Any] = field(default_factory=dict)
-    source: Source | None = None
+    source: Callable[[Task, Plan], list[LeftOut]] | None = None
     groups: IntArray | None = None
     rebalance: bool = False
     labels_only: bool = False
@@ -149,40 +159,40 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A task, its solved subproblems, and the leave-one-out result.
+class LeftOut:
+    """What is kept of one subproblem: no Gram matrix."""
+
+    found: LooIntervals  # left-out values of all samples of the task
+    beta: FloatArray | None = None  # (n,), of the full solution, if the family has it
+    anti_learning: bool = False  # whether its labels follow the class proportions
+
+
+@dataclass(frozen=True)
+class LooRun:
+    """The leave-one-out result, and what a refit on all samples may start from.
 
     Parameters
     ----------
-    task : Task
-        What was fitted.
-    subproblems : list of Subproblem
-        Its subproblems; empty if every fold made its own.
-    solutions : list
-        Their solutions.
     result : LooResult
-        Labels, values and certificates of all samples; None if none was left out.
+        Labels, values and certificates of all samples.
+    betas : ndarray of shape (n_subproblems, n), optional
+        Coefficients of SVMs, at unit scale; None if every fold made its own.
     """
+
+    result: LooResult
+    betas: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A task, its subproblems without absent samples, and their solutions."""
 
     task: Task
     subproblems: list[Subproblem]
     solutions: list[Any]
-    result: Any = None
-
-    @property
-    def betas(self) -> FloatArray | None:
-        """Coefficients of the SVMs over all samples, (n_subproblems, n); else None."""
-        if self.task.params.family != "svc" or not self.solutions:
-            return None
-        betas = np.zeros((len(self.solutions), self.task.C.shape[0]))
-        for beta, sub, solution in zip(
-            betas, self.subproblems, self.solutions, strict=True
-        ):
-            beta[sub.rows] = solution.beta
-        return betas
 
 
-def leave_out(task: Task, plan: Plan) -> Fitted:
+def leave_out(task: Task, plan: Plan) -> LooRun:
     """Solve every subproblem of a task and leave every sample or group out of it.
 
     Parameters
@@ -194,39 +204,31 @@ def leave_out(task: Task, plan: Plan) -> Fitted:
 
     Returns
     -------
-    Fitted
-        The solutions and the result.
+    LooRun
+        The result and the coefficients.
     """
     started = perf_counter()
     with limit_blas(1):
-        sourced = (plan.source or solve_and_leave_out)(task, plan)
-        result = assemble_result(task, plan, *sourced)
-    seconds = {"seconds": perf_counter() - started}
-    result = replace(result, counts={**result.counts, **seconds})
-    return Fitted(task, sourced[0], sourced[1], result)
+        parts = (plan.source or solve_and_leave_out)(task, plan)
+    return assemble_run(task, plan, parts, perf_counter() - started)
 
 
-def solve_and_leave_out(task: Task, plan: Plan) -> Sourced:
+def solve_and_leave_out(task: Task, plan: Plan) -> list[LeftOut]:
     """Solve each subproblem once, and leave samples out of its solution."""
-    subproblems = plan.family.make_problems(task, plan.whole)
-    solutions = [plan.family.solve(sub.problem) for sub in subproblems]
-    found = [
-        leave_subproblem_out(task, plan, sub, solution)
-        for sub, solution in zip(subproblems, solutions, strict=True)
+    return [
+        leave_subproblem_out(task, plan, sub, plan.family.solve(sub.problem))
+        for sub in plan.family.make_problems(task, plan.whole)
     ]
-    return subproblems, solutions, found
 
 
 def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
     """Return the subproblems of a task and their solutions."""
     family = FAMILIES[task.params.family]
-    subproblems = family.make_problems(task, False)
+    subproblems = list(family.make_problems(task, False))
     return subproblems, [family.solve(sub.problem) for sub in subproblems]
 
 
-def restore(
-    task: Task, betas: FloatArray | None, result: LooResult | None = None
-) -> Fitted:
+def restore(task: Task, betas: FloatArray | None) -> Fitted:
     """Return the solutions of an SVC from coefficients that are known.
 
     Parameters
@@ -234,42 +236,38 @@ def restore(
     task : Task
         Of a :class:`leaveout.SVC`; solved to its own ``tol``.
     betas : ndarray of shape (n_subproblems, n)
-        :attr:`Fitted.betas` of the same task, at unit scale. A subproblem for which
-        they are not optimal is solved; with None, all are.
-    result : LooResult, optional
-        The leave-one-out result that belongs to it.
+        :attr:`LooRun.betas` of the same task. A subproblem for which they are not
+        optimal is solved; with None, all are.
 
     Returns
     -------
     Fitted
         The subproblems without absent samples, and their solutions.
     """
-    how: dict[str, Any] = {
-        "tol": float(task.params.tol),
-        "max_iter": int(task.params.max_iter),
-    }
-    subproblems = svm_subproblems(task, whole=False)
-    solutions = [
-        solve_svc(sub.problem, **how)
-        if betas is None
-        else restore_svc(sub.problem, betas[k, sub.rows], **how)
-        for k, sub in enumerate(subproblems)
-    ]
-    return Fitted(task, subproblems, solutions, result)
+    tol, max_iter = float(task.params.tol), int(task.params.max_iter)
+    subproblems, solutions = list(svm_subproblems(task, whole=False)), []
+    for k, sub in enumerate(subproblems):
+        if betas is None:
+            found = solve_svc(sub.problem, tol=tol, max_iter=max_iter)
+        else:
+            beta = betas[k, sub.rows]
+            found = restore_svc(sub.problem, beta, tol=tol, max_iter=max_iter)
+        solutions.append(found)
+    return Fitted(task, subproblems, solutions)
 
 
 def leave_subproblem_out(
     task: Task, plan: Plan, sub: Subproblem, solution: Any, **memory: Any
-) -> LooIntervals:
+) -> LeftOut:
     """Leave samples out of one subproblem; the values are in the order of the samples.
 
     A subproblem on some of the samples has its value as it is for the others.
     """
-    folds = plan.folds(sub)
+    family, folds, n = plan.family, plan.folds(sub), task.C.shape[0]
     problem, tight = sub.problem, solution
-    if plan.family.tighten is not None:
-        problem, tight = plan.family.tighten(problem, tight)
-    found = plan.function(
+    if family.tighten is not None:
+        problem, tight = family.tighten(problem, tight)
+    found = family.methods[plan.method].function(
         problem,
         tight,
         folds,
@@ -278,34 +276,40 @@ def leave_subproblem_out(
         **plan.options,
         **memory,
     )
-    if plan.family.certify is not None:
-        found = plan.family.certify(problem, tight, found, folds)
-    n = task.C.shape[0]
+    if family.certify is not None:
+        found = family.certify(problem, tight, found, folds)
+    counts = found.counts
     if folds is not None:
         inside = LooIntervals.empty(n)
         inside.write(folds.members, found)
-        return replace(inside, counts=found.counts)
-    if sub.rows.size == n:
-        return found
-    all_rows = intervals_at_new_rows(problem, tight, task.K[:, sub.rows])
-    all_rows.write(sub.rows, found)
-    return replace(all_rows, counts=found.counts)
+        found = replace(inside, counts=counts)
+    elif sub.rows.size < n:
+        everywhere = intervals_at_new_rows(problem, tight, task.K[:, sub.rows])
+        everywhere.write(sub.rows, found)
+        found = replace(everywhere, counts=counts)
+    anti_learning = family.bounds_alpha and is_anti_learning(
+        sub.problem, solution, found.values[sub.rows], folds
+    )
+    beta = None
+    if family.warm_start:
+        beta = np.zeros(n)
+        beta[sub.rows] = solution.beta
+    return LeftOut(found, beta, anti_learning)
 
 
-def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[Fitted]:
+def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooRun]:
     """Leave samples out at each of some C, the optimum at one starting the next.
 
     ``task`` is that at C = ``task.params.C``, best one of ``Cs``; what is returned is
-    in the order of ``Cs``, its bounds are in the subproblems.
+    in the order of ``Cs``.
     """
     assert plan.source is None, "a path needs one Gram matrix for all folds"
     order = np.argsort(Cs, kind="stable")
     factors = Cs[order] / float(task.params.C)
-    columns: list[tuple[list[Any], list[LooIntervals]]] = [([], []) for _ in Cs]
+    columns: list[list[LeftOut]] = [[] for _ in Cs]
     seconds = np.zeros(Cs.size)
     with limit_blas(1):
-        subproblems = plan.family.make_problems(task, plan.whole)
-        for sub in subproblems:
+        for sub in plan.family.make_problems(task, plan.whole):
             started = perf_counter()
             memory = {}
             if "memory" in plan.family.methods[plan.method].takes:
@@ -314,18 +318,14 @@ def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[Fitted]:
                 order, solve_path(plan.family, sub.problem, factors), strict=True
             ):
                 own = replace(sub, problem=problem)
-                found = leave_subproblem_out(task, plan, own, solution, **memory)
-                columns[k][0].append((own, solution))
-                columns[k][1].append(found)
+                part = leave_subproblem_out(task, plan, own, solution, **memory)
+                columns[k].append(part)
                 seconds[k] += perf_counter() - started
                 started = perf_counter()
-    fitted = []
-    for k, (solved, parts) in enumerate(columns):
-        subs, solutions = map(list, zip(*solved, strict=True))
-        result = assemble_result(task, plan, subs, solutions, parts)
-        counts = {**result.counts, "seconds": float(seconds[k])}
-        fitted.append(Fitted(task, subs, solutions, replace(result, counts=counts)))
-    return fitted
+    return [
+        assemble_run(task, plan, parts, spent)
+        for parts, spent in zip(columns, seconds.tolist(), strict=True)
+    ]
 
 
 def solve_path(
@@ -343,54 +343,47 @@ def solve_path(
             C = np.minimum(problem.C * factor, LARGEST_PENALTY)
             start = None if beta is None else beta * (factor / before)
         scaled = replace(problem, C=C)
-        if family.solve is not solve_svc:
+        if not family.warm_start:
             yield scaled, family.solve(scaled)
             continue
         if start is not None and not np.isfinite(start).all():
             start = None
-        solution = solve_svc(scaled, start=start)
+        solution = family.solve(scaled, start=start)
         beta, before = solution.beta, factor
         yield scaled, solution
 
 
-def assemble_result(
-    task: Task,
-    plan: Plan,
-    subproblems: list[Subproblem],
-    solutions: list[Any],
-    found: list[LooIntervals],
-) -> LooResult:
+def assemble_run(
+    task: Task, plan: Plan, parts: list[LeftOut], seconds: float
+) -> LooRun:
     """Put the intervals of all subproblems together to labels and certificates."""
+    found = [part.found for part in parts]
     values, lower, upper = (
-        np.column_stack([getattr(part, name) for part in found])
+        np.column_stack([getattr(intervals, name) for intervals in found])
         for name in ("values", "lower", "upper")
     )
-    machine_values = values.copy()
-    decided = decide(task, values, lower, upper, plan.groups)
-    reasons = np.max([part.uncertified_by for part in found], axis=0)
+    decided = decide(task, values.copy(), lower, upper, plan.groups)
+    reasons = np.max([intervals.uncertified_by for intervals in found], axis=0)
     if task.gram is not None and task.gram.definite is False:
         reasons = np.full_like(reasons, INDEFINITE)
-    anti_learning = False
-    if solutions and isinstance(subproblems[0].problem, Problem):
-        anti_learning = _mostly_anti_learning(
-            plan, subproblems, solutions, found, decided["predictions"], task
-        )
-    return LooResult(
+    result = LooResult(
         **decided,
         y=task.target.labels,
         settled_by=_costliest_step(found),
         uncertified_by=np.array(UNCERTIFIED)[reasons],
         method=plan.method,
-        counts=_total_counts(found),
+        counts={**_total_counts(found), "seconds": seconds},
         groups=plan.groups,
-        machine_values=machine_values,
-        anti_learning=anti_learning,
+        machine_values=values,
+        anti_learning=_mostly_anti_learning(task, parts, decided["predictions"]),
     )
+    betas = [part.beta for part in parts if part.beta is not None]
+    return LooRun(result, np.array(betas) if betas else None)
 
 
 def votes_by_pairs(task: Task) -> bool:
     """Whether pairs of classes vote for a label, rather than the largest value."""
-    return task.params.family == "svc" and not task.params.one_vs_rest
+    return FAMILIES[task.params.family].pairs and not task.params.one_vs_rest
 
 
 def decide(
@@ -430,33 +423,13 @@ def fold_factors(codes: IntArray, class_weight: FloatArray, folds: Folds) -> Flo
 
 
 def _mostly_anti_learning(
-    plan: Plan,
-    subproblems: list[Subproblem],
-    solutions: list[Any],
-    found: list[LooIntervals],
-    predictions: np.ndarray,
-    task: Task,
+    task: Task, parts: list[LeftOut], predictions: np.ndarray
 ) -> bool:
     """Whether most subproblems follow the class proportions, and the labels show it.
 
     They do if they are not better than the most frequent label for every sample.
     """
-    flags = []
-    for sub, solution, part in zip(subproblems, solutions, found, strict=True):
-        folds = plan.folds(sub)
-        factors = None if folds is None else folds.C_factors
-        groups = plan.groups
-        flags.append(
-            hasattr(solution, "alpha")
-            and is_anti_learning(
-                sub.problem,
-                solution,
-                part.values[sub.rows],
-                groups=groups,
-                factors=factors,
-            )
-        )
-    if 2 * sum(flags) <= len(flags):
+    if 2 * sum(part.anti_learning for part in parts) <= len(parts):
         return False
     labels = task.target.labels
     most_frequent = np.unique(labels, return_counts=True)[1].max()
@@ -492,24 +465,24 @@ def _tighten_svc(problem: Problem, solution: Solution) -> tuple[Problem, Solutio
     return cap_unreachable_bounds(problem, solution), solution
 
 
-def _program_subproblems(task: Task, whole: bool) -> list[Subproblem]:
-    """Return one linear program for two classes, else each class against the rest."""
+def _lpm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
+    """Yield one linear program for two classes, else each class against the rest."""
     codes, rows = task.target.codes, np.arange(task.C.shape[0])
-    fit_intercept = bool(task.params.fit_intercept)
-    subproblems = []
     for code in rest_codes(task.target):
         y = np.where(codes == code, 1.0, -1.0)
-        problem = Problem(task.K, y, task.C, fit_intercept)
-        if task.params.family == "loom":
-            problem = LoomProblem(
-                task.K, y, task.C, fit_intercept, nu=float(task.params.nu)
-            )
-        subproblems.append(Subproblem(problem, rows, codes, task.class_weight))
-    return subproblems
+        problem = Problem(task.K, y, task.C, bool(task.params.fit_intercept))
+        yield Subproblem(problem, rows, codes, task.class_weight)
 
 
-def _llw_subproblems(task: Task, whole: bool) -> list[Subproblem]:
-    """Return the problem of all classes; quadratic loss is a hard margin with a ridge.
+def _loom_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
+    """Yield the same with the share of its own term that a sample does without."""
+    for sub in _lpm_subproblems(task, whole):
+        problem = LoomProblem(**vars(sub.problem), nu=float(task.params.nu))
+        yield replace(sub, problem=problem)
+
+
+def _llw_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
+    """Yield the problem of all classes; quadratic loss is a hard margin with a ridge.
 
     Samples without weight are absent, whatever their code.
     """
@@ -518,7 +491,7 @@ def _llw_subproblems(task: Task, whole: bool) -> list[Subproblem]:
     if task.params.loss == "quadratic" and np.isfinite(task.params.C):
         problem = problem.as_hard_margin()
     rows = np.arange(task.C.shape[0])
-    return [Subproblem(problem, rows, task.target.codes, task.class_weight)]
+    yield Subproblem(problem, rows, task.target.codes, task.class_weight)
 
 
 def solve_separable_llw(problem: LlwProblem) -> LlwSolution:
@@ -533,38 +506,48 @@ def solve_separable_llw(problem: LlwProblem) -> LlwSolution:
     return solution
 
 
-def _for_single_samples(methods: Mapping[str, LooMethod]) -> dict[str, Method]:
+def _for_single_samples(
+    methods: Mapping[str, LooMethod], *takes: str
+) -> dict[str, Method]:
     """Return methods that leave out single samples and give their values."""
-    return {name: Method(f, frozenset({"values"})) for name, f in methods.items()}
+    return {n: Method(f, frozenset({"values", *takes})) for n, f in methods.items()}
 
 
 FAMILIES: dict[str, Family] = {
     "svc": Family(
+        "SVC",
         METHODS,
         svm_subproblems,
         solve_svc,
         certify=_certify_svc,
         tighten=_tighten_svc,
         needs_psd=True,
+        pairs=True,
+        warm_start=True,
+        bounds_alpha=True,
     ),
     "lpm": Family(
+        "LPMClassifier",
         _for_single_samples(LPM_METHODS),
-        _program_subproblems,
+        _lpm_subproblems,
         solve_lpm,
         kernel_range=10,
+        bounds_alpha=True,
     ),
-    # Its solver brings the kernel to its own scale.
     "loom": Family(
+        "LOOMClassifier",
         _for_single_samples(LOOM_METHODS),
-        _program_subproblems,
+        _loom_subproblems,
         solve_loom,
-        kernel_range=2000,
+        kernel_range=2000,  # its solver brings the kernel to its own scale
     ),
     "llw": Family(
-        _for_single_samples(LLW_METHODS),
+        "LLWClassifier",
+        _for_single_samples(LLW_METHODS, "verbose"),
         _llw_subproblems,
         solve_separable_llw,
         certify=drop_unsafe_llw,
         tighten=bring_to_scale,
+        hard_margin=True,
     ),
 }

@@ -52,8 +52,8 @@ def stack_coefficients(betas: Sequence[FloatArray], codes: IntArray) -> FloatArr
     return stacked
 
 
-def machine_coefficients(dual_coef: FloatArray, codes: IntArray) -> FloatArray:
-    """Undo :func:`stack_coefficients`: one column per pair, (n, n_machines)."""
+def pair_coefficients(dual_coef: FloatArray, codes: IntArray) -> FloatArray:
+    """Undo :func:`stack_coefficients`: one column per pair, (n, n_pairs)."""
     n_classes = dual_coef.shape[0] + 1
     pairs = class_pairs(n_classes)
     columns = np.zeros((codes.shape[0], len(pairs)))
@@ -91,9 +91,9 @@ def one_value_per_class(values: FloatArray) -> FloatArray:
     return votes + sums / (3 * (np.abs(sums) + 1))
 
 
-def _n_classes(n_machines: int) -> int:
-    """Solve n_machines = n_classes (n_classes - 1) / 2."""
-    return (1 + isqrt(1 + 8 * n_machines)) // 2
+def _n_classes(n_pairs: int) -> int:
+    """Solve n_pairs = n_classes (n_classes - 1) / 2."""
+    return (1 + isqrt(1 + 8 * n_pairs)) // 2
 
 
 def decide_one_vs_one(
@@ -253,7 +253,7 @@ def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
 def _count(votes: np.ndarray, n_classes: int) -> np.ndarray:
     """Count the votes for each class, (m, n_classes)."""
     counts = np.zeros((votes.shape[0], n_classes), dtype=np.intp)
-    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
         counts[:, i] += votes[:, k] > 0
         counts[:, j] += votes[:, k] < 0
     return counts

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +45,12 @@ class Params:
     nu: float = 1.0
     loss: str = "hinge"
     verbose: int = 0
+
+    @property
+    def kernel_options(self) -> dict[str, Any]:
+        """Keywords of ``make_gram`` and ``gram_matrix``."""
+        names = ("kernel", "gamma", "degree", "coef0")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -181,8 +187,7 @@ def make_task(
     """Compute class weights and upper bounds, and bring both to unit scale.
 
     ``K -> 2^-e K, C -> 2^e C`` rounds nothing and leaves f as it is; the identity
-    unless the largest K_ii is outside 2^-kernel_range ... 2^kernel_range. A
-    LOOM has weights in the place of C, which do not change.
+    unless the largest K_ii is outside 2^-kernel_range ... 2^kernel_range.
     """
     class_weight = np.ones(len(target.classes))
     if not params.one_vs_rest:
@@ -197,7 +202,7 @@ def make_task(
     if own:
         K = np.ldexp(gram.K, -own)
         gram = replace(gram, K=K, exponent=gram.exponent + own)
-    if gram.exponent and params.family != "loom":
+    if gram.exponent:
         with np.errstate(over="ignore", under="ignore"):
             scaled = np.ldexp(C, gram.exponent)
         finite = np.clip(scaled, np.finfo(float).tiny, LARGEST_PENALTY)
@@ -234,26 +239,24 @@ def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
         )
 
 
-def svm_subproblems(task: Task, whole: bool) -> list[Subproblem]:
-    """Return the binary SVMs of a task: one per pair of classes, or one per class.
+def svm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
+    """Yield the binary SVMs of a task: one per pair of classes, or one per class.
 
     ``whole``: each has all samples, those of other classes with C = 0 (they have
     values, but take no part), rather than the samples of its classes only.
     """
     if task.params.one_vs_rest:
-        return [_against_rest(task, code, whole) for code in rest_codes(task.target)]
+        for code in rest_codes(task.target):
+            yield _against_rest(task, code, whole)
+        return
     n_classes = len(task.target.classes)
     codes = task.target.codes
-    subproblems = []
     for i, j in class_pairs(n_classes):
         positive = positive_class(i, j, n_classes)
         y = np.where(codes == positive, 1.0, -1.0)
         C = np.where((codes == i) | (codes == j), task.C, 0.0)
         signs = (j if positive == i else i, positive)
-        subproblems.append(
-            _subproblem(task, y, C, codes, task.class_weight, signs, whole)
-        )
-    return subproblems
+        yield _subproblem(task, y, C, codes, task.class_weight, signs, whole)
 
 
 def rest_codes(target: Target) -> list[int]:

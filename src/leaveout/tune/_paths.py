@@ -30,7 +30,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_groups, check_penalties, middle_penalty
 from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
-from leaveout.loo._leave_out import Fitted, leave_out, leave_out_path
+from leaveout.loo._leave_out import FAMILIES, LooRun, leave_out, leave_out_path
 from leaveout.loo._result import LooResult, pack_results, unpack_results
 from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
 from leaveout.run._parallel import (
@@ -84,7 +84,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class PathOutcome:
-    """Result and ``Fitted.betas`` per C of a path, and each warning once."""
+    """Result and ``LooRun.betas`` per C of a path, and each warning once."""
 
     number: int
     results: tuple[LooResult | Failure, ...]
@@ -125,7 +125,7 @@ def set_candidate(estimator: Any, params: Mapping[str, Any]) -> Any:
 
 def own_C(model: Model) -> Any:  # noqa: N802
     """Return the C of a candidate, None if its classifier has none."""
-    return None if model.params.family == "loom" else model.params.C
+    return getattr(model.estimator, "C", None)
 
 
 def split_paths(
@@ -168,7 +168,7 @@ def leave_path_out(path: CandidatePath, job: PathJob) -> PathOutcome:
 
 def _try_path(
     estimator: Any, Cs: tuple[Any, ...], job: PathJob
-) -> list[tuple[LooResult | Failure, FloatArray | None]]:
+) -> Sequence[tuple[LooResult | Failure, FloatArray | None]]:
     """Take all C at once; if that fails, each alone, so that only the bad ones fail."""
     started = perf_counter()
     try:
@@ -189,7 +189,7 @@ def _try_path(
     return found
 
 
-def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[Fitted]:
+def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[LooRun]:
     """Leave one out at each C: as one path if possible, else one C at a time."""
     model = unwrap(estimator, ALL_FAMILIES)
     how: dict[str, Any] = {
@@ -203,7 +203,7 @@ def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[F
     }
     refit = model.in_pipeline and job.preprocessing == "refit"
     # A path needs one Gram matrix for all folds and finite values of C.
-    if not refit and model.params.family in ("svc", "lpm"):
+    if not refit and FAMILIES[model.params.family].bounds_alpha:
         penalties = check_penalties(Cs)
         task, plan = prepare(
             estimator, job.X, job.y, C=middle_penalty(penalties), **how
