@@ -9,9 +9,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_moons
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import f1_score, get_scorer, make_scorer
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -22,7 +21,7 @@ from sklearn.model_selection import (
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, scale
-from sklearn.svm import LinearSVC, NuSVC
+from sklearn.svm import LinearSVC
 from solved import count_calls
 
 import leaveout as lo
@@ -34,11 +33,12 @@ from leaveout.exceptions import PreprocessingWarning
 GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.1, 1.0]}
 TIGHT = sklearn.svm.SVC(tol=1e-9)
 SCALED = Pipeline([("scale", StandardScaler()), ("svc", TIGHT)])
-SCALED_GRID = {
-    "svc__C": [0.5, 5.0],
-    "svc__gamma": [0.05],
-    "scale": [MinMaxScaler(), "passthrough"],
-}
+SCALED_GRID = {"svc__C": [0.5, 5.0], "scale": [MinMaxScaler(), "passthrough"]}
+MIXED_GRID = [
+    {**GRID, "class_weight": [{0: 1, 1: 2}, None]},
+    {"kernel": ["linear"], "C": [2.0, 0.2]},
+    {"gamma": [0.3, 0.4]},
+]
 
 
 def every(step, load, prepare=scale):
@@ -47,25 +47,23 @@ def every(step, load, prepare=scale):
 
 
 IRIS = every(5, load_iris)
-MOONS = make_moons(30, noise=0.35, random_state=3)
 WINE = every(6, load_wine, np.asarray)
 
 
 @pytest.fixture
 def data():
-    return MOONS
+    return make_moons(30, noise=0.35, random_state=3)
 
 
 @pytest.mark.parametrize(
     ("estimator", "grid", "data"),
     [
         (TIGHT, GRID, IRIS),
-        (TIGHT, GRID, every(20, load_breast_cancer)),
-        (TIGHT, GRID, MOONS),
+        (TIGHT, MIXED_GRID, every(20, load_breast_cancer)),
         (OneVsRestClassifier(SVC(gamma=0.1)), {"estimator__C": [0.3, 3]}, IRIS),
         (SCALED, SCALED_GRID, WINE),
     ],
-    ids=["iris", "cancer", "moons", "one-vs-rest", "steps"],
+    ids=["three classes", "grids", "one-vs-rest", "steps"],
 )
 def test_equals_grid_search_with_leave_one_out(estimator, grid, data):
     X, y = data
@@ -99,39 +97,16 @@ def test_groups(data):
     assert fast.n_splits_ == 10
 
 
-@pytest.mark.parametrize(
-    ("estimator", "grid", "data"),
-    [
-        (
-            SVC(C=4.0),
-            [
-                {**GRID, "class_weight": [{0: 1, 1: 2}, "balanced", None]},
-                {"kernel": ["linear"], "C": [2.0, 0.2]},
-                {"gamma": [0.3, 0.4]},
-            ],
-            MOONS,
-        ),
-        (SCALED, SCALED_GRID, WINE),
-        (SVC(), GRID, (sparse.csr_array(MOONS[0]), MOONS[1])),
-        (
-            SVC(kernel="precomputed"),
-            {"C": GRID["C"]},
-            (rbf_kernel(MOONS[0], gamma=0.1), MOONS[1]),
-        ),
-    ],
-    ids=["grids", "frozen steps", "sparse", "precomputed"],
-)
 @pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
-def test_every_candidate_is_leave_one_out_of_it(estimator, grid, data):
-    search = LooSearchCV(estimator, grid, refit=False).fit(*data)
-    table = search.cv_results_
-    for k, params in enumerate(table["params"]):
-        alone = lo.leave_one_out(clone(estimator).set_params(**params), *data)
-        assert table["mean_test_score"][k] == pytest.approx(1 - alone.error, abs=1e-12)
+def test_frozen_steps_give_leave_one_out_of_each_candidate():
+    search = LooSearchCV(SCALED, SCALED_GRID, refit=False).fit(*WINE)
+    for k, params in enumerate(search.cv_results_["params"]):
+        alone = lo.leave_one_out(clone(SCALED).set_params(**params), *WINE)
+        score = search.cv_results_["mean_test_score"][k]
+        assert score == pytest.approx(1 - alone.error, abs=1e-12)
         if k == search.best_index_:
-            found = search.best_loo_result_
-            values = pytest.approx(alone.decision_values, abs=1e-7)
-            assert found.decision_values == values
+            values = search.best_loo_result_.decision_values
+            assert values == pytest.approx(alone.decision_values, abs=1e-7)
 
 
 @pytest.mark.parametrize("long", [np.int32, np.int64])
@@ -192,11 +167,6 @@ def test_refit_says_what_decides(data):
     last = LooSearchCV(SVC(), GRID, refit=lambda table: len(table["params"]) - 1)
     assert last.fit(*data).best_params_ == {"C": 50.0, "gamma": 1.0}
     assert not hasattr(last, "best_score_")
-    # Ties go to the smaller C, then to the smaller gamma, whatever the order.
-    tied = LooSearchCV(SVC(), {"C": [100.0, 1.0, 10.0], "gamma": [0.2, 0.1]})
-    tied.fit(np.array([[-3.0], [-2.0], [2.0], [3.0]]), [0, 0, 1, 1])
-    assert (tied.cv_results_["rank_test_score"] == 1).all()
-    assert tied.best_params_ == {"C": 1.0, "gamma": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -214,8 +184,6 @@ def test_a_fit_that_fails_leaves_nothing(data, params, error):
     with pytest.raises(error):
         search.set_params(**params).fit(*data)
     assert not [name for name in vars(search) if name.endswith("_")]
-    with pytest.raises(NotFittedError):
-        search.predict(data[0])
 
 
 PIPELINE = make_pipeline(PCA(2), SVC())
@@ -236,17 +204,10 @@ PIPELINE = make_pipeline(PCA(2), SVC())
         (SVC(), {"param_grid": {"c": [1]}}, ValueError, "Invalid parameter 'c'"),
         (PIPELINE, {}, ValueError, r"Invalid parameter 'C'.* mean 'svc__C'\?"),
         # A wrong estimator comes before its parameters.
-        *(
-            (wrong, {}, TypeError, "estimator must be an")
-            for wrong in (
-                NuSVC(),
-                make_pipeline(StandardScaler(), LinearSVC()),
-                LooSearchCV(SVC(), GRID),
-                SVC,
-                "SVC",
-                None,
-            )
-        ),
+        (make_pipeline(PCA(), LinearSVC()), {}, TypeError, "estimator must be an"),
+        (LooSearchCV(SVC(), GRID), {}, TypeError, "estimator must be an"),
+        (SVC, {}, TypeError, "estimator must be an"),
+        (None, {}, TypeError, "estimator must be an"),
     ],
 )
 def test_wrong_arguments_are_named(data, estimator, params, error, match):
@@ -278,8 +239,6 @@ def test_weights_without_routing(data, weights):
         assert own == pytest.approx(refitted.intercept_)
     with pytest.raises(TypeError, match="fit got 'pca__sample_weight'"):
         inside.fit(X, y, pca__sample_weight=w)
-    with pytest.raises(ValueError, match="sample_weight has shape"):
-        search.fit(X, y, sample_weight=np.ones(3))
     models = [sklearn.svm.SVC(), OneVsRestClassifier(sklearn.svm.SVC())]
     search = LooSearchCV(Pipeline([("svc", SVC())]), {"svc": models})
     with pytest.raises(TypeError, match="OneVsRestClassifier takes sample_weight only"):
@@ -291,8 +250,7 @@ def test_weights_without_routing_reach_scorers_that_take_them(data, weights):
     search = LooSearchCV(SVC(), GRID, scoring="f1").fit(X, y, sample_weight=w)
     result = search.best_loo_result_
     assert search.best_score_ == f1_score(y, result.predictions, sample_weight=w)
-    plain = make_scorer(lambda y_true, y_pred: np.mean(y_true == y_pred))
-    search = LooSearchCV(SVC(), GRID, scoring=plain)
+    search.set_params(scoring=make_scorer(lambda true, found: np.mean(true == found)))
     with pytest.warns(UserWarning, match="score takes no sample_weight") as caught:
         search.fit(X, y, sample_weight=w)
     assert caught[0].filename == __file__
@@ -348,13 +306,9 @@ def test_weights_are_routed_into_pipelines_and_one_vs_rest(weights):
         model = OneVsRestClassifier(SVC(C=C, gamma=0.1))
         alone = lo.leave_one_out(model, scale(X), y, sample_weight=w)
         assert score == pytest.approx(1 - alone.error)
-    asking = make_pipeline(
-        StandardScaler().set_fit_request(sample_weight=True),
-        SVC(gamma=0.1).set_fit_request(sample_weight=True),
-    )
-    search = LooSearchCV(asking, {"svc__C": [1.0]}, scoring=scorer)
+    pipeline[0].set_fit_request(sample_weight="trust")
     with pytest.raises(ValueError, match=r"'standardscaler' .* requests sample_weight"):
-        search.fit(X, y, sample_weight=w)
+        search.fit(X, y, trust=w)
 
 
 @pytest.mark.usefixtures("routing")
