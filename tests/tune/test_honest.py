@@ -121,9 +121,10 @@ def test_interrupted_run_resumes_from_its_checkpoint(tmp_path, monkeypatch, capf
             raise KeyboardInterrupt
         return run(self, number)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(_Nested, "run", interrupted)
+    monkeypatch.setattr(_Nested, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         honest(SEARCH, X, labels, checkpoint=path)
+    monkeypatch.undo()
     assert "6 of 12 folds are kept" in capfd.readouterr().err
     found = lo.honest_loo(SEARCH, X, labels, checkpoint=path)
     assert "Resumed: 6 of 12 folds are done." in capfd.readouterr().err

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -31,9 +30,6 @@ from leaveout.run._parallel import count_workers, limit_blas, show_progress
 from leaveout.tune._paths import open_checkpoint, run_tasks
 from leaveout.tune._search import LooSearchCV
 from leaveout.tune._svccv import SVCCV
-
-# Choices that str() shows.
-SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +105,9 @@ class HonestLoo:
             ("seconds", f"{self.seconds:.3g}"),
         ]
         lines = [f"  {name:<14}{value}" for name, value in rows]
-        lines += [f"  chosen {_text(p)} in {k}" for p, k in self.choices[:SHOWN]]
-        if len(self.choices) > SHOWN:
-            lines.append(f"  … {len(self.choices) - SHOWN} other choices")
+        lines += [f"  chosen {_text(p)} in {k}" for p, k in self.choices[:5]]
+        if len(self.choices) > 5:
+            lines.append(f"  … {len(self.choices) - 5} other choices")
         return "\n".join(["Nested leave-one-out", *lines])
 
 
@@ -205,7 +201,11 @@ def honest_loo(
     predictions = np.empty_like(nested.labels)
     for number, outcome in outcomes.items():
         predictions[nested.folds == number] = nested.classes[outcome.codes]
-    params = [nested.params_of(outcome.choice) for outcome in outcomes.values()]
+    params = []
+    for choice in (outcome.choice for outcome in outcomes.values()):
+        if isinstance(choice, int):  # a number in the grid
+            choice = dict(sorted(full.cv_results_["params"][choice].items()))
+        params.append(choice)
     return HonestLoo(
         y=nested.labels,
         predictions=predictions,
@@ -220,14 +220,11 @@ Warned: TypeAlias = tuple[tuple[type[Warning], str], ...]
 
 
 class _FoldOutcome(NamedTuple):
-    """Result of a fold: codes of the predicted classes, and the chosen candidate.
-
-    ``choice`` is its number, or its parameters if the search has no list of them.
-    """
+    """Result of a fold: codes of the predicted classes, and the chosen candidate."""
 
     number: int
     codes: IntArray
-    choice: int | dict[str, float]
+    choice: int | dict[str, float]  # its number; its parameters if there is no list
     warned: Warned = ()
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -281,12 +278,6 @@ class _Nested:
             else {name: float(v) for name, v in fitted.best_params_.items()}
         )
         return _FoldOutcome(number, self._code(labels), choice, warned)
-
-    def params_of(self, choice: int | dict[str, float]) -> Mapping[str, Any]:
-        """Return the parameters of a choice."""
-        if isinstance(choice, dict):
-            return choice
-        return dict(sorted(ParameterGrid(self.search.param_grid)[choice].items()))
 
     @property
     def _pairwise(self) -> bool:

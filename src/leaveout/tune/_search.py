@@ -104,12 +104,10 @@ class LooSearchCV(GridSearchCV):
         One entry per candidate, with GridSearchCV's keys without ``split*``.
         ``mean_test_score`` is the score of the pooled left-out predictions, and
         **std_test_score is its standard error**, not a deviation over splits, which
-        have one sample each. ``mean_fit_time`` is in seconds per left-out fit;
-        ``std_fit_time`` is NaN. ``n_ambiguous`` counts samples whose label depends on
-        which of several optimal intercepts is taken. ``anti_learning``: whether C is
-        too small, so that class proportions alone decide
-        (``LooResult.anti_learning``); a warning says if such a candidate is the best.
-        With several scores, ``mean_test_<name>`` and so on.
+        have one sample each. ``mean_fit_time`` is in seconds per left-out fit.
+        ``n_ambiguous`` counts samples whose label depends on which of several optimal
+        intercepts is taken. ``anti_learning``: whether C is too small, so that class
+        proportions alone decide (``LooResult.anti_learning``).
     best_index_ : int
         The best candidate. Ties go to a candidate that is not anti-learning, then to
         the smaller C, then to the smaller gamma, then to the earlier in the grid.
@@ -225,7 +223,15 @@ class LooSearchCV(GridSearchCV):
         models = [unwrap(estimator, ALL_FAMILIES) for estimator in estimators]
         weights, fit_params = self._share_metadata(params, estimators, models, scoring)
         paths = split_paths(candidates, models)
-        self._check_memory(models, len(labels), len(paths))
+        if not (models[0].in_pipeline and self.preprocessing == "refit"):
+            check_search_memory(
+                models[0].estimator,
+                len(labels),
+                self.method,
+                n_paths=len(paths),
+                n_jobs=self.n_jobs,
+                refit=self.refit is not False,
+            )
         catch = self.error_score != "raise"
         options = (self.method, self.preprocessing, self.balanced, catch)
         results, betas = run_paths(
@@ -235,11 +241,16 @@ class LooSearchCV(GridSearchCV):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
-            stacklevel=3,
         )
-        report_failures(results, self.error_score, stacklevel=3)
+        report_failures(results, self.error_score)
         decisive = self.refit if scoring.multimetric else "score"
-        results = _with_score_weights(results, scoring.params.get(decisive, {}))
+        score_params = scoring.params.get(decisive, {})
+        if score_params.get("sample_weight") is not None:
+            own = check_sample_weight(score_params["sample_weight"], len(labels))
+            results = [
+                r if isinstance(r, Failure) else replace(r, weights=own)
+                for r in results
+            ]
         n_splits = len(labels)
         if groups is not None:
             n_splits = int(check_groups(groups, np.ones(n_splits)).max()) + 1
@@ -255,13 +266,13 @@ class LooSearchCV(GridSearchCV):
         fitted |= self._choose(table, models, results, names)
         if "best_index_" in fitted:
             # For those who go on from here: the optimum, and errors as exact shares.
-            fitted["_errors_"] = np.array(
-                [getattr(r, "error", np.nan) for r in results]
-            )
-            fitted["_best_betas_"] = kept = betas[fitted["best_index_"]]
-        if self.refit is not False:
             best = fitted["best_index_"]
-            fitted |= self._fit_best(candidates[best], kept, X, y, fit_params[best])
+            errors = [getattr(result, "error", np.nan) for result in results]
+            fitted |= {"_errors_": np.array(errors), "_best_betas_": betas[best]}
+        if self.refit is not False:
+            fitted |= self._fit_best(
+                candidates[best], betas[best], X, y, fit_params[best]
+            )
         for name, value in fitted.items():
             setattr(self, name, value)
         return self
@@ -310,18 +321,6 @@ class LooSearchCV(GridSearchCV):
             self._check_refit(scoring.scorers)
         return candidates, estimators, scoring
 
-    def _check_memory(self, models: list[Model], n_samples: int, n_paths: int) -> None:
-        """Raise if the Gram matrices of the paths that run at a time exceed memory."""
-        if not (models[0].in_pipeline and self.preprocessing == "refit"):
-            check_search_memory(
-                models[0].estimator,
-                n_samples,
-                self.method,
-                n_paths=n_paths,
-                n_jobs=self.n_jobs,
-                refit=self.refit is not False,
-            )
-
     def _share_metadata(
         self,
         params: dict[str, Any],
@@ -332,17 +331,16 @@ class LooSearchCV(GridSearchCV):
         """Return weights for leave-one-out, and what each candidate is fitted with."""
         if not get_config()["enable_metadata_routing"]:
             shared = [_plain_metadata(params, model) for model in models]
-            if shared[0][0] is not None:
-                scoring.pass_weights(shared[0][0])
-        else:
-            routed = process_routing(self, "fit", **params)
-            scoring.route(routed.scorer.score)
-            to_fit = dict(routed.estimator.fit)
-            shared = [
-                (_route_weights(estimator, to_fit, model), to_fit)
-                for estimator, model in zip(estimators, models, strict=True)
-            ]
-        return shared[0][0], [fit_params for _, fit_params in shared]
+            weights = shared[0][0]
+            if weights is not None:
+                scoring.pass_weights(weights)
+            return weights, [fit_params for _, fit_params in shared]
+        routed = process_routing(self, "fit", **params)
+        scoring.route(routed.scorer.score)
+        to_fit = dict(routed.estimator.fit)
+        pairs = zip(estimators, models, strict=True)
+        found = [_route_weights(estimator, to_fit, model) for estimator, model in pairs]
+        return found[0], [to_fit] * len(found)
 
     def _choose(
         self,
@@ -353,12 +351,12 @@ class LooSearchCV(GridSearchCV):
     ) -> dict[str, Any]:
         """Return the attributes of the best candidate; none if no score decides."""
         found: dict[str, Any] = {}
+        if names != ["score"] and self.refit is False:
+            return found
         if callable(self.refit):
             best = index(self.refit(table))
             if not 0 <= best < len(models):
                 raise IndexError(f"refit returned {best}: not one of the candidates.")
-        elif names != ["score"] and self.refit is False:
-            return found
         else:
             decisive = "score" if names == ["score"] else self.refit
             # The score decides, as with GridSearchCV; anti-learning only loses ties.
@@ -444,21 +442,6 @@ def _route_weights(estimator: Any, params: dict[str, Any], model: Model) -> Any:
         inner = holder.named_steps if isinstance(holder, Pipeline) else vars(holder)
         holder = inner[name]
     return own.get("sample_weight")
-
-
-def _with_score_weights(
-    results: list[LooResult | Failure], score_params: Mapping[str, Any]
-) -> list[LooResult | Failure]:
-    """Weight the errors of the results as the score that decides is weighted."""
-    weights = score_params.get("sample_weight")
-    if weights is None:
-        return results
-    return [
-        result
-        if isinstance(result, Failure)
-        else replace(result, weights=check_sample_weight(weights, len(result.y)))
-        for result in results
-    ]
 
 
 def tabulate(

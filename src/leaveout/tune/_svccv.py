@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -40,9 +39,6 @@ from leaveout.tune._choice import (
     take_best,
 )
 from leaveout.tune._search import LooSearchCV
-
-# Parameters of a cell.
-CELL = ("C", "gamma")
 
 
 def _has_probabilities(self: SVCCV) -> bool:
@@ -247,31 +243,17 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the values of the chosen classifier, as :class:`SVC` does.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples; if kernel="precomputed", their kernel values with the training
-            samples, (n_samples, n_training_samples).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        X = self._check(X)
-        return self.best_estimator_.decision_function(X)
+        """Return the values of the chosen classifier; X as in :class:`SVC`."""
+        return self.best_estimator_.decision_function(self._check(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels by the chosen classifier; X as in decision_function."""
-        X = self._check(X)
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(self._check(X))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, in the order of ``classes_``."""
-        X = self._check(X)
-        values = self.best_estimator_._values(X)
+        values = self.best_estimator_._values(self._check(X))
         fitted = zip(self.platt_slope_, self.platt_offset_, strict=True)
         return class_probabilities(values, [Sigmoid(*pair) for pair in fitted])
 
@@ -295,27 +277,25 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         """Return the values to try, ascending; rows without weight do not count."""
         rows = np.flatnonzero(present)
         X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
-        Cs = (
-            default_Cs(kernel_scale(X, self.kernel))
-            if _is_auto("Cs", self.Cs)
-            else check_penalties(self.Cs)
-        )
+        if _is_auto("Cs", self.Cs):
+            Cs = default_Cs(kernel_scale(X, self.kernel))
+        else:
+            Cs = check_penalties(self.Cs)
         grid = {"C": np.unique(Cs).tolist()}
-        if needs_gamma(self.kernel):
-            gammas = (
-                default_gammas(X, self.kernel)
-                if _is_auto("gammas", self.gammas)
-                else _check_gammas(self.gammas)
-            )
-            grid["gamma"] = np.unique(gammas).tolist()
-        return grid
+        if not needs_gamma(self.kernel):
+            return grid
+        if _is_auto("gammas", self.gammas):
+            gammas = default_gammas(X, self.kernel)
+        else:
+            gammas = _check_gammas(self.gammas)
+        return {**grid, "gamma": np.unique(gammas).tolist()}
 
     def _store(self, search: Mapping[str, Any], target: Target) -> None:
         """Set the fitted attributes from those of a search."""
         self.loo_result_: LooResult = search["best_loo_result_"]
         if self.probability:
             values: Any = self.loo_result_.machine_values
-            sigmoids = fit_pair_sigmoids(values, target, stacklevel=4)
+            sigmoids = fit_pair_sigmoids(values, target)
             self.platt_slope_ = np.array([s.slope for s in sigmoids])
             self.platt_offset_ = np.array([s.offset for s in sigmoids])
         self.cv_results_ = search["cv_results_"]
@@ -354,24 +334,29 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 def take_chosen(search: LooSearchCV, best: SVC, X: Any, y: Any) -> SVCCV:
     """Return what SVCCV would be for the chosen cell of a search alone."""
     table, at = search.cv_results_, search.best_index_
-    params = {name: [v] for name, v in table["params"][at].items() if name in CELL}
+    cell = {
+        name: search.best_params_[name]
+        for name in ("C", "gamma")
+        if name in search.best_params_
+    }
     model = SVCCV(
         best.kernel,
-        Cs=params["C"],
-        gammas=params.get("gamma", "auto"),
+        Cs=[cell["C"]],
+        gammas=[cell["gamma"]] if "gamma" in cell else "auto",
         class_weight=best.class_weight,
         degree=best.degree,
         coef0=best.coef0,
     )
     check_features(model, X, reset=True)
-    row = {name: column[at : at + 1] for name, column in table.items()}
-    row |= {"params": list(ParameterGrid(params)), "rank_test_score": np.ones(1, int)}
+    row = {
+        name: column[at : at + 1]
+        for name, column in table.items()
+        if name[6:] in cell or not name.startswith("param_")
+    }
     found = {
-        "cv_results_": {
-            k: v for k, v in row.items() if k[6:] in CELL or k[:6] != "param_"
-        },
+        "cv_results_": row | {"params": [cell], "rank_test_score": np.ones(1, int)},
         "best_index_": 0,
-        "best_params_": row["params"][0],
+        "best_params_": cell,
         "best_estimator_": best,
         "best_loo_result_": search.best_loo_result_,
     }
@@ -414,10 +399,7 @@ def _is_auto(name: str, values: Any) -> bool:
 
 def _check_gammas(gammas: Any) -> FloatArray:
     """Return finite positive numbers, one or more."""
-    values = [
-        check_number("gamma", gamma, above=0.0)
-        for gamma in np.ravel(np.asarray(gammas, dtype=object))
-    ]
-    if not values:
+    values = np.ravel(np.asarray(gammas, dtype=object))
+    if not values.size:
         raise ValueError("gammas is empty. Give one value of gamma or more.")
-    return np.array(values)
+    return np.array([check_number("gamma", gamma, above=0.0) for gamma in values])
