@@ -74,11 +74,7 @@ class HonestLoo:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of ``error``, as if folds were independent.
-
-        Deviations are summed within each fold first, because samples of a group are
-        not independent; with one sample per fold it is sqrt(p (1 - p) / n).
-        """
+        """Standard error of ``error``, as if folds were independent."""
         sums = np.bincount(self.folds, self.wrong - self.error)
         return float(np.sqrt((sums**2).sum()) / self.y.shape[0])
 
@@ -134,9 +130,8 @@ def honest_loo(
     """Estimate the error with tuning included, by nested leave-one-out.
 
     The smallest leave-one-out error of a grid is optimistic: the parameters were chosen
-    on the same samples it is measured on. Here every sample is left out of the whole
-    procedure in turn: parameters are chosen by exact leave-one-out on the others, the
-    classifier is fitted on them, preprocessing included, and predicts the left-out one.
+    on the samples it is measured on. Here every sample is left out of the whole
+    procedure, the choice of parameters and preprocessing included.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,15 +60,11 @@ class PathJob:
     method: str
     preprocessing: str
     balanced: str
-    catch: bool  # an error of a candidate becomes a Failure; else it ends the search
+    catch: bool  # an error of a candidate is its outcome; else it ends the search
     n_threads: int = 1
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Why a candidate has no result."""
-
-    error: Exception
+Outcome: TypeAlias = LooResult | Exception  # of a candidate; why it has no result
 
 
 @dataclass(frozen=True)
@@ -76,7 +72,7 @@ class PathOutcome:
     """Result and ``Fitted.betas`` per C of a path, and each warning once."""
 
     number: int
-    results: tuple[LooResult | Failure, ...]
+    results: tuple[Outcome, ...]
     betas: tuple[FloatArray | None, ...]
     warned: tuple[tuple[type[Warning], str], ...] = ()
 
@@ -157,7 +153,7 @@ def leave_path_out(path: CandidatePath, job: PathJob) -> PathOutcome:
 
 def _try_path(
     estimator: Any, Cs: tuple[Any, ...], job: PathJob
-) -> list[tuple[LooResult | Failure, FloatArray | None]]:
+) -> list[tuple[Outcome, FloatArray | None]]:
     """Take all C at once; if that fails, each alone, so that only the bad ones fail."""
     started = perf_counter()
     try:
@@ -166,7 +162,7 @@ def _try_path(
         if not job.catch:
             raise
         if len(Cs) == 1:
-            return [(Failure(error), None)]
+            return [(error, None)]
         return [_try_path(estimator, (C,), job)[0] for C in Cs]
     # Gram matrix and preprocessing are shared by all C.
     spent = sum(at_C.result.counts["seconds"] for at_C in fitted)
@@ -215,7 +211,7 @@ def run_paths(
     n_jobs: int | None,
     verbose: int,
     checkpoint: str | os.PathLike[str] | None,
-) -> tuple[list[LooResult | Failure], list[FloatArray | None]]:
+) -> tuple[list[Outcome], list[FloatArray | None]]:
     """Leave one out on every path; return result and betas of each candidate."""
     n_workers = count_workers(n_jobs)
     if len(paths) == 1 and runs_here():  # the one parallel loop is that over samples
@@ -317,16 +313,16 @@ def _show(
         yield outcome
 
 
-def report_failures(results: Sequence[LooResult | Failure], error_score: Any) -> None:
+def report_failures(results: Sequence[Outcome], error_score: Any) -> None:
     """Warn of candidates that failed; raise if all did."""
-    failures = [result for result in results if isinstance(result, Failure)]
+    failures = [result for result in results if isinstance(result, Exception)]
     if not failures:
         return
-    reasons = Counter(f"{type(f.error).__name__}: {f.error}" for f in failures)
+    reasons = Counter(f"{type(error).__name__}: {error}" for error in failures)
     listed = "".join(f"\n  {count} with {reason}" for reason, count in reasons.items())
     if len(failures) == len(results):
         if len(reasons) == 1:
-            raise failures[0].error
+            raise failures[0]
         raise ValueError(f"All {len(results)} candidates failed:{listed}")
     warnings.warn(
         f"{len(failures)} of {len(results)} candidates failed and get the score "

@@ -41,7 +41,7 @@ from leaveout.exceptions import AntiLearningWarning
 from leaveout.loo._result import LooResult
 from leaveout.tune._choice import rank_candidates, tabulate_params, take_best
 from leaveout.tune._paths import (
-    Failure,
+    Outcome,
     PathJob,
     own_C,
     report_failures,
@@ -79,8 +79,7 @@ class LooSearchCV(GridSearchCV):
     n_jobs : int, default=None
         Number of paths computed at a time, in processes; if there is one path only,
         threads inside it. None means 1, or what :func:`joblib.parallel_config` says,
-        which can also send the paths to a cluster; -1 means all cores. Linear algebra
-        uses one thread.
+        which can also send the paths to a cluster; -1 means all cores.
     verbose : int, default=0
         1 shows progress on stderr, 2 a line for each path.
     checkpoint : str or path-like, default=None
@@ -193,7 +192,7 @@ class LooSearchCV(GridSearchCV):
     def fit(
         self, X: Any, y: Any = None, *, groups: Any = None, **params: Any
     ) -> LooSearchCV:
-        """Leave out every sample for all candidates, and take the best candidate.
+        """Leave out every sample for all candidates, and take the best.
 
         Parameters
         ----------
@@ -212,7 +211,6 @@ class LooSearchCV(GridSearchCV):
         Returns
         -------
         LooSearchCV
-            This search.
         """
         self._check_parameters()
         for name in [name for name in vars(self) if name.endswith("_")]:
@@ -244,13 +242,9 @@ class LooSearchCV(GridSearchCV):
         )
         report_failures(results, self.error_score)
         decisive = self.refit if scoring.multimetric else "score"
-        score_params = scoring.params.get(decisive, {})
-        if score_params.get("sample_weight") is not None:
-            own = check_sample_weight(score_params["sample_weight"], len(labels))
-            results = [
-                r if isinstance(r, Failure) else replace(r, weights=own)
-                for r in results
-            ]
+        own = scoring.params.get(decisive, {}).get("sample_weight")
+        if own is not None:
+            results = _weight_errors(results, check_sample_weight(own, len(labels)))
         n_splits = len(labels)
         if groups is not None:
             n_splits = int(check_groups(groups, np.ones(n_splits)).max()) + 1
@@ -273,21 +267,19 @@ class LooSearchCV(GridSearchCV):
             fitted |= self._fit_best(
                 candidates[best], betas[best], X, y, fit_params[best]
             )
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        vars(self).update(fitted)
         return self
 
     def _check_parameters(self) -> None:
         """Raise if a parameter of the search is wrong."""
         check_preprocessing(self.preprocessing)
-        if self.error_score != "raise" and not isinstance(self.error_score, Real):
+        score, refit = self.error_score, self.refit
+        if score != "raise" and not isinstance(score, Real):
+            raise ValueError(f"error_score must be 'raise' or a number; got {score!r}.")
+        if not (isinstance(refit, bool | str) or callable(refit)):
             raise ValueError(
-                f"error_score must be 'raise' or a number; got {self.error_score!r}."
-            )
-        if not (isinstance(self.refit, bool | str) or callable(self.refit)):
-            raise ValueError(
-                "refit must be True, False, the name of a score or a function; got "
-                f"{self.refit!r}."
+                f"refit must be True, False, the name of a score or a function; got "
+                f"{refit!r}."
             )
         if not isinstance(self.verbose, Integral):
             raise TypeError(f"verbose must be a whole number; got {self.verbose!r}.")
@@ -346,7 +338,7 @@ class LooSearchCV(GridSearchCV):
         self,
         table: dict[str, Any],
         models: list[Model],
-        results: list[LooResult | Failure],
+        results: list[Outcome],
         names: list[str],
     ) -> dict[str, Any]:
         """Return the attributes of the best candidate; none if no score decides."""
@@ -444,9 +436,17 @@ def _route_weights(estimator: Any, params: dict[str, Any], model: Model) -> Any:
     return own.get("sample_weight")
 
 
+def _weight_errors(results: list[Outcome], weights: FloatArray) -> list[Outcome]:
+    """Weight the errors of the results as the score that decides is weighted."""
+    return [
+        replace(result, weights=weights) if isinstance(result, LooResult) else result
+        for result in results
+    ]
+
+
 def tabulate(
     candidates: Sequence[dict[str, Any]],
-    results: Sequence[LooResult | Failure],
+    results: Sequence[Outcome],
     scoring: Scoring,
     X: Any,
     y: NDArray[Any],
@@ -456,7 +456,7 @@ def tabulate(
     scores: list[dict[str, float]] = [{} for _ in results]
     errors: list[dict[str, float]] = [{} for _ in results]
     seconds = np.full((2, len(results)), np.nan)  # to fit, to score
-    failed = np.array([isinstance(result, Failure) for result in results])
+    failed = np.array([isinstance(result, Exception) for result in results])
     for k, result in enumerate(results):
         if isinstance(result, LooResult):
             started = perf_counter()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,12 +115,11 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Scale the features first: ``make_pipeline(StandardScaler(), SVCCV())``. In such a
-    Pipeline the scaler is fitted once on all rows, including those left out later.
-
-    Ties go to the smaller C, then to the smaller gamma. Cells with C too small, where
-    class proportions alone decide (``LooResult.anti_learning``), are taken only if
-    there is no other; a warning then says so.
+    Scale the features first: ``make_pipeline(StandardScaler(), SVCCV())``. The scaler
+    is then fitted once on all rows, including those left out later. Ties go to the
+    smaller C, then to the smaller gamma. Cells with C too small, where class
+    proportions alone decide (``LooResult.anti_learning``), are taken only if there is
+    no other; a warning then says so.
 
     Probabilities are Platt's, fitted to the exact left-out values [1]_ [2]_, for more
     than two classes coupled over pairs [3]_. If the left-out values order the classes
@@ -208,7 +208,6 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         Returns
         -------
         SVCCV
-            This estimator.
         """
         self._check_parameters()
         X = check_features(self, X, reset=True)
@@ -224,7 +223,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             ),
             self._make_grid(X, target.weights > 0),
             scoring=self.scoring,
-            refit=_take_within_one_se if self.one_se else _take_best,
+            refit=partial(_take_cell, one_se=self.one_se),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
@@ -364,30 +363,22 @@ def take_chosen(search: LooSearchCV, best: SVC, X: Any, y: Any) -> SVCCV:
     return model
 
 
-def _scores(table: Mapping[str, Any]) -> FloatArray:
+def _flagged(table: Mapping[str, Any]) -> BoolArray:
+    return np.ma.filled(table["anti_learning"], True)
+
+
+def _take_cell(table: Mapping[str, Any], one_se: bool) -> int:
+    """Return the best cell that is not anti-learning, if there is one."""
     if "mean_test_score" not in table:
         raise ValueError(
             "scoring must return one number, which decides; it returned several. Use "
             "LooSearchCV for these."
         )
-    return table["mean_test_score"]
-
-
-def _flagged(table: Mapping[str, Any]) -> BoolArray:
-    return np.ma.filled(table["anti_learning"], True)
-
-
-def _take_best(table: Mapping[str, Any]) -> int:
-    """Return the best cell that is not anti-learning, if there is one."""
-    ranks = rank_candidates(_scores(table), avoid=_flagged(table))
-    return take_best(ranks, table["param_C"], table.get("param_gamma"))
-
-
-def _take_within_one_se(table: Mapping[str, Any]) -> int:
-    """Return the cell for ``one_se=True``."""
-    scores, errors = _scores(table), table["std_test_score"]
-    Cs, gammas = table["param_C"], table.get("param_gamma")
-    return best_within_one_se(scores, errors, Cs, gammas, avoid=_flagged(table))
+    scores, avoid = table["mean_test_score"], _flagged(table)
+    cells = table["param_C"], table.get("param_gamma")
+    if one_se:
+        return best_within_one_se(scores, table["std_test_score"], *cells, avoid=avoid)
+    return take_best(rank_candidates(scores, avoid), *cells)
 
 
 def _is_auto(name: str, values: Any) -> bool:
