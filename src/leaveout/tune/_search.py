@@ -267,7 +267,7 @@ class LooSearchCV(GridSearchCV):
             fitted |= self._fit_best(
                 candidates[best], betas[best], X, y, fit_params[best]
             )
-        vars(self).update(fitted)
+        self.__dict__.update(fitted)
         return self
 
     def _check_parameters(self) -> None:
