@@ -26,7 +26,6 @@ from leaveout.run._parallel import (
     map_chunks,
     map_in_order,
     map_parallel,
-    shrinking_parts,
     sum_in_order,
 )
 
@@ -37,13 +36,6 @@ def test_each_part_once(n, n_threads):
     seen = []
     map_chunks(lambda part: seen.extend(range(100)[part]), n, n_threads, size=3)
     assert sorted(seen) == list(range(n))
-
-
-def test_shrinking_parts():
-    sizes = [p.stop - p.start for p in shrinking_parts(100, 2, most=64, least=8)]
-    assert sizes == [25, 18, 14, 10, 8, 8, 8, 8, 1]
-    parts = [slice(0, 64), slice(64, 100)]
-    assert shrinking_parts(100, 1, most=64, least=8) == parts
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -66,16 +58,6 @@ def test_error_and_ctrl_c_reach_the_caller_and_end_the_loop(where, error):
     so_far = len(done)
     time.sleep(0.05)
     assert len(done) == so_far < 49
-
-
-def test_loops_within_loops_end():
-    total = []
-
-    def outer(part):
-        map_chunks(total.append, 4, n_threads=3, size=1)
-
-    map_chunks(outer, 8, n_threads=3, size=1)
-    assert len(total) == 32
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")

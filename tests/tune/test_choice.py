@@ -79,10 +79,3 @@ def test_smallest_C_within_one_standard_error(scores, avoid, chosen):  # noqa: N
     avoid = None if avoid is None else np.array(avoid)
     Cs, errors = [0.1, 1.0, 10.0, 100.0], np.full(4, 0.1 + 1e-12)
     assert best_within_one_se(np.array(scores), errors, Cs, avoid=avoid) == chosen
-
-
-def test_one_standard_error_goes_by_C_then_gamma():  # noqa: N802
-    Cs, gammas = [10.0, 1.0, 1.0, 1.0], [0.1, 4.0, 0.5, 2.0]
-    scores = np.array([0.9, 0.89, 0.87, 0.88])
-    assert best_within_one_se(scores, np.full(4, 0.1), Cs, gammas) == 2
-    assert best_within_one_se(scores, np.full(4, np.nan), Cs, gammas) == 0

@@ -4,7 +4,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -18,7 +17,11 @@ from sklearn.preprocessing import StandardScaler
 
 import leaveout as lo
 from leaveout import SVC, LooSearchCV
+from leaveout.data import make_mixture
 from leaveout.exceptions import PreprocessingWarning
+
+if sys.platform != "win32":
+    import forks
 
 GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.1, 1.0]}
 
@@ -109,33 +112,17 @@ def test_failing_candidates(data, tmp_path):
             LooSearchCV(SVC(), wrong, **how).fit(*data)
 
 
-LONG_SEARCH = """
-import signal, sys
-import numpy as np
-from leaveout import SVC, LooSearchCV
-from leaveout.data import make_mixture
-
-# pytest may have been started with it ignored
-signal.signal(signal.SIGINT, signal.default_int_handler)
-X, y = make_mixture(300, 3, random_state=0)
-LooSearchCV(SVC(), {"gamma": np.logspace(-2, 1, 200)}, checkpoint=sys.argv[1],
-            n_jobs=2, verbose=2).fit(X, y)
-"""
-
-
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process")  # is multi-threaded
 def test_ctrl_c_leaves_a_line_and_the_finished_paths(tmp_path):
-    path = tmp_path / "run.db"
-    running = subprocess.Popen(
-        [sys.executable, "-c", LONG_SEARCH, str(path)],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    while not running.stderr.readline().startswith("Path 4 of 200"):
-        assert running.poll() is None
+    X, y = make_mixture(300, 3, random_state=0)
+    path, grid = tmp_path / "run.db", {"gamma": np.logspace(-2, 1, 200)}
+    how = {"checkpoint": path, "n_jobs": 2, "verbose": 2}
+    running = forks.Fork(lambda: LooSearchCV(SVC(), grid, **how).fit(X, y), tmp_path)
+    running.wait_for(running.err, "Path 4 of 200")
     os.killpg(running.pid, signal.SIGINT)  # a terminal signals the workers, too
-    _, err = running.communicate()
-    assert running.returncode == -signal.SIGINT
-    assert err.splitlines()[-1] == "KeyboardInterrupt"
+    assert running.wait() == 1
+    assert "\nKeyboardInterrupt\n" in running.read_err()
     line = rf"Interrupted: (\d+) of 200 paths are kept in {path}; run again to go on."
-    assert 3 <= int(re.search(line, err)[1]) < 200  # workers may complain before
+    assert 3 <= int(re.search(line, running.read_err())[1]) < 200
+    assert not running.has_workers()
