@@ -41,7 +41,7 @@ def test_each_part_once(n, n_threads):
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize("where", ["caller", "helper"])
 def test_error_and_ctrl_c_reach_the_caller_and_end_the_loop(where, error):
-    both = threading.Barrier(2, timeout=20)  # two threads work at a time
+    both = threading.Barrier(2, timeout=20)
     done = []
 
     def fail(part):
@@ -64,8 +64,9 @@ def test_error_and_ctrl_c_reach_the_caller_and_end_the_loop(where, error):
 @pytest.mark.filterwarnings("ignore:This process")
 def test_fork_has_its_own_threads_and_limits():
     def work():
+        both = threading.Barrier(2, timeout=20)  # two threads work at a time
         with limit_blas(1):
-            map_chunks(lambda part: None, 10, n_threads=2, size=1)
+            map_chunks(lambda part: both.wait(), 2, n_threads=2, size=1)
 
     work()
     with limit_blas(1):
@@ -166,10 +167,11 @@ def test_limit_in_another_thread_holds_after_one_in_this():
             return blas_now()
 
     work()
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_now()
+    assert set(in_threads([work])[0]) == {1}
+    with threadpool_limits(2, user_api="blas"):  # those of the user hold, too
+        assert set(blas_now()) == {2}
         assert set(in_threads([work])[0]) == {1}
-        assert blas_now() == before
+        assert set(blas_now()) == {2}
 
 
 def in_threads(functions):
