@@ -16,11 +16,6 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel._gram import KERNELS, kernel_parameters
 
 
-def needs_gamma(kernel: str | Callable[..., Any]) -> bool:
-    """Return whether gamma changes the kernel."""
-    return "gamma" in kernel_parameters(kernel)
-
-
 def median_heuristic(X: Any, kernel: str = "rbf") -> float:
     """Return the gamma that makes a typical kernel value neither 0 nor 1.
 
@@ -41,7 +36,7 @@ def median_heuristic(X: Any, kernel: str = "rbf") -> float:
 
 def default_gammas(X: Any, kernel: str | Callable[..., Any] = "rbf") -> FloatArray:
     """Return the median heuristic times 1/16, 1/4, 1, 4, 16; 1 if gamma is unused."""
-    if not isinstance(kernel, str) or not needs_gamma(kernel):
+    if not isinstance(kernel, str) or "gamma" not in kernel_parameters(kernel):
         return np.ones(1)
     return median_heuristic(X, kernel) * np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])
 

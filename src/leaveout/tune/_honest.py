@@ -93,18 +93,18 @@ class HonestLoo:
 
     def __str__(self) -> str:
         """Return a small table: both errors, and which parameters were chosen."""
-        rows: list[tuple[str, Any]] = [
-            ("samples", self.y.shape[0]),
-            ("folds", len(self.params)),
-            ("error", f"{self.error:.4f} ± {self.standard_error:.4f}"),
-            ("naive error", f"{self.naive_error:.4f} (smallest of the grid)"),
-            ("seconds", f"{self.seconds:.3g}"),
+        lines = [
+            "Nested leave-one-out",
+            f"  samples       {self.y.shape[0]}",
+            f"  folds         {len(self.params)}",
+            f"  error         {self.error:.4f} ± {self.standard_error:.4f}",
+            f"  naive error   {self.naive_error:.4f} (smallest of the grid)",
+            f"  seconds       {self.seconds:.3g}",
         ]
-        lines = [f"  {name:<14}{value}" for name, value in rows]
         lines += [f"  chosen {_text(p)} in {k}" for p, k in self.choices[:5]]
         if len(self.choices) > 5:
             lines.append(f"  … {len(self.choices) - 5} other choices")
-        return "\n".join(["Nested leave-one-out", *lines])
+        return "\n".join(lines)
 
 
 def _text(params: Mapping[str, Any]) -> str:
@@ -310,7 +310,9 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _N
                 "predict, one to choose parameters by, one to fit on; got 2."
             )
     known = search.get_params(deep=False)
-    quiet = {"n_jobs": 1, "verbose": 0, "checkpoint": None, "probability": False}
+    quiet: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "checkpoint": None}
+    if "probability" in known:
+        quiet["probability"] = False
     if known.get("refit") is False:
         quiet["refit"] = True  # it has to predict
         if isinstance(search.scoring, list | tuple | set | Mapping):
@@ -318,7 +320,6 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _N
                 "search has several scores and refit=False, so it makes no choice. Set "
                 "refit to the name of the score that decides."
             )
-    quiet = {name: value for name, value in quiet.items() if name in known}
     inner = clone(search).set_params(**quiet)
     return _Nested(inner, X, labels, np.unique(labels), weights, groups, folds)
 
@@ -327,12 +328,11 @@ def _repeat_warnings(full: Warned, outcomes: Mapping[int, _FoldOutcome]) -> None
     """Give the warnings of the full fit, and one of each other kind of the folds."""
     for category, text in full:
         warnings.warn(text, category, stacklevel=3)
-    known = {category for category, _ in full}
     texts: dict[type[Warning], list[str]] = {}
     for outcome in outcomes.values():
         for category, text in dict(outcome.warned).items():
             texts.setdefault(category, []).append(text)
-    for category in texts.keys() - known:
+    for category in texts.keys() - dict(full):
         found = texts[category]
         text = f"In {len(found)} of {len(outcomes)} folds: {found[0]}"
         warnings.warn(text, category, stacklevel=3)

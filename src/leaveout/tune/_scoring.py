@@ -173,11 +173,7 @@ class Scoring:
         return scores, self._standard_errors(pooled, scores, X, y)
 
     def _call(
-        self,
-        pooled: PooledClassifier,
-        X: Any,
-        y: NDArray[Any],
-        error_score: Any = "raise",
+        self, pooled: PooledClassifier, X: Any, y: NDArray[Any], error_score: Any
     ) -> dict[str, float]:
         """Call every scorer; one that returns a dict names its own scores."""
         scores: dict[str, float] = {}
@@ -226,7 +222,7 @@ class Scoring:
 
         def score_rows(rows: IntArray) -> dict[str, float]:
             part = PooledClassifier(result, rows)
-            return self._call(part, take_rows(X, rows), y[rows])
+            return self._call(part, take_rows(X, rows), y[rows], "raise")
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # already given for the scores themselves

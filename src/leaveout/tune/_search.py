@@ -73,9 +73,8 @@ class LooSearchCV(GridSearchCV):
         meaningful. It cannot use ``predict_proba``. "neg_hinge_loss" is minus the mean
         hinge loss of the left-out decision values.
     refit : bool, str or callable, default=True
-        Whether to fit the estimator with the best parameters on all samples. With
-        several scores, the name of the one that decides, or a function that takes
-        ``cv_results_`` and returns ``best_index_``.
+        Whether to fit the best candidate on all samples. With several scores, the name
+        of the one that decides, or a function from ``cv_results_`` to ``best_index_``.
     n_jobs : int, default=None
         Number of paths computed at a time, in processes; if there is one path only,
         threads inside it. None means 1, or what :func:`joblib.parallel_config` says,
@@ -84,16 +83,14 @@ class LooSearchCV(GridSearchCV):
         1 shows progress on stderr, 2 a line for each path.
     checkpoint : str or path-like, default=None
         File that keeps each finished path. An interrupted search resumes from it when
-        it is run again with the same data, estimator and grid; others are refused. The
-        file stays when the search is done.
+        it is run again with the same data, estimator and grid; others are refused.
     error_score : "raise" or float, default=nan
         Score of a candidate that fails, with a FitFailedWarning. "raise" raises its
         error.
     method : {"auto", "walk", "refit"}, default="auto"
         As in :func:`leave_one_out`; "bound" for a LOOMClassifier.
     preprocessing : {"frozen", "refit"}, default="frozen"
-        Whether the steps of a Pipeline are fitted once on all rows, or again without
-        each sample, which is slower: see :func:`leave_one_out`.
+        Whether the steps of a Pipeline are fitted once on all rows, or in each fold.
     balanced : {"frozen", "fold"}, default="frozen"
         Whether ``class_weight="balanced"`` counts all rows, or those of the fold.
 
@@ -197,8 +194,7 @@ class LooSearchCV(GridSearchCV):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
-            whatever its first step takes.
+            Samples; the Gram matrix if kernel="precomputed"; what a Pipeline takes.
         y : array-like of shape (n_samples,)
             Class labels.
         groups : array-like of shape (n_samples,), default=None

@@ -26,7 +26,7 @@ from leaveout.adapt._checks import (
 from leaveout.adapt._prepare import checked_target
 from leaveout.estimators._svc import SVC
 from leaveout.exceptions import AntiLearningWarning
-from leaveout.kernel._gram import check_gram
+from leaveout.kernel._gram import check_gram, kernel_parameters
 from leaveout.loo._result import LooResult
 from leaveout.loo._task import Target
 from leaveout.tune._calibration import Sigmoid, class_probabilities, fit_pair_sigmoids
@@ -35,7 +35,6 @@ from leaveout.tune._choice import (
     default_Cs,
     default_gammas,
     kernel_scale,
-    needs_gamma,
     rank_candidates,
     take_best,
 )
@@ -79,13 +78,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         Exponent of kernel="poly".
     coef0 : float, default=0.0
         Constant of "poly" and "sigmoid".
-    n_jobs : int, default=None
-        Paths computed at a time, as in :class:`LooSearchCV`; None means 1, -1 all
-        cores.
-    verbose : int, default=0
-        1 shows progress on stderr, 2 a line for each path.
-    checkpoint : str or path-like, default=None
-        File that keeps finished paths, as in :class:`LooSearchCV`.
+    n_jobs, verbose, checkpoint
+        As in :class:`LooSearchCV`.
 
     Attributes
     ----------
@@ -281,7 +275,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         else:
             Cs = check_penalties(self.Cs)
         grid = {"C": np.unique(Cs).tolist()}
-        if not needs_gamma(self.kernel):
+        if "gamma" not in kernel_parameters(self.kernel):
             return grid
         if _is_auto("gammas", self.gammas):
             gammas = default_gammas(X, self.kernel)
