@@ -36,8 +36,7 @@ def test_seed_shape_type_and_balance(make):
     ("make", "params", "message"),
     [
         (make_twonorm, {"n_samples": 0}, "n_samples must be a whole .* 1; got 0"),
-        (make_mixture, {"n_samples": 2.5}, "n_samples must be a whole number"),
-        (make_mixture_centers, {"n_features": 0}, "n_features must be a whole number"),
+        (make_mixture, {"n_features": 2.5}, "n_features must be a whole number"),
         (make_banana, {"noise": -1}, "noise must be at least 0; got -1"),
         (make_class_blobs, {"n_classes": 1}, "n_classes must be .* at least 2; got 1"),
         (make_waveform, {"n_classes": 4}, "n_classes must be 3 or 2; got 4"),

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data: tables as a Dataset, a bundled example, and artificial data of the papers.
 
-The generators are seeded. Classes are numbered from 0 and as equal in size as
-n_samples allows; the order of the samples is random.
+Classes are numbered from 0 and as equal in size as n_samples allows.
 """
 
 from __future__ import annotations

