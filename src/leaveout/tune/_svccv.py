@@ -237,16 +237,19 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the values of the chosen classifier; X as in :class:`SVC`."""
-        return self.best_estimator_.decision_function(self._check(X))
+        X = self._check(X)
+        return self.best_estimator_.decision_function(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels by the chosen classifier; X as in decision_function."""
-        return self.best_estimator_.predict(self._check(X))
+        X = self._check(X)
+        return self.best_estimator_.predict(X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, in the order of ``classes_``."""
-        values = self.best_estimator_._values(self._check(X))
+        X = self._check(X)
+        values = self.best_estimator_._values(X)
         fitted = zip(self.platt_slope_, self.platt_offset_, strict=True)
         return class_probabilities(values, [Sigmoid(*pair) for pair in fitted])
 
