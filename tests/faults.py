@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from joblib.externals.loky import reusable_executor
 
 from leaveout import SVC, LooSearchCV
 from leaveout.data import make_mixture
@@ -68,6 +69,7 @@ def start(checkpoint, answer, n_jobs):
     try:
         os.close(reading)
         os.setsid()  # so that its workers can be found
+        reusable_executor._executor = None  # its threads did not come along
         _write_after(Checkpoint, "put", writing)
         answer.write_text(digest(search(checkpoint, n_jobs)))
         code = 0

@@ -17,22 +17,11 @@ from pathlib import Path
 
 from joblib.externals.loky import reusable_executor
 
-NOBODY = 65534
-# No fork lives longer, whatever becomes of the test.
-N_SECONDS = 600
-
 
 class Fork:
-    """A function that runs in a process of its own, with stdout and stderr in files.
+    """A function that runs in a process of its own; its SystemExit is the exit code.
 
-    Parameters
-    ----------
-    function : callable
-        What to run; its SystemExit is the exit code.
-    folder : Path
-        Where the files go.
-    stdout : path-like, optional
-        Where stdout goes instead.
+    stdout and stderr go to files in a folder, stdout elsewhere if given.
     """
 
     def __init__(self, function, folder, stdout=None):
@@ -49,14 +38,18 @@ class Fork:
             # In the background or under nohup pytest runs with these ignored.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
-            signal.alarm(N_SECONDS)
+            signal.alarm(600)  # it lives no longer, whatever becomes of the test
             # The threads of a pool that earlier tests have used did not come along.
             reusable_executor._executor = None
             for number, path in ((1, self.out), (2, self.err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644), number)
             sys.stdout = open(1, "w", closefd=False, encoding="utf-8")
             sys.stderr = open(2, "w", closefd=False, encoding="utf-8", buffering=1)
-            code = _exit_code(function)
+            function()
+            code = 0
+            sys.stdout.flush()
+        except SystemExit as end:
+            code = end.code or 0
             sys.stdout.flush()
         except BaseException:
             traceback.print_exc()
@@ -97,14 +90,6 @@ class Fork:
         return True
 
 
-def _exit_code(function):
-    try:
-        function()
-    except SystemExit as end:
-        return end.code or 0
-    return 0
-
-
 def limit_memory(n_bytes):
     """Let this process have only so much more memory."""
     (pages, *_) = Path("/proc/self/statm").read_text().split()
@@ -120,5 +105,5 @@ def limit_file_size(n_bytes):
 def become_nobody():
     """Give up the rights of root, to whom nothing is read-only."""
     if os.getuid() == 0:
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        os.setgid(65534)
+        os.setuid(65534)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data: tables as a Dataset, a bundled example, and artificial data of the papers.
 
-The generators are seeded. Classes are numbered from 0 and as equal in size as
-n_samples allows; the order of the samples is random.
+Classes are numbered from 0 and as equal in size as n_samples allows.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ __all__ = [
     "read_dataset",
 ]
 
-# Any seed that scikit-learn takes: None, an int or a RandomState.
 Seed = int | RandomState | None
 
 
@@ -38,15 +36,13 @@ def make_twonorm(
     """Draw two Gaussian classes with unit covariance, on either side of the origin.
 
     The means are (a, ..., a) for class 0 and (-a, ..., -a) for class 1 with
-    a = 2 / sqrt(n_features). The means are 4 apart whatever the dimension, so the Bayes
-    error is Phi(-2) = 0.0228; the best rule is the sign of the sum of the features.
+    a = 2 / sqrt(n_features), 4 apart, so the Bayes error is Phi(-2) = 0.0228; the best
+    rule is the sign of the sum of the features.
 
     Parameters
     ----------
-    n_samples : int, default=100
-        Number of samples.
-    n_features : int, default=20
-        Dimension.
+    n_samples, n_features : int, default=100 and 20
+        Number of samples, and dimension.
     random_state : int, RandomState or None, default=None
         Seed.
 
@@ -71,7 +67,7 @@ def make_twonorm(
     _check_count("n_samples", n_samples)
     _check_count("n_features", n_features)
     rng = check_random_state(random_state)
-    y = _balanced_classes(n_samples, 2, rng)
+    y = _draw_classes(n_samples, rng)
     means = np.array([2.0, -2.0]) / np.sqrt(n_features)
     return rng.standard_normal((n_samples, n_features)) + means[y, None], y
 
@@ -115,16 +111,13 @@ def make_mixture(
 ) -> tuple[FloatArray, IntArray]:
     """Draw two classes, each a mixture of ten Gaussians with standard deviation 3.
 
-    The centres of class 1 come from N((1, ..., 1, 0, ..., 0), I), half of the
-    coordinates being zero, those of class 0 from N((0, ..., 0, 1, ..., 1), I). A sample
-    takes one of the ten centres of its class at random and adds N(0, 9 I).
+    The centres of class 1 come from N((1, ..., 1, 0, ..., 0), I), those of class 0 from
+    N((0, ..., 0, 1, ..., 1), I). A sample is one of its centres plus N(0, 9 I).
 
     Parameters
     ----------
-    n_samples : int, default=100
-        Number of samples.
-    n_features : int, default=20
-        Dimension; 20 and 200 in the paper. Ignored if centers is given.
+    n_samples, n_features : int, default=100 and 20
+        Number of samples; dimension, 20 and 200 in the paper, or that of centers.
     centers : ndarray of shape (2, 10, n_features), default=None
         Centres of :func:`make_mixture_centers`, for training and test samples of the
         same distribution; None draws new ones.
@@ -140,10 +133,9 @@ def make_mixture(
 
     Notes
     -----
-    This is the design as printed in section 4.1 of the paper, which goes back to
-    Hastie, Tibshirani and Friedman (2009, section 2.3.3). With 20 features its Bayes
-    error is about 0.20 (average over the centres), lower than the 0.260 that section 5
-    of the paper gives: the authors' code may differ from the text.
+    The design is that of section 4.1 of the paper. With 20 features its Bayes error is
+    about 0.20 (average over the centres), not 0.260 as section 5 says: the authors'
+    code may differ from the text.
 
     References
     ----------
@@ -155,14 +147,12 @@ def make_mixture(
     >>> centers = make_mixture_centers(20, random_state=0)
     >>> X, y = make_mixture(200, centers=centers, random_state=1)
     >>> X_test, y_test = make_mixture(10_000, centers=centers, random_state=2)
-    >>> X.shape, X_test.shape
-    ((200, 20), (10000, 20))
     """
     _check_count("n_samples", n_samples)
     rng = check_random_state(random_state)
     if centers is None:
         centers = make_mixture_centers(n_features, random_state=rng)
-    y = _balanced_classes(n_samples, 2, rng)
+    y = _draw_classes(n_samples, rng)
     center = rng.randint(centers.shape[1], size=n_samples)
     noise = rng.standard_normal((n_samples, centers.shape[2]))
     return centers[y, center] + 3.0 * noise, y
@@ -173,8 +163,7 @@ def make_banana(
 ) -> tuple[FloatArray, IntArray]:
     """Draw two interlocking banana-shaped classes in the plane.
 
-    Each class is an arc of 225 degrees of a circle of radius 5, with Gaussian noise;
-    the second is turned around and moved into the opening of the first.
+    Each is an arc of 225 degrees of a circle of radius 5, with Gaussian noise.
 
     Parameters
     ----------
@@ -207,22 +196,19 @@ def make_banana(
     if not noise >= 0:
         raise ValueError(f"noise must be at least 0; got {noise!r}.")
     rng = check_random_state(random_state)
-    radius = 5.0
-    y = _balanced_classes(n_samples, 2, rng)
+    y = _draw_classes(n_samples, rng)
     turn = 1.25 * np.pi * rng.uniform(size=n_samples)
     angle = np.where(y == 0, 0.125 * np.pi + turn, 0.375 * np.pi - turn)
-    X = radius * np.column_stack([np.sin(angle), np.cos(angle)])
-    X[y == 1] -= 0.75 * radius
+    X = 5.0 * np.column_stack([np.sin(angle), np.cos(angle)])
+    X[y == 1] -= 3.75  # into the opening of the other
     return X + noise * rng.standard_normal(X.shape), y
 
 
-def _balanced_classes(n_samples: int, n_classes: int, rng: RandomState) -> IntArray:
-    """Return the classes 0, 1, ... in equal numbers and random order."""
-    return rng.permutation(np.arange(n_samples) % n_classes)
+def _draw_classes(n_samples: int, rng: RandomState) -> IntArray:
+    """Return the classes 0 and 1 in equal numbers and random order."""
+    return rng.permutation(np.arange(n_samples) % 2)
 
 
-def _check_count(name: str, value: Any, minimum: int = 1) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(
-            f"{name} must be a whole number of at least {minimum}; got {value!r}."
-        )
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")

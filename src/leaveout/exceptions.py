@@ -5,94 +5,67 @@
 class LeaveoutError(Exception):
     """Base class of the errors that only leaveout raises."""
 
-    __module__ = "leaveout"
-
 
 class DataFileError(LeaveoutError, ValueError):
     """A data file is damaged, or its content cannot be used; the message names it."""
-
-    __module__ = "leaveout"
 
 
 class ModelFileError(LeaveoutError, ValueError):
     """A model file is damaged, or holds what a model file may not."""
 
-    __module__ = "leaveout"
-
 
 class NotSeparableError(LeaveoutError, ValueError):
     """A hard margin was asked for, and the kernel does not separate the classes."""
-
-    __module__ = "leaveout"
 
 
 class ClusterLostError(LeaveoutError, ConnectionError):
     """The scheduler of a cluster is gone, and with it what was under way."""
 
-    __module__ = "leaveout"
-
 
 class GramTooLargeError(LeaveoutError, MemoryError):
     """The Gram matrices of so many rows do not fit into memory."""
-
-    __module__ = "leaveout"
 
 
 class LeaveoutWarning(UserWarning):
     """Base class of the warnings that only leaveout gives."""
 
-    __module__ = "leaveout"
-
 
 class CertificateWarning(LeaveoutWarning):
     """A number was returned whose accuracy could not be proved."""
-
-    __module__ = "leaveout"
 
 
 class SingletonClassWarning(LeaveoutWarning):
     """A class has one member: leaving it out leaves no such class."""
 
-    __module__ = "leaveout"
-
 
 class PreprocessingWarning(LeaveoutWarning):
     """Steps of a Pipeline were fitted once on all rows, also those left out later."""
-
-    __module__ = "leaveout"
 
 
 class AntiLearningWarning(LeaveoutWarning):
     """C is so small that left-out labels follow the balance of the classes."""
 
-    __module__ = "leaveout"
-
 
 class CalibrationWarning(LeaveoutWarning):
     """Decision values give no probability: the shares of the classes stand in."""
-
-    __module__ = "leaveout"
 
 
 class PooledScoreWarning(LeaveoutWarning):
     """A score compares decision values of classifiers that differ in a sample."""
 
-    __module__ = "leaveout"
-
 
 class CheckpointWarning(LeaveoutWarning):
     """A finished cell in a checkpoint file is corrupt and is computed again."""
-
-    __module__ = "leaveout"
 
 
 class WorkerKilledError(LeaveoutError, RuntimeError):
     """A worker process was ended from outside, often for want of memory."""
 
-    __module__ = "leaveout"
-
 
 class CheckpointError(LeaveoutError, ValueError):
     """A checkpoint file belongs to another run, or cannot be used."""
 
-    __module__ = "leaveout"
+
+for _base in (LeaveoutError, LeaveoutWarning):
+    for _kind in (_base, *_base.__subclasses__()):
+        _kind.__module__ = "leaveout"  # where users find them

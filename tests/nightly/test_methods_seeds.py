@@ -14,7 +14,6 @@ from leaveout.engine._solve import solve_svc
 from leaveout.methods._curve import trace_curve
 
 pytestmark = pytest.mark.nightly
-NO_SIGN = 1e-9
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -28,7 +27,7 @@ def test_curve_equals_walks(seed):
             if np.abs(curve.breakpoints / C - 1.0).min() <= 1e-9:
                 continue
             f = loo_walk(Problem(K, y, C * weights, fit_intercept)).values
-            tie = np.abs(f) <= NO_SIGN
+            tie = np.abs(f) <= 1e-9
             wrong = np.where(f >= 0, 1.0, -1.0) != y
             found = curve.n_wrong[np.searchsorted(curve.breakpoints, C) - 1]
             assert np.sum(wrong & ~tie) <= found <= np.sum(wrong | tie), C

@@ -8,6 +8,7 @@ import pytest
 from leaveout.run._memory import available_memory
 
 GIB = 2**30
+V1 = "memory/docker/1/memory"  # a container with version 1 of the control groups
 
 
 @pytest.fixture
@@ -17,6 +18,8 @@ def root(tmp_path, monkeypatch):
     unlimited = resource.RLIM_INFINITY
     monkeypatch.setattr(resource, "getrlimit", lambda what: (unlimited, unlimited))
     write(tmp_path / "proc/meminfo", f"MemTotal: 1 kB\nMemAvailable: {8 * 2**20} kB\n")
+    groups = "5:cpu:/\n4:memory:/docker/1\n0::/batch/job\n"
+    write(tmp_path / "proc/self/cgroup", groups)
     return tmp_path
 
 
@@ -25,61 +28,38 @@ def write(path, text):
     path.write_text(str(text))
 
 
-def test_machine(root):
+@pytest.mark.parametrize(
+    ("limit", "usage", "spare", "left"),
+    [
+        ("batch/job/memory.max", "batch/job/memory.current", "inactive_file", 2),
+        ("batch/memory.max", "batch/memory.current", "active_file", 1),
+        ("memory.max", "memory.current", "inactive_file", 2),
+        (f"{V1}.limit_in_bytes", f"{V1}.usage_in_bytes", "total_inactive_file", 2),
+        (f"{V1}.limit_in_bytes", f"{V1}.usage_in_bytes", "inactive_file", 1),
+    ],
+)
+def test_limits_of_containers(root, limit, usage, spare, left):
+    group = root / "sys/fs/cgroup"
+    write(group / limit, "max")
+    write(group / usage, 3 * GIB)
     assert available_memory(root) == 8 * GIB
+    write(group / limit, 4 * GIB)
+    write((group / limit).with_name("memory.stat"), f"anon 5\n{spare} {GIB}\n")
+    assert available_memory(root) == left * GIB
+    write(group / usage, 6 * GIB)
+    assert available_memory(root) == 0
 
 
-def test_here():
-    assert available_memory() > 0
+def test_limit_of_the_shell(root, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (4 * GIB, 9 * GIB))
+    write(root / "proc/self/statm", f"{GIB // resource.getpagesize()} 1 1 1 0 1 0")
+    assert available_memory(root) == 3 * GIB
 
 
 def test_word_of_the_user_comes_first(root, monkeypatch):
+    assert available_memory() > 0
     monkeypatch.setenv("LEAVEOUT_MEMORY_GIB", "0.5")
     assert available_memory(root) == GIB // 2
     monkeypatch.setenv("LEAVEOUT_MEMORY_GIB", "much")
     with pytest.raises(ValueError, match="LEAVEOUT_MEMORY_GIB must be a number of GiB"):
         available_memory(root)
-
-
-def test_limit_of_the_shell(root, monkeypatch):
-    monkeypatch.setattr(resource, "getrlimit", lambda what: (4 * GIB, 9 * GIB))
-    pages = GIB // resource.getpagesize()
-    write(root / "proc/self/statm", f"{pages} 1 1 1 0 1 0")
-    assert available_memory(root) == 3 * GIB
-
-
-def test_container_with_version_2(root):
-    write(root / "proc/self/cgroup", "0::/\n")
-    group = root / "sys/fs/cgroup"
-    write(group / "memory.max", 4 * GIB)
-    write(group / "memory.current", 3 * GIB)
-    write(group / "memory.stat", f"anon 5\ninactive_file {GIB}\n")
-    assert available_memory(root) == 2 * GIB
-    write(group / "memory.max", "max")
-    assert available_memory(root) == 8 * GIB
-
-
-def test_limit_of_an_outer_group(root):
-    write(root / "proc/self/cgroup", "0::/batch/job\n")
-    group = root / "sys/fs/cgroup/batch"
-    write(group / "memory.max", 4 * GIB)
-    write(group / "memory.current", GIB)
-    write(group / "job/memory.max", "max")
-    write(group / "job/memory.current", GIB)
-    assert available_memory(root) == 3 * GIB
-
-
-def test_container_with_version_1(root):
-    write(root / "proc/self/cgroup", "5:cpu:/\n4:memory:/docker/1\n0::/\n")
-    group = root / "sys/fs/cgroup/memory/docker/1"
-    write(group / "memory.limit_in_bytes", 4 * GIB)
-    write(group / "memory.usage_in_bytes", 3 * GIB)
-    write(group / "memory.stat", f"inactive_file 1\ntotal_inactive_file {GIB}\n")
-    assert available_memory(root) == 2 * GIB
-
-
-def test_group_that_is_full_leaves_nothing(root):
-    write(root / "proc/self/cgroup", "0::/\n")
-    write(root / "sys/fs/cgroup/memory.max", GIB)
-    write(root / "sys/fs/cgroup/memory.current", GIB + 1)
-    assert available_memory(root) == 0

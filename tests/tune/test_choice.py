@@ -4,27 +4,16 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
-from leaveout.kernel._gram import KERNELS, gram_matrix
+from leaveout.kernel._gram import gram_matrix
 from leaveout.tune._choice import (
     best_within_one_se,
     default_Cs,
     default_gammas,
     kernel_scale,
     median_heuristic,
-    needs_gamma,
     rank_candidates,
-    tabulate_params,
     take_best,
 )
-
-
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
-def test_needs_gamma_is_true_of_the_kernels(kernel, rng):
-    X = rng.standard_normal((5, 3))
-    same = np.array_equal(
-        gram_matrix(X, kernel=kernel, gamma=0.1), gram_matrix(X, kernel=kernel, gamma=1)
-    )
-    assert needs_gamma(kernel) is not same
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid"])
@@ -38,15 +27,10 @@ def test_median_heuristic_makes_typical_kernel_values(kernel, rng):
         norms = (X**2).sum(axis=1)
         assert np.median(gamma * norms[norms > 0]) == pytest.approx(1.0)
     assert median_heuristic(sparse.csr_array(X), kernel) == pytest.approx(gamma)
+    many = np.repeat(X, 10, axis=0)
+    assert median_heuristic(many, kernel) == pytest.approx(gamma, rel=0.02)
+    assert median_heuristic(np.zeros((3, 2)), kernel) == 1.0
     assert default_gammas(X, kernel) == pytest.approx(gamma * 4.0 ** np.arange(-2, 3))
-
-
-def test_median_heuristic_of_many_rows_and_of_none(rng):
-    X = rng.standard_normal((2001, 5))
-    assert median_heuristic(X) == pytest.approx(median_heuristic(X[:500]), rel=0.1)
-    for equal in (np.zeros((3, 2)), np.ones((1, 2))):
-        assert median_heuristic(equal) == 1.0
-    assert default_gammas(X, "linear").tolist() == [1.0]
 
 
 def test_scale_of_the_kernel_and_penalties_in_its_units(rng):
@@ -68,8 +52,7 @@ def test_ranks_are_those_of_scipy_nan_last_and_avoided_before_it(rng):
     scores = np.array([np.nan, 0.5, 1.0, 0.7, np.nan, -np.inf])
     avoid = np.array([True, False, True, False, False, False])
     assert rank_candidates(scores, avoid).tolist() == [5, 2, 4, 1, 5, 3]
-    every = np.ones(6, dtype=bool)
-    assert rank_candidates(scores, every).tolist() == [5, 3, 1, 2, 5, 4]
+    assert rank_candidates(scores, np.ones(6, bool)).tolist() == [5, 3, 1, 2, 5, 4]
 
 
 def test_ties_go_to_smaller_c_then_smaller_gamma_then_order():
@@ -86,7 +69,6 @@ def test_ties_go_to_smaller_c_then_smaller_gamma_then_order():
         ([0.5, 0.85, 0.9, 0.8], None, 1),
         ([0.79, 0.5, 0.9, 0.5], None, 2),  # 0.79 is more than one error away
         ([0.8, 0.5, 0.9, 0.5], None, 0),  # 0.8 is not
-        ([0.9, 0.9, 0.9, 0.9], [True, False, False, False], 1),
         ([0.95, 0.84, 0.9, 0.9], [True, False, False, False], 1),
         ([0.95, 0.9, 0.9, 0.9], [True] * 4, 0),
         ([np.nan, np.nan, 0.9, np.nan], None, 2),
@@ -97,25 +79,3 @@ def test_smallest_C_within_one_standard_error(scores, avoid, chosen):  # noqa: N
     avoid = None if avoid is None else np.array(avoid)
     Cs, errors = [0.1, 1.0, 10.0, 100.0], np.full(4, 0.1 + 1e-12)
     assert best_within_one_se(np.array(scores), errors, Cs, avoid=avoid) == chosen
-
-
-def test_one_standard_error_goes_by_C_then_gamma():  # noqa: N802
-    Cs, gammas = [10.0, 1.0, 1.0, 1.0], [0.1, 4.0, 0.5, 2.0]
-    scores = np.array([0.9, 0.89, 0.87, 0.88])
-    assert best_within_one_se(scores, np.full(4, 0.1), Cs, gammas) == 2
-    assert best_within_one_se(scores, np.full(4, np.nan), Cs, gammas) == 0
-
-
-def test_parameter_columns_have_the_types_of_their_values():
-    table = tabulate_params(
-        [
-            {"C": 1, "kernel": "rbf", "gamma": 0.1, "class_weight": {0: 1}},
-            {"C": 2.5, "kernel": lambda A, B: A, "gamma": "scale", "steps": [1, 2]},
-        ]
-    )
-    assert table["param_C"].dtype == np.float64
-    assert table["param_gamma"].tolist() == [0.1, "scale"]
-    assert table["param_kernel"].dtype == object
-    assert table["param_class_weight"][0] == {0: 1}
-    assert table["param_class_weight"].mask.tolist() == [False, True]
-    assert table["param_steps"][1] == [1, 2]

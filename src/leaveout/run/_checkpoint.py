@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checkpoints of long runs in SQLite, and fingerprints of what they belong to.
 
-Each finished cell (or the last state of a fit) is one transaction that SQLite has
-written through to the disk before ``put`` returns: whenever the process dies, the file
-holds all cells put before and nothing else. Arrays are stored as npz without pickle.
-SQLite does not notice a flipped bit inside a cell, so each has a checksum that includes
-its number; a cell that fails it is computed again.
+Each cell is one transaction, on the disk before ``put`` returns: whenever the process
+dies, the file holds all cells put before and nothing else. SQLite does not notice a
+flipped bit inside a cell, so each has a checksum; one that fails it is computed again.
 """
 
 from __future__ import annotations
@@ -35,10 +33,8 @@ from leaveout.exceptions import (
     WorkerKilledError,
 )
 
-# "lvot" in the header tells our files from other SQLite databases.
-APPLICATION_ID = 0x6C766F74
-# Of the tables below; a file with another format is refused.
-FORMAT = 3
+APPLICATION_ID = 0x6C766F74  # "lvot", in the header of our files
+FORMAT = 3  # of the tables below
 SCHEMA = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {FORMAT}",
@@ -57,20 +53,15 @@ ADVICE = {
     "malformed": CORRUPT,
     "decode": CORRUPT,
 }
-# What ends a run that can be resumed later.
-INTERRUPTIONS = (KeyboardInterrupt, MemoryError, ClusterLostError, WorkerKilledError)
 # Taken as installed, even if they run from a source tree.
 PACKAGES = ("leaveout", "sklearn", "numpy", "scipy", "pandas")
 SCALARS = (str, bytes, bool, int, float, complex, np.generic, type(None), type(...))
-
-Cell = tuple[dict[str, np.ndarray], dict[str, Any]]
 
 
 class Checkpoint:
     """Arrays and facts of finished cells, by number, in a file.
 
-    ``meta`` says what the cells belong to: fingerprints of data and parameters,
-    versions … A file with another meta is refused.
+    ``meta`` says what they belong to; a file with another meta is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], meta: Mapping[str, str]) -> None:
@@ -82,15 +73,14 @@ class Checkpoint:
             self._database = sqlite3.connect(
                 self.path, isolation_level=None, timeout=60.0
             )
-        try:
-            with self._wrap_sqlite_errors():
+            try:
                 self._database.execute("PRAGMA synchronous = EXTRA")
                 with self._database:
                     self._database.execute("BEGIN IMMEDIATE")
                     self._create_or_compare(dict(meta))
-        except BaseException:
-            self.close()
-            raise
+            except BaseException:
+                self.close()
+                raise
 
     def put(
         self, number: int, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]
@@ -104,7 +94,7 @@ class Checkpoint:
                 (*row, _digest(*row)),
             )
 
-    def get(self, number: int) -> Cell | None:
+    def get(self, number: int) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return the arrays and facts of a cell, None if it is absent or corrupt."""
         with self._wrap_sqlite_errors():
             found = self._database.execute(
@@ -204,15 +194,12 @@ def refuse_other_run(path: str | os.PathLike[str], differences: list[str]) -> No
 
 def check_place(path: str | os.PathLike[str]) -> None:
     """Refuse a folder, and a file in a folder that does not exist."""
-    path = Path(path)
+    path, named = Path(path), f"checkpoint={os.fspath(path)!r}"
     if path.is_dir():
-        raise CheckpointError(
-            f"checkpoint={str(path)!r} is a folder. Give the name of a file in it."
-        )
+        raise CheckpointError(f"{named} is a folder. Give the name of a file in it.")
     if not path.absolute().parent.is_dir():
         raise CheckpointError(
-            f"checkpoint={str(path)!r}: the folder {str(path.parent)!r} does not "
-            "exist. Create it first."
+            f"{named}: the folder {str(path.parent)!r} does not exist. Create it first."
         )
 
 
@@ -223,7 +210,7 @@ def report_interruption(
     """On Ctrl-C and the like, say on stderr what is kept; the exception goes on."""
     try:
         yield
-    except INTERRUPTIONS:
+    except (KeyboardInterrupt, MemoryError, ClusterLostError, WorkerKilledError):
         if checkpoint is not None:
             sys.stderr.write(
                 f"Interrupted: {len(checkpoint)} of {total} {unit} are kept in "
@@ -244,10 +231,7 @@ def _digest(*parts: Any) -> bytes:
 
 
 def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Write arrays as npz; refuse those that need pickle.
-
-    ``np.savez(allow_pickle=False)`` stores an array of that name before NumPy 2.2.
-    """
+    """Write arrays as npz; refuse those that need pickle (savez cannot before 2.2)."""
     objects = [name for name, array in arrays.items() if array.dtype.hasobject]
     if objects:
         raise ValueError(f"{objects[0]!r} holds objects, which need pickle.")
@@ -266,10 +250,7 @@ def fingerprint(thing: Any) -> str:
 
 
 def _describe(thing: Any, outer: tuple[Any, ...]) -> Any:
-    """Return values that joblib.hash sees in full, with functions replaced by code.
-
-    ``outer`` has the functions and classes being described, which may be recursive.
-    """
+    """Return values that joblib.hash sees in full, with functions replaced by code."""
     if isinstance(thing, np.generic):  # joblib would tell one object from two equal
         return np.asarray(thing)
     if isinstance(thing, SCALARS):
@@ -280,7 +261,7 @@ def _describe(thing: Any, outer: tuple[Any, ...]) -> Any:
         rows = thing.tocsr(copy=True)
         rows.sum_duplicates()
         return ["sparse", rows.shape, rows.indptr, rows.indices, rows.data]
-    if any(thing is other for other in outer):
+    if any(thing is other for other in outer):  # code that calls itself
         return thing.__name__
     return [type(thing).__name__, *(_describe(p, outer) for p in _parts(thing, outer))]
 
@@ -318,9 +299,7 @@ def _parts(thing: Any, outer: tuple[Any, ...]) -> Iterator[Any]:
         case _ if hasattr(thing, "get_params"):
             yield from (type(thing), thing.get_params(deep=False))
         case _ if hasattr(thing, "__dict__"):
-            own = {
-                name: v for name, v in vars(thing).items() if name != "__signature__"
-            }
+            own = {n: v for n, v in vars(thing).items() if n != "__signature__"}
             yield from (type(thing), getattr(thing, "__name__", None), own)
         case _:
             raise TypeError(
@@ -353,16 +332,11 @@ def _code_parts(thing: Any) -> Iterator[Any]:
 
 
 def _is_installed(thing: Any) -> bool:
-    """Whether a function, class or module is part of Python or an installed package.
-
-    These have versions: that of leaveout is in the meta of every checkpoint.
-    """
+    """Whether a function, class or module is part of Python or an installed package."""
     if isinstance(thing, types.FunctionType):  # wrappers copy another __module__
         name = thing.__globals__.get("__name__", "")
     else:
-        name = (
-            thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__
-        )
+        name = getattr(thing, "__module__", None) or thing.__name__
     if name in sys.builtin_module_names or name.partition(".")[0] in PACKAGES:
         return True
     file = getattr(sys.modules.get(name), "__file__", None)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much memory this process may still take: machine, container and ulimit.
 
-Linux grants more memory than it has and kills the process that uses it, so trying to
-allocate is no test; psutil ignores the limits of containers.
+Trying is no test: Linux grants too much. psutil ignores the limits of containers.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Overrides what the system reports, in GiB.
-VARIABLE = "LEAVEOUT_MEMORY_GIB"
 GIB = 2**30
 # Limit, usage and reclaimable pages of files, by controller: versions 2 and 1.
 CGROUP_FILES = {
@@ -23,12 +20,13 @@ CGROUP_FILES = {
 
 def available_memory(root: Path = Path("/")) -> int | None:
     """Return the bytes that can still be taken, None if the system does not say."""
-    if given := os.environ.get(VARIABLE):
+    if given := os.environ.get("LEAVEOUT_MEMORY_GIB"):
         try:
             return int(float(given) * GIB)
         except ValueError as error:
             raise ValueError(
-                f"{VARIABLE} must be a number of GiB, such as 24; it is {given!r}."
+                "LEAVEOUT_MEMORY_GIB must be a number of GiB, such as 24; it is "
+                f"{given!r}."
             ) from error
     bounds = [_free_on_machine(root), _left_of_ulimit(root), *_left_in_cgroups(root)]
     return min((max(0, b) for b in bounds if b is not None), default=None)

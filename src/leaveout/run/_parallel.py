@@ -2,8 +2,7 @@
 """Loops over processes and threads, limits on BLAS threads, progress.
 
 Results have the same bits for any number of threads: parts have fixed sizes, sums are
-taken in order, and BLAS has one thread while ours work. A loop inside a worker of
-joblib starts no threads.
+taken in order, and BLAS has one thread while ours work.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ from threadpoolctl import ThreadpoolController
 
 from leaveout.exceptions import ClusterLostError, WorkerKilledError
 
-# A pool starts only the threads it needs.
-MOST_THREADS = 1024
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -38,8 +35,7 @@ R = TypeVar("R")
 class _BlasLimit:
     """The number of BLAS threads, which is one setting for the whole process.
 
-    Blocks in several threads overlap in any order. The smallest limit holds; when the
-    last block ends, the number is again what it was before the first.
+    Blocks overlap in any order: the smallest limit holds until the last of them ends.
     """
 
     def __init__(self) -> None:
@@ -93,18 +89,14 @@ def limit_blas(n_threads: int) -> Iterator[None]:
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Turn scikit-learn's n_jobs into a number of threads on this machine.
-
-    Inside a worker of joblib, -1 means one thread: other workers use the other cores.
-    joblib's cluster backends would count the cores of all machines.
-    """
+    """Turn scikit-learn's n_jobs into a number of threads on this machine."""
     n_jobs = check_jobs(n_jobs)
     in_worker = bool(get_active_backend()[0].nesting_level)
-    if n_jobs is None or (n_jobs < 0 and in_worker):
+    if n_jobs is None or (n_jobs < 0 and in_worker):  # others use the other cores
         return 1
     if runs_here():
         return int(effective_n_jobs(n_jobs))
-    with parallel_config("threading"):
+    with parallel_config("threading"):  # a cluster would count the cores of all
         return int(effective_n_jobs(n_jobs))
 
 
@@ -113,7 +105,6 @@ def map_chunks(
 ) -> None:
     """Call ``function(slice)`` on consecutive parts of range(n), over threads.
 
-    The parts do not depend on the number of threads, so neither do sums over a part.
     Between two parts Python handles signals, so that Ctrl-C works.
     """
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
@@ -146,10 +137,7 @@ def map_parts(
 
 
 def shrinking_parts(n: int, n_threads: int, *, most: int, least: int) -> list[slice]:
-    """Split range(n) into parts for threads, large ones first: all end together.
-
-    For work in which every part has a fixed cost, and parts share no sums.
-    """
+    """Split range(n) into parts for threads, large ones first: all end together."""
     parts, start = [], 0
     while start < n:
         share = n - start if n_threads == 1 else (n - start) // (2 * n_threads)
@@ -162,7 +150,8 @@ def shrinking_parts(n: int, n_threads: int, *, most: int, least: int) -> list[sl
 @cache
 def _pool() -> ThreadPoolExecutor:
     """Threads that stay: starting one costs as much as leaving out 100 samples."""
-    return ThreadPoolExecutor(max_workers=MOST_THREADS, thread_name_prefix="leaveout")
+    # It starts only the threads it needs.
+    return ThreadPoolExecutor(max_workers=1024, thread_name_prefix="leaveout")
 
 
 def _start_afresh() -> None:
@@ -185,10 +174,8 @@ def map_parallel(
 ) -> Generator[Any, None, None]:
     """Yield ``function(*task)`` for each task, as soon as it is available.
 
-    With ``n_jobs=1`` tasks run here, one after the other; otherwise on joblib's default
-    backend or the caller's :func:`joblib.parallel_config`. Close the generator to stop
-    early: running tasks are then cancelled. Raises WorkerKilledError if a worker
-    process is killed and ClusterLostError if a cluster is lost.
+    With ``n_jobs=1`` they run here, otherwise on joblib's default backend or that of
+    :func:`joblib.parallel_config`. Close the generator to cancel what is running.
     """
     if n_jobs == 1:
         yield from starmap(function, tasks)
@@ -229,11 +216,7 @@ def _map_in_rounds(
 
 
 def count_workers(n_jobs: int | None) -> int:
-    """Turn scikit-learn's n_jobs into a number of tasks at a time.
-
-    None is 1, or what the caller's :func:`joblib.parallel_config` says: with Dask all
-    cores of the cluster.
-    """
+    """Turn scikit-learn's n_jobs into a number of tasks at a time, as joblib does."""
     return int(effective_n_jobs(check_jobs(n_jobs)))
 
 

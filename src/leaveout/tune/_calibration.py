@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -20,8 +19,6 @@ from leaveout.exceptions import CalibrationWarning
 from leaveout.loo._multiclass import class_pairs, positive_class
 from leaveout.loo._task import Target
 
-# Newton steps and halvings of a step; some ten and none are usual.
-MAX_STEPS, MAX_HALVINGS = 100, 30
 # Probabilities of pairs stay this far from 0 and 1, as in LIBSVM: coupling divides.
 SMALLEST_PROBABILITY = 1e-7
 
@@ -50,15 +47,10 @@ def fit_sigmoid(
     .. math:: \min_{a, b} -\sum_i v_i \big( t_i \log p_i + (1 - t_i) \log(1 - p_i)
               \big), \quad p_i = 1 / (1 + e^{-(a f_i + b)})
 
-    The targets are Platt's: :math:`t_i = (N_+ + 1) / (N_+ + 2)` for the positive
-    samples and :math:`1 / (N_- + 2)` for the others, N being sums of the weights v, so
-    the optimum is finite even if the values separate the classes. Newton's method with
-    halved steps, as in Lin, Lin & Weng (2007).
-
-    A negative a means that the values order the classes the wrong way round. Left-out
-    values do so if the data hold no signal: leaving out a positive sample shifts the
-    intercept towards the other class. The sigmoid is then constant, the proportion of
-    the positive class.
+    The targets t are Platt's, with sums of the weights v as counts, so the optimum is
+    finite even if the values separate the classes. If the values order the classes the
+    wrong way round, as left-out values do if the data hold no signal, the sigmoid is
+    constant, the proportion of the positive class.
     """
     weights = np.ones(values.shape[0]) if weights is None else weights
     n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
@@ -81,7 +73,7 @@ def _minimise(
     features = np.column_stack([values, np.ones_like(values)])
     point = np.array([0.0, offset])
     loss = _loss(features @ point, targets, weights)
-    for _ in range(MAX_STEPS):
+    for _ in range(100):  # some ten are usual
         p = expit(features @ point)
         gradient = features.T @ (weights * (p - targets))
         if np.abs(gradient).max() <= 1e-10 * weights.sum():
@@ -89,7 +81,7 @@ def _minimise(
         curvature = (features.T * (weights * p * (1.0 - p))) @ features
         # All values equal make it singular; the added ridge only shortens the step.
         step = np.linalg.solve(curvature + 1e-12 * weights.sum() * np.eye(2), -gradient)
-        for _ in range(MAX_HALVINGS):
+        for _ in range(30):  # halvings; none is usual
             new_loss = _loss(features @ (point + step), targets, weights)
             if new_loss <= loss + 1e-4 * float(gradient @ step):
                 break
@@ -132,13 +124,8 @@ def couple_pairs(pairwise: FloatArray) -> FloatArray:
     return p / p.sum(axis=1, keepdims=True)
 
 
-def fit_pair_sigmoids(
-    machine_values: FloatArray, target: Target, stacklevel: int = 3
-) -> list[Sigmoid]:
-    """Fit one sigmoid per column of left-out values, on the samples of its two classes.
-
-    All of them were left out of that subproblem, which was not trained on the others.
-    """
+def fit_pair_sigmoids(machine_values: FloatArray, target: Target) -> list[Sigmoid]:
+    """Fit one sigmoid per column of left-out values, on samples of its two classes."""
     classes = target.classes.tolist()  # for a message with plain labels
     n_classes = len(classes)
     sigmoids, wrong = [], []
@@ -153,7 +140,16 @@ def fit_pair_sigmoids(
         if sigmoid.slope == 0.0:
             wrong.append((classes[i], classes[j]))
     if wrong:
-        _warn_prior(wrong, len(sigmoids), stacklevel + 1)
+        named = ", ".join(f"{a!r} and {b!r}" for a, b in wrong[:3])
+        more = f" and {len(wrong) - 3} more pairs" if len(wrong) > 3 else ""
+        which = "" if n_classes == 2 else f" between {named}{more}"
+        warnings.warn(
+            f"The left-out decision values{which} order the classes the wrong way "
+            "round, as they do if there is nothing to learn. The probabilities there "
+            "are the proportions of the classes, the same for every sample.",
+            CalibrationWarning,
+            stacklevel=4,  # fit of SVCCV
+        )
     return sigmoids
 
 
@@ -169,17 +165,3 @@ def class_probabilities(
     for (i, j), p in zip(class_pairs(n_classes), of_positive, strict=True):
         pairwise[:, i, j], pairwise[:, j, i] = p, 1.0 - p
     return couple_pairs(pairwise)
-
-
-def _warn_prior(pairs: list[tuple[Any, Any]], n_pairs: int, stacklevel: int) -> None:
-    """Warn of pairs whose left-out values order the classes the wrong way round."""
-    named = ", ".join(f"{a!r} and {b!r}" for a, b in pairs[:3])
-    more = f" and {len(pairs) - 3} more pairs" if len(pairs) > 3 else ""
-    which = "" if n_pairs == 1 else f" between {named}{more}"
-    warnings.warn(
-        f"The left-out decision values{which} order the classes the wrong way round, "
-        "as they do if there is nothing to learn. The probabilities there are the "
-        "proportions of the classes, the same for every sample.",
-        CalibrationWarning,
-        stacklevel=stacklevel,
-    )

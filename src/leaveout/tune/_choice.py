@@ -15,27 +15,18 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.kernel._gram import KERNELS, kernel_parameters
 
-# Distances among this many rows fix the median to a few per cent.
-N_MEDIAN_ROWS = 500
-
-
-def needs_gamma(kernel: str | Callable[..., Any]) -> bool:
-    """Return whether gamma changes the kernel."""
-    return "gamma" in kernel_parameters(kernel)
-
 
 def median_heuristic(X: Any, kernel: str = "rbf") -> float:
     """Return the gamma that makes a typical kernel value neither 0 nor 1.
 
     It is 1 / median squared distance for "rbf", so that a typical value is exp(-1);
-    1 / median sum of absolute differences for "laplacian"; and 1 / median squared norm
-    for "poly" and "sigmoid", which take gamma times the inner product. Zeros do not
-    count; it is 1 if there is nothing else. Of more than 500 rows every k-th is taken.
+    1 / median sum of absolute differences for "laplacian"; 1 / median squared norm for
+    "poly" and "sigmoid". Zeros do not count; it is 1 if there is nothing else.
     """
     size_of = KERNELS[kernel].size_of
     if size_of is None:
         return 1.0
-    rows = X[:: max(1, -(-X.shape[0] // N_MEDIAN_ROWS))]
+    rows = X[:: max(1, -(-X.shape[0] // 500))]  # fix the median to a few per cent
     with np.errstate(over="ignore"):  # gram_matrix raises with a better message
         sizes = size_of(rows)
     sizes = sizes[sizes > 0]
@@ -45,7 +36,7 @@ def median_heuristic(X: Any, kernel: str = "rbf") -> float:
 
 def default_gammas(X: Any, kernel: str | Callable[..., Any] = "rbf") -> FloatArray:
     """Return the median heuristic times 1/16, 1/4, 1, 4, 16; 1 if gamma is unused."""
-    if not isinstance(kernel, str) or not needs_gamma(kernel):
+    if not isinstance(kernel, str) or "gamma" not in kernel_parameters(kernel):
         return np.ones(1)
     return median_heuristic(X, kernel) * np.array([1 / 16, 1 / 4, 1.0, 4.0, 16.0])
 
@@ -54,8 +45,7 @@ def kernel_scale(X: Any, kernel: str | Callable[..., Any] = "rbf") -> float:
     """Return the mean squared distance of samples from their mean, in kernel space.
 
     Multiplying a kernel by s and dividing C by s gives the same classifier, so the
-    default C is relative to this scale. It is computed where it is that of the data,
-    for "linear" and "precomputed"; the others have a gamma and count as 1.
+    default C is relative to this scale. Kernels with a gamma count as 1.
     """
     if kernel == "precomputed":
         scale = float(np.trace(X) / X.shape[0] - X.mean())
@@ -91,19 +81,13 @@ def rank_candidates(scores: FloatArray, avoid: BoolArray | None = None) -> IntAr
 def take_best(
     ranks: IntArray, Cs: Sequence[Any], gammas: Sequence[Any] | None = None
 ) -> int:
-    """Return the first rank; ties go to the smaller C, then to the smaller gamma.
+    """Return the first rank; ties go to the smaller C, then gamma, then the earlier.
 
-    What is not a number, such as gamma="scale", comes after all numbers; the order of
-    the grid breaks the remaining ties.
+    What is not a number, such as gamma="scale", comes after all numbers.
     """
-    keys = [_as_numbers(Cs), np.asarray(ranks)]
-    if gammas is not None:
-        keys.insert(0, _as_numbers(gammas))
-    return int(np.lexsort(keys)[0])
-
-
-def _as_numbers(values: Sequence[Any]) -> FloatArray:
-    return np.array([float(v) if isinstance(v, Real) else np.inf for v in values])
+    columns = [column for column in (gammas, Cs, ranks) if column is not None]
+    keys = [[v if isinstance(v, Real) else np.inf for v in own] for own in columns]
+    return int(np.lexsort(np.array(keys, dtype=np.float64))[0])
 
 
 def best_within_one_se(
@@ -135,14 +119,9 @@ def tabulate_params(candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for name in names:
         given = [k for k, candidate in enumerate(candidates) if name in candidate]
         values = [candidates[k][name] for k in given]
-        try:
-            dtype = np.asarray(values).dtype
-        except ValueError:  # of different shapes
-            dtype = np.dtype(object)
-        flat = dtype.kind in "biuf" and not any(map(np.ndim, values))
-        column: Any = np.ma.MaskedArray(
-            np.empty(len(candidates), dtype if flat else object), mask=True
-        )
+        numbers = all(isinstance(value, Real | np.bool_) for value in values)
+        dtype = np.asarray(values).dtype if numbers else object
+        column: Any = np.ma.MaskedArray(np.empty(len(candidates), dtype), mask=True)
         for k, value in zip(given, values, strict=True):
             column[k] = value
         table[f"param_{name}"] = column

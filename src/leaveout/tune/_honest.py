@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -31,9 +30,6 @@ from leaveout.run._parallel import count_workers, limit_blas, show_progress
 from leaveout.tune._paths import open_checkpoint, run_tasks
 from leaveout.tune._search import LooSearchCV
 from leaveout.tune._svccv import SVCCV
-
-# Choices that str() shows.
-SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +74,7 @@ class HonestLoo:
 
     @property
     def standard_error(self) -> float:
-        """Standard error of ``error``, as if folds were independent.
-
-        Deviations are summed within each fold first, because samples of a group are
-        not independent; with one sample per fold it is sqrt(p (1 - p) / n).
-        """
+        """Standard error of ``error``, as if folds were independent."""
         sums = np.bincount(self.folds, self.wrong - self.error)
         return float(np.sqrt((sums**2).sum()) / self.y.shape[0])
 
@@ -101,18 +93,18 @@ class HonestLoo:
 
     def __str__(self) -> str:
         """Return a small table: both errors, and which parameters were chosen."""
-        rows: list[tuple[str, Any]] = [
-            ("samples", self.y.shape[0]),
-            ("folds", len(self.params)),
-            ("error", f"{self.error:.4f} ± {self.standard_error:.4f}"),
-            ("naive error", f"{self.naive_error:.4f} (smallest of the grid)"),
-            ("seconds", f"{self.seconds:.3g}"),
+        lines = [
+            "Nested leave-one-out",
+            f"  samples       {self.y.shape[0]}",
+            f"  folds         {len(self.params)}",
+            f"  error         {self.error:.4f} ± {self.standard_error:.4f}",
+            f"  naive error   {self.naive_error:.4f} (smallest of the grid)",
+            f"  seconds       {self.seconds:.3g}",
         ]
-        lines = [f"  {name:<14}{value}" for name, value in rows]
-        lines += [f"  chosen {_text(p)} in {k}" for p, k in self.choices[:SHOWN]]
-        if len(self.choices) > SHOWN:
-            lines.append(f"  … {len(self.choices) - SHOWN} other choices")
-        return "\n".join(["Nested leave-one-out", *lines])
+        lines += [f"  chosen {_text(p)} in {k}" for p, k in self.choices[:5]]
+        if len(self.choices) > 5:
+            lines.append(f"  … {len(self.choices) - 5} other choices")
+        return "\n".join(lines)
 
 
 def _text(params: Mapping[str, Any]) -> str:
@@ -138,9 +130,8 @@ def honest_loo(
     """Estimate the error with tuning included, by nested leave-one-out.
 
     The smallest leave-one-out error of a grid is optimistic: the parameters were chosen
-    on the same samples it is measured on. Here every sample is left out of the whole
-    procedure in turn: parameters are chosen by exact leave-one-out on the others, the
-    classifier is fitted on them, preprocessing included, and predicts the left-out one.
+    on the samples it is measured on. Here every sample is left out of the whole
+    procedure, the choice of parameters and preprocessing included.
 
     Parameters
     ----------
@@ -205,7 +196,11 @@ def honest_loo(
     predictions = np.empty_like(nested.labels)
     for number, outcome in outcomes.items():
         predictions[nested.folds == number] = nested.classes[outcome.codes]
-    params = [nested.params_of(outcome.choice) for outcome in outcomes.values()]
+    params = []
+    for choice in (outcome.choice for outcome in outcomes.values()):
+        if isinstance(choice, int):  # a number in the grid
+            choice = dict(sorted(full.cv_results_["params"][choice].items()))
+        params.append(choice)
     return HonestLoo(
         y=nested.labels,
         predictions=predictions,
@@ -220,14 +215,11 @@ Warned: TypeAlias = tuple[tuple[type[Warning], str], ...]
 
 
 class _FoldOutcome(NamedTuple):
-    """Result of a fold: codes of the predicted classes, and the chosen candidate.
-
-    ``choice`` is its number, or its parameters if the search has no list of them.
-    """
+    """Result of a fold: codes of the predicted classes, and the chosen candidate."""
 
     number: int
     codes: IntArray
-    choice: int | dict[str, float]
+    choice: int | dict[str, float]  # its number; its parameters if there is no list
     warned: Warned = ()
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -282,12 +274,6 @@ class _Nested:
         )
         return _FoldOutcome(number, self._code(labels), choice, warned)
 
-    def params_of(self, choice: int | dict[str, float]) -> Mapping[str, Any]:
-        """Return the parameters of a choice."""
-        if isinstance(choice, dict):
-            return choice
-        return dict(sorted(ParameterGrid(self.search.param_grid)[choice].items()))
-
     @property
     def _pairwise(self) -> bool:
         return bool(get_tags(self.search).input_tags.pairwise)
@@ -324,7 +310,9 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _N
                 "predict, one to choose parameters by, one to fit on; got 2."
             )
     known = search.get_params(deep=False)
-    quiet = {"n_jobs": 1, "verbose": 0, "checkpoint": None, "probability": False}
+    quiet: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "checkpoint": None}
+    if "probability" in known:
+        quiet["probability"] = False
     if known.get("refit") is False:
         quiet["refit"] = True  # it has to predict
         if isinstance(search.scoring, list | tuple | set | Mapping):
@@ -332,7 +320,6 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _N
                 "search has several scores and refit=False, so it makes no choice. Set "
                 "refit to the name of the score that decides."
             )
-    quiet = {name: value for name, value in quiet.items() if name in known}
     inner = clone(search).set_params(**quiet)
     return _Nested(inner, X, labels, np.unique(labels), weights, groups, folds)
 
@@ -341,12 +328,11 @@ def _repeat_warnings(full: Warned, outcomes: Mapping[int, _FoldOutcome]) -> None
     """Give the warnings of the full fit, and one of each other kind of the folds."""
     for category, text in full:
         warnings.warn(text, category, stacklevel=3)
-    known = {category for category, _ in full}
     texts: dict[type[Warning], list[str]] = {}
     for outcome in outcomes.values():
         for category, text in dict(outcome.warned).items():
             texts.setdefault(category, []).append(text)
-    for category in texts.keys() - known:
+    for category in texts.keys() - dict(full):
         found = texts[category]
         text = f"In {len(found)} of {len(outcomes)} folds: {found[0]}"
         warnings.warn(text, category, stacklevel=3)

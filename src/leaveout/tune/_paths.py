@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paths of a search: candidates that differ in C alone share a Gram matrix.
-
-Paths run one after the other or in parallel. Finished ones go to the checkpoint, and
-the warnings of workers are repeated in the main process.
-"""
+"""The paths of a search: candidates that differ in C alone share a Gram matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,24 +40,17 @@ from leaveout.run._parallel import (
 
 @dataclass(frozen=True)
 class CandidatePath:
-    """Candidates that differ in C alone.
-
-    ``params`` are their other parameters, ``Cs`` the C of each as the user gave it
-    (None if the classifier has none), ``positions`` their places in the grid.
-    """
+    """Candidates that differ in C alone."""
 
     number: int
-    params: Mapping[str, Any]
-    Cs: tuple[Any, ...]
-    positions: tuple[int, ...]
+    params: Mapping[str, Any]  # the others
+    Cs: tuple[Any, ...]  # as the user gave them; None if the classifier has no C
+    positions: tuple[int, ...]  # in the grid
 
 
 @dataclass(frozen=True)
 class PathJob:
-    """What all paths share; the options are those of :func:`leave_one_out`.
-
-    With ``catch`` an error of a candidate becomes a Failure; else it ends the search.
-    """
+    """What all paths share; the options are those of :func:`leave_one_out`."""
 
     estimator: Any
     X: Any
@@ -71,15 +60,11 @@ class PathJob:
     method: str
     preprocessing: str
     balanced: str
-    catch: bool
+    catch: bool  # an error of a candidate is its outcome; else it ends the search
     n_threads: int = 1
 
 
-@dataclass(frozen=True)
-class Failure:
-    """Why a candidate has no result."""
-
-    error: Exception
+Outcome: TypeAlias = LooResult | Exception  # of a candidate; why it has no result
 
 
 @dataclass(frozen=True)
@@ -87,7 +72,7 @@ class PathOutcome:
     """Result and ``LooRun.betas`` per C of a path, and each warning once."""
 
     number: int
-    results: tuple[LooResult | Failure, ...]
+    results: tuple[Outcome, ...]
     betas: tuple[FloatArray | None, ...]
     warned: tuple[tuple[type[Warning], str], ...] = ()
 
@@ -168,7 +153,7 @@ def leave_path_out(path: CandidatePath, job: PathJob) -> PathOutcome:
 
 def _try_path(
     estimator: Any, Cs: tuple[Any, ...], job: PathJob
-) -> Sequence[tuple[LooResult | Failure, FloatArray | None]]:
+) -> Sequence[tuple[Outcome, FloatArray | None]]:
     """Take all C at once; if that fails, each alone, so that only the bad ones fail."""
     started = perf_counter()
     try:
@@ -177,14 +162,15 @@ def _try_path(
         if not job.catch:
             raise
         if len(Cs) == 1:
-            return [(Failure(error), None)]
+            return [(error, None)]
         return [_try_path(estimator, (C,), job)[0] for C in Cs]
     # Gram matrix and preprocessing are shared by all C.
-    spent = [at_C.result.counts["seconds"] for at_C in fitted]
-    shared = (perf_counter() - started - sum(spent)) / len(spent)
+    spent = sum(at_C.result.counts["seconds"] for at_C in fitted)
+    shared = (perf_counter() - started - spent) / len(fitted)
     found = []
-    for at_C, seconds in zip(fitted, spent, strict=True):
-        counts = {**at_C.result.counts, "seconds": seconds + shared}
+    for at_C in fitted:
+        seconds = at_C.result.counts["seconds"] + shared
+        counts = {**at_C.result.counts, "seconds": seconds}
         found.append((replace(at_C.result, counts=counts), at_C.betas))
     return found
 
@@ -209,9 +195,12 @@ def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[L
             estimator, job.X, job.y, C=middle_penalty(penalties), **how
         )
         return leave_out_path(task, plan, penalties)
-    changes = [{} if C is None else {f"{model.prefix}C": C} for C in Cs]
-    candidates = [clone(estimator).set_params(**change) for change in changes]
-    return [leave_out(*prepare(own, job.X, job.y, **how)) for own in candidates]
+    found = []
+    for C in Cs:
+        change = {} if C is None else {f"{model.prefix}C": C}
+        own = clone(estimator).set_params(**change)
+        found.append(leave_out(*prepare(own, job.X, job.y, **how)))
+    return found
 
 
 def run_paths(
@@ -222,15 +211,10 @@ def run_paths(
     n_jobs: int | None,
     verbose: int,
     checkpoint: str | os.PathLike[str] | None,
-    stacklevel: int,
-) -> tuple[list[LooResult | Failure], list[FloatArray | None]]:
-    """Leave one out on every path; return result and betas of each candidate.
-
-    Only one loop is parallel: the one over paths, or that over samples if there is a
-    single path. This does not depend on how many paths a checkpoint already has.
-    """
+) -> tuple[list[Outcome], list[FloatArray | None]]:
+    """Leave one out on every path; return result and betas of each candidate."""
     n_workers = count_workers(n_jobs)
-    if len(paths) == 1 and runs_here():
+    if len(paths) == 1 and runs_here():  # the one parallel loop is that over samples
         job, n_workers = replace(job, n_threads=n_workers), 1
     groups = None
     if job.groups is not None:
@@ -253,7 +237,7 @@ def run_paths(
         verbose=verbose,
     )
     for category, text in dict.fromkeys(w for k in done for w in done[k].warned):
-        warnings.warn(text, category, stacklevel=stacklevel)
+        warnings.warn(text, category, stacklevel=3)
     order = np.argsort([position for path in paths for position in path.positions])
     results = [result for path in paths for result in done[path.number].results]
     betas = [own for path in paths for own in done[path.number].betas]
@@ -281,8 +265,7 @@ def run_tasks(
 ) -> dict[int, Any]:
     """Run the tasks that the checkpoint does not have; return all outcomes by number.
 
-    An outcome has a ``number`` and ``pack``, which ``unpack`` undoes; ``show`` passes
-    outcomes on while it shows progress.
+    An outcome has a ``number`` and ``pack``, which ``unpack`` undoes.
     """
     done: dict[int, Any] = {}
     with checkpoint as kept:
@@ -330,22 +313,20 @@ def _show(
         yield outcome
 
 
-def report_failures(
-    results: Sequence[LooResult | Failure], error_score: Any, *, stacklevel: int
-) -> None:
+def report_failures(results: Sequence[Outcome], error_score: Any) -> None:
     """Warn of candidates that failed; raise if all did."""
-    failures = [result for result in results if isinstance(result, Failure)]
+    failures = [result for result in results if isinstance(result, Exception)]
     if not failures:
         return
-    reasons = Counter(f"{type(f.error).__name__}: {f.error}" for f in failures)
+    reasons = Counter(f"{type(error).__name__}: {error}" for error in failures)
     listed = "".join(f"\n  {count} with {reason}" for reason, count in reasons.items())
     if len(failures) == len(results):
         if len(reasons) == 1:
-            raise failures[0].error
+            raise failures[0]
         raise ValueError(f"All {len(results)} candidates failed:{listed}")
     warnings.warn(
         f"{len(failures)} of {len(results)} candidates failed and get the score "
         f"{error_score}; error_score='raise' shows where:{listed}",
         FitFailedWarning,
-        stacklevel=stacklevel,
+        stacklevel=3,
     )

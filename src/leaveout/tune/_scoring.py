@@ -22,8 +22,6 @@ from leaveout.exceptions import PooledScoreWarning
 from leaveout.loo._result import LooResult
 
 PROBABILITIES = {"predict_proba", "predict_log_proba"}
-# Fifty blocks fix a standard error to a tenth.
-N_BLOCKS = 50
 # Scorers of this kind use predictions and labels only, never X.
 MetricScorer = type(make_scorer(accuracy_score))
 # Scores that scikit-learn has, but has no name for.
@@ -37,8 +35,7 @@ OWN_SCORERS = {
 class PooledClassifier(ClassifierMixin, BaseEstimator):
     """The left-out predictions as the classifier that a scorer calls.
 
-    A scorer must call it with the rows of ``fit``, or those of ``rows``, all at once.
-    ``used`` records the methods that were called.
+    A scorer must call it with all ``rows``; ``used`` records the methods it called.
     """
 
     def __init__(self, result: LooResult, rows: IntArray | None = None) -> None:
@@ -46,10 +43,6 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         self.rows = rows
         self.classes_ = np.unique(result.y)
         self.used: set[str] = set()
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Return True: there is nothing to fit."""
-        return True
 
     def __getattr__(self, name: str) -> Any:
         """Record what is missing, and say why."""
@@ -94,7 +87,7 @@ def random_blocks(n: int, groups: IntArray | None = None) -> list[tuple[IntArray
     groups = np.arange(n) if groups is None else groups
     n_groups = int(groups.max()) + 1
     order = np.random.default_rng(0).permutation(n_groups)
-    parts = np.array_split(order, min(n_groups, N_BLOCKS))
+    parts = np.array_split(order, min(n_groups, 50))  # fix an error to a tenth
     return [(np.flatnonzero(np.isin(groups, part)), 1) for part in parts]
 
 
@@ -106,11 +99,9 @@ def standard_errors(
 ) -> dict[str, float]:
     """Return the jackknife's standard error of each score.
 
-    ``score`` takes the rows that are kept; ``blocks`` are the rows left out of the
-    score together, and how many blocks have the same effect. For a mean theta of
-    x_1 … x_n and a block b of m rows, (n - m) (theta - theta_(-b)) is the sum of
-    x - theta over b; the squares add up to n^2 times the variance if rows are
-    independent. For the accuracy p it gives sqrt(p (1 - p) / n).
+    ``blocks`` are the rows left out of the score together, and how many blocks have the
+    same effect. For a mean theta and a block b of m rows, (n - m) (theta - theta_(-b))
+    is the sum of x - theta over b; for the accuracy p it gives sqrt(p (1 - p) / n).
     """
     squares = dict.fromkeys(scores, 0.0)
     for rows, n_alike in blocks:
@@ -124,20 +115,15 @@ def standard_errors(
 
 @dataclass
 class Scoring:
-    """The scorers of a search by name, a single one as "score".
-
-    ``router`` is what scikit-learn's metadata routing asks; ``is_accuracy`` whether a
-    LooResult knows the score; ``params`` are the metadata of each scorer; ``warned``
-    whether the warning of pooled decision values was given.
-    """
+    """The scorers of a search by name, a single one as "score"."""
 
     scorers: dict[str, Callable[..., Any]]
-    router: Any
+    router: Any  # what scikit-learn's metadata routing asks
     multimetric: bool
-    is_accuracy: bool
+    is_accuracy: bool  # a LooResult knows it
     error_score: Any = "raise"
-    params: dict[str, dict[str, Any]] = field(default_factory=dict)
-    warned: bool = False
+    params: dict[str, dict[str, Any]] = field(default_factory=dict)  # metadata of each
+    warned: bool = False  # of pooled decision values
 
     def route(self, metadata: Mapping[str, Any]) -> None:
         """Give each scorer what it has requested (scikit-learn's metadata routing)."""
@@ -187,11 +173,7 @@ class Scoring:
         return scores, self._standard_errors(pooled, scores, X, y)
 
     def _call(
-        self,
-        pooled: PooledClassifier,
-        X: Any,
-        y: NDArray[Any],
-        error_score: Any = "raise",
+        self, pooled: PooledClassifier, X: Any, y: NDArray[Any], error_score: Any
     ) -> dict[str, float]:
         """Call every scorer; one that returns a dict names its own scores."""
         scores: dict[str, float] = {}
@@ -240,7 +222,7 @@ class Scoring:
 
         def score_rows(rows: IntArray) -> dict[str, float]:
             part = PooledClassifier(result, rows)
-            return self._call(part, take_rows(X, rows), y[rows])
+            return self._call(part, take_rows(X, rows), y[rows], "raise")
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # already given for the scores themselves

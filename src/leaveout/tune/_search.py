@@ -41,7 +41,7 @@ from leaveout.exceptions import AntiLearningWarning
 from leaveout.loo._result import LooResult
 from leaveout.tune._choice import rank_candidates, tabulate_params, take_best
 from leaveout.tune._paths import (
-    Failure,
+    Outcome,
     PathJob,
     own_C,
     report_failures,
@@ -73,28 +73,24 @@ class LooSearchCV(GridSearchCV):
         meaningful. It cannot use ``predict_proba``. "neg_hinge_loss" is minus the mean
         hinge loss of the left-out decision values.
     refit : bool, str or callable, default=True
-        Whether to fit the estimator with the best parameters on all samples. With
-        several scores, the name of the one that decides, or a function that takes
-        ``cv_results_`` and returns ``best_index_``.
+        Whether to fit the best candidate on all samples. With several scores, the name
+        of the one that decides, or a function from ``cv_results_`` to ``best_index_``.
     n_jobs : int, default=None
         Number of paths computed at a time, in processes; if there is one path only,
         threads inside it. None means 1, or what :func:`joblib.parallel_config` says,
-        which can also send the paths to a cluster; -1 means all cores. Linear algebra
-        uses one thread.
+        which can also send the paths to a cluster; -1 means all cores.
     verbose : int, default=0
         1 shows progress on stderr, 2 a line for each path.
     checkpoint : str or path-like, default=None
         File that keeps each finished path. An interrupted search resumes from it when
-        it is run again with the same data, estimator and grid; others are refused. The
-        file stays when the search is done.
+        it is run again with the same data, estimator and grid; others are refused.
     error_score : "raise" or float, default=nan
         Score of a candidate that fails, with a FitFailedWarning. "raise" raises its
         error.
     method : {"auto", "walk", "refit"}, default="auto"
         As in :func:`leave_one_out`; "bound" for a LOOMClassifier.
     preprocessing : {"frozen", "refit"}, default="frozen"
-        Whether the steps of a Pipeline are fitted once on all rows, or again without
-        each sample, which is slower: see :func:`leave_one_out`.
+        Whether the steps of a Pipeline are fitted once on all rows, or in each fold.
     balanced : {"frozen", "fold"}, default="frozen"
         Whether ``class_weight="balanced"`` counts all rows, or those of the fold.
 
@@ -104,12 +100,10 @@ class LooSearchCV(GridSearchCV):
         One entry per candidate, with GridSearchCV's keys without ``split*``.
         ``mean_test_score`` is the score of the pooled left-out predictions, and
         **std_test_score is its standard error**, not a deviation over splits, which
-        have one sample each. ``mean_fit_time`` is in seconds per left-out fit;
-        ``std_fit_time`` is NaN. ``n_ambiguous`` counts samples whose label depends on
-        which of several optimal intercepts is taken. ``anti_learning``: whether C is
-        too small, so that class proportions alone decide
-        (``LooResult.anti_learning``); a warning says if such a candidate is the best.
-        With several scores, ``mean_test_<name>`` and so on.
+        have one sample each. ``mean_fit_time`` is in seconds per left-out fit.
+        ``n_ambiguous`` counts samples whose label depends on which of several optimal
+        intercepts is taken. ``anti_learning``: whether C is too small, so that class
+        proportions alone decide (``LooResult.anti_learning``).
     best_index_ : int
         The best candidate. Ties go to a candidate that is not anti-learning, then to
         the smaller C, then to the smaller gamma, then to the earlier in the grid.
@@ -195,13 +189,12 @@ class LooSearchCV(GridSearchCV):
     def fit(
         self, X: Any, y: Any = None, *, groups: Any = None, **params: Any
     ) -> LooSearchCV:
-        """Leave out every sample for all candidates, and take the best candidate.
+        """Leave out every sample for all candidates, and take the best.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
-            whatever its first step takes.
+            Samples; the Gram matrix if kernel="precomputed"; what a Pipeline takes.
         y : array-like of shape (n_samples,)
             Class labels.
         groups : array-like of shape (n_samples,), default=None
@@ -214,7 +207,6 @@ class LooSearchCV(GridSearchCV):
         Returns
         -------
         LooSearchCV
-            This search.
         """
         self._check_parameters()
         for name in [name for name in vars(self) if name.endswith("_")]:
@@ -225,7 +217,15 @@ class LooSearchCV(GridSearchCV):
         models = [unwrap(estimator, ALL_FAMILIES) for estimator in estimators]
         weights, fit_params = self._share_metadata(params, estimators, models, scoring)
         paths = split_paths(candidates, models)
-        self._check_memory(models, len(labels), len(paths))
+        if not (models[0].in_pipeline and self.preprocessing == "refit"):
+            check_search_memory(
+                models[0].estimator,
+                len(labels),
+                self.method,
+                n_paths=len(paths),
+                n_jobs=self.n_jobs,
+                refit=self.refit is not False,
+            )
         catch = self.error_score != "raise"
         options = (self.method, self.preprocessing, self.balanced, catch)
         results, betas = run_paths(
@@ -235,11 +235,12 @@ class LooSearchCV(GridSearchCV):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
-            stacklevel=3,
         )
-        report_failures(results, self.error_score, stacklevel=3)
+        report_failures(results, self.error_score)
         decisive = self.refit if scoring.multimetric else "score"
-        results = _with_score_weights(results, scoring.params.get(decisive, {}))
+        own = scoring.params.get(decisive, {}).get("sample_weight")
+        if own is not None:
+            results = _weight_errors(results, check_sample_weight(own, len(labels)))
         n_splits = len(labels)
         if groups is not None:
             n_splits = int(check_groups(groups, np.ones(n_splits)).max()) + 1
@@ -255,28 +256,26 @@ class LooSearchCV(GridSearchCV):
         fitted |= self._choose(table, models, results, names)
         if "best_index_" in fitted:
             # For those who go on from here: the optimum, and errors as exact shares.
-            fitted["_errors_"] = np.array(
-                [getattr(r, "error", np.nan) for r in results]
-            )
-            fitted["_best_betas_"] = kept = betas[fitted["best_index_"]]
-        if self.refit is not False:
             best = fitted["best_index_"]
-            fitted |= self._fit_best(candidates[best], kept, X, y, fit_params[best])
-        for name, value in fitted.items():
-            setattr(self, name, value)
+            errors = [getattr(result, "error", np.nan) for result in results]
+            fitted |= {"_errors_": np.array(errors), "_best_betas_": betas[best]}
+        if self.refit is not False:
+            fitted |= self._fit_best(
+                candidates[best], betas[best], X, y, fit_params[best]
+            )
+        self.__dict__.update(fitted)
         return self
 
     def _check_parameters(self) -> None:
         """Raise if a parameter of the search is wrong."""
         check_preprocessing(self.preprocessing)
-        if self.error_score != "raise" and not isinstance(self.error_score, Real):
+        score, refit = self.error_score, self.refit
+        if score != "raise" and not isinstance(score, Real):
+            raise ValueError(f"error_score must be 'raise' or a number; got {score!r}.")
+        if not (isinstance(refit, bool | str) or callable(refit)):
             raise ValueError(
-                f"error_score must be 'raise' or a number; got {self.error_score!r}."
-            )
-        if not (isinstance(self.refit, bool | str) or callable(self.refit)):
-            raise ValueError(
-                "refit must be True, False, the name of a score or a function; got "
-                f"{self.refit!r}."
+                f"refit must be True, False, the name of a score or a function; got "
+                f"{refit!r}."
             )
         if not isinstance(self.verbose, Integral):
             raise TypeError(f"verbose must be a whole number; got {self.verbose!r}.")
@@ -310,18 +309,6 @@ class LooSearchCV(GridSearchCV):
             self._check_refit(scoring.scorers)
         return candidates, estimators, scoring
 
-    def _check_memory(self, models: list[Model], n_samples: int, n_paths: int) -> None:
-        """Raise if the Gram matrices of the paths that run at a time exceed memory."""
-        if not (models[0].in_pipeline and self.preprocessing == "refit"):
-            check_search_memory(
-                models[0].estimator,
-                n_samples,
-                self.method,
-                n_paths=n_paths,
-                n_jobs=self.n_jobs,
-                refit=self.refit is not False,
-            )
-
     def _share_metadata(
         self,
         params: dict[str, Any],
@@ -332,33 +319,32 @@ class LooSearchCV(GridSearchCV):
         """Return weights for leave-one-out, and what each candidate is fitted with."""
         if not get_config()["enable_metadata_routing"]:
             shared = [_plain_metadata(params, model) for model in models]
-            if shared[0][0] is not None:
-                scoring.pass_weights(shared[0][0])
-        else:
-            routed = process_routing(self, "fit", **params)
-            scoring.route(routed.scorer.score)
-            to_fit = dict(routed.estimator.fit)
-            shared = [
-                (_route_weights(estimator, to_fit, model), to_fit)
-                for estimator, model in zip(estimators, models, strict=True)
-            ]
-        return shared[0][0], [fit_params for _, fit_params in shared]
+            weights = shared[0][0]
+            if weights is not None:
+                scoring.pass_weights(weights)
+            return weights, [fit_params for _, fit_params in shared]
+        routed = process_routing(self, "fit", **params)
+        scoring.route(routed.scorer.score)
+        to_fit = dict(routed.estimator.fit)
+        pairs = zip(estimators, models, strict=True)
+        found = [_route_weights(estimator, to_fit, model) for estimator, model in pairs]
+        return found[0], [to_fit] * len(found)
 
     def _choose(
         self,
         table: dict[str, Any],
         models: list[Model],
-        results: list[LooResult | Failure],
+        results: list[Outcome],
         names: list[str],
     ) -> dict[str, Any]:
         """Return the attributes of the best candidate; none if no score decides."""
         found: dict[str, Any] = {}
+        if names != ["score"] and self.refit is False:
+            return found
         if callable(self.refit):
             best = index(self.refit(table))
             if not 0 <= best < len(models):
                 raise IndexError(f"refit returned {best}: not one of the candidates.")
-        elif names != ["score"] and self.refit is False:
-            return found
         else:
             decisive = "score" if names == ["score"] else self.refit
             # The score decides, as with GridSearchCV; anti-learning only loses ties.
@@ -446,24 +432,17 @@ def _route_weights(estimator: Any, params: dict[str, Any], model: Model) -> Any:
     return own.get("sample_weight")
 
 
-def _with_score_weights(
-    results: list[LooResult | Failure], score_params: Mapping[str, Any]
-) -> list[LooResult | Failure]:
+def _weight_errors(results: list[Outcome], weights: FloatArray) -> list[Outcome]:
     """Weight the errors of the results as the score that decides is weighted."""
-    weights = score_params.get("sample_weight")
-    if weights is None:
-        return results
     return [
-        result
-        if isinstance(result, Failure)
-        else replace(result, weights=check_sample_weight(weights, len(result.y)))
+        replace(result, weights=weights) if isinstance(result, LooResult) else result
         for result in results
     ]
 
 
 def tabulate(
     candidates: Sequence[dict[str, Any]],
-    results: Sequence[LooResult | Failure],
+    results: Sequence[Outcome],
     scoring: Scoring,
     X: Any,
     y: NDArray[Any],
@@ -473,7 +452,7 @@ def tabulate(
     scores: list[dict[str, float]] = [{} for _ in results]
     errors: list[dict[str, float]] = [{} for _ in results]
     seconds = np.full((2, len(results)), np.nan)  # to fit, to score
-    failed = np.array([isinstance(result, Failure) for result in results])
+    failed = np.array([isinstance(result, Exception) for result in results])
     for k, result in enumerate(results):
         if isinstance(result, LooResult):
             started = perf_counter()

@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +26,7 @@ from leaveout.adapt._checks import (
 from leaveout.adapt._prepare import checked_target
 from leaveout.estimators._svc import SVC
 from leaveout.exceptions import AntiLearningWarning
-from leaveout.kernel._gram import check_gram
+from leaveout.kernel._gram import check_gram, kernel_parameters
 from leaveout.loo._result import LooResult
 from leaveout.loo._task import Target
 from leaveout.tune._calibration import Sigmoid, class_probabilities, fit_pair_sigmoids
@@ -35,14 +35,10 @@ from leaveout.tune._choice import (
     default_Cs,
     default_gammas,
     kernel_scale,
-    needs_gamma,
     rank_candidates,
     take_best,
 )
 from leaveout.tune._search import LooSearchCV
-
-# Parameters of a cell.
-CELL = ("C", "gamma")
 
 
 def _has_probabilities(self: SVCCV) -> bool:
@@ -82,13 +78,8 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         Exponent of kernel="poly".
     coef0 : float, default=0.0
         Constant of "poly" and "sigmoid".
-    n_jobs : int, default=None
-        Paths computed at a time, as in :class:`LooSearchCV`; None means 1, -1 all
-        cores.
-    verbose : int, default=0
-        1 shows progress on stderr, 2 a line for each path.
-    checkpoint : str or path-like, default=None
-        File that keeps finished paths, as in :class:`LooSearchCV`.
+    n_jobs, verbose, checkpoint
+        As in :class:`LooSearchCV`.
 
     Attributes
     ----------
@@ -118,12 +109,11 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Scale the features first: ``make_pipeline(StandardScaler(), SVCCV())``. In such a
-    Pipeline the scaler is fitted once on all rows, including those left out later.
-
-    Ties go to the smaller C, then to the smaller gamma. Cells with C too small, where
-    class proportions alone decide (``LooResult.anti_learning``), are taken only if
-    there is no other; a warning then says so.
+    Scale the features first: ``make_pipeline(StandardScaler(), SVCCV())``. The scaler
+    is then fitted once on all rows, including those left out later. Ties go to the
+    smaller C, then to the smaller gamma. Cells with C too small, where class
+    proportions alone decide (``LooResult.anti_learning``), are taken only if there is
+    no other; a warning then says so.
 
     Probabilities are Platt's, fitted to the exact left-out values [1]_ [2]_, for more
     than two classes coupled over pairs [3]_. If the left-out values order the classes
@@ -212,7 +202,6 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         Returns
         -------
         SVCCV
-            This estimator.
         """
         self._check_parameters()
         X = check_features(self, X, reset=True)
@@ -228,7 +217,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             ),
             self._make_grid(X, target.weights > 0),
             scoring=self.scoring,
-            refit=_take_within_one_se if self.one_se else _take_best,
+            refit=partial(_take_cell, one_se=self.one_se),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             checkpoint=self.checkpoint,
@@ -247,18 +236,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the values of the chosen classifier, as :class:`SVC` does.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples; if kernel="precomputed", their kernel values with the training
-            samples, (n_samples, n_training_samples).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
+        """Return the values of the chosen classifier; X as in :class:`SVC`."""
         X = self._check(X)
         return self.best_estimator_.decision_function(X)
 
@@ -295,27 +273,25 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         """Return the values to try, ascending; rows without weight do not count."""
         rows = np.flatnonzero(present)
         X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
-        Cs = (
-            default_Cs(kernel_scale(X, self.kernel))
-            if _is_auto("Cs", self.Cs)
-            else check_penalties(self.Cs)
-        )
+        if _is_auto("Cs", self.Cs):
+            Cs = default_Cs(kernel_scale(X, self.kernel))
+        else:
+            Cs = check_penalties(self.Cs)
         grid = {"C": np.unique(Cs).tolist()}
-        if needs_gamma(self.kernel):
-            gammas = (
-                default_gammas(X, self.kernel)
-                if _is_auto("gammas", self.gammas)
-                else _check_gammas(self.gammas)
-            )
-            grid["gamma"] = np.unique(gammas).tolist()
-        return grid
+        if "gamma" not in kernel_parameters(self.kernel):
+            return grid
+        if _is_auto("gammas", self.gammas):
+            gammas = default_gammas(X, self.kernel)
+        else:
+            gammas = _check_gammas(self.gammas)
+        return {**grid, "gamma": np.unique(gammas).tolist()}
 
     def _store(self, search: Mapping[str, Any], target: Target) -> None:
         """Set the fitted attributes from those of a search."""
         self.loo_result_: LooResult = search["best_loo_result_"]
         if self.probability:
             values: Any = self.loo_result_.machine_values
-            sigmoids = fit_pair_sigmoids(values, target, stacklevel=4)
+            sigmoids = fit_pair_sigmoids(values, target)
             self.platt_slope_ = np.array([s.slope for s in sigmoids])
             self.platt_offset_ = np.array([s.offset for s in sigmoids])
         self.cv_results_ = search["cv_results_"]
@@ -354,24 +330,29 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 def take_chosen(search: LooSearchCV, best: SVC, X: Any, y: Any) -> SVCCV:
     """Return what SVCCV would be for the chosen cell of a search alone."""
     table, at = search.cv_results_, search.best_index_
-    params = {name: [v] for name, v in table["params"][at].items() if name in CELL}
+    cell = {
+        name: search.best_params_[name]
+        for name in ("C", "gamma")
+        if name in search.best_params_
+    }
     model = SVCCV(
         best.kernel,
-        Cs=params["C"],
-        gammas=params.get("gamma", "auto"),
+        Cs=[cell["C"]],
+        gammas=[cell["gamma"]] if "gamma" in cell else "auto",
         class_weight=best.class_weight,
         degree=best.degree,
         coef0=best.coef0,
     )
     check_features(model, X, reset=True)
-    row = {name: column[at : at + 1] for name, column in table.items()}
-    row |= {"params": list(ParameterGrid(params)), "rank_test_score": np.ones(1, int)}
+    row = {
+        name: column[at : at + 1]
+        for name, column in table.items()
+        if name[6:] in cell or not name.startswith("param_")
+    }
     found = {
-        "cv_results_": {
-            k: v for k, v in row.items() if k[6:] in CELL or k[:6] != "param_"
-        },
+        "cv_results_": row | {"params": [cell], "rank_test_score": np.ones(1, int)},
         "best_index_": 0,
-        "best_params_": row["params"][0],
+        "best_params_": cell,
         "best_estimator_": best,
         "best_loo_result_": search.best_loo_result_,
     }
@@ -379,30 +360,22 @@ def take_chosen(search: LooSearchCV, best: SVC, X: Any, y: Any) -> SVCCV:
     return model
 
 
-def _scores(table: Mapping[str, Any]) -> FloatArray:
+def _flagged(table: Mapping[str, Any]) -> BoolArray:
+    return np.ma.filled(table["anti_learning"], True)
+
+
+def _take_cell(table: Mapping[str, Any], one_se: bool) -> int:
+    """Return the best cell that is not anti-learning, if there is one."""
     if "mean_test_score" not in table:
         raise ValueError(
             "scoring must return one number, which decides; it returned several. Use "
             "LooSearchCV for these."
         )
-    return table["mean_test_score"]
-
-
-def _flagged(table: Mapping[str, Any]) -> BoolArray:
-    return np.ma.filled(table["anti_learning"], True)
-
-
-def _take_best(table: Mapping[str, Any]) -> int:
-    """Return the best cell that is not anti-learning, if there is one."""
-    ranks = rank_candidates(_scores(table), avoid=_flagged(table))
-    return take_best(ranks, table["param_C"], table.get("param_gamma"))
-
-
-def _take_within_one_se(table: Mapping[str, Any]) -> int:
-    """Return the cell for ``one_se=True``."""
-    scores, errors = _scores(table), table["std_test_score"]
-    Cs, gammas = table["param_C"], table.get("param_gamma")
-    return best_within_one_se(scores, errors, Cs, gammas, avoid=_flagged(table))
+    scores, avoid = table["mean_test_score"], _flagged(table)
+    cells = table["param_C"], table.get("param_gamma")
+    if one_se:
+        return best_within_one_se(scores, table["std_test_score"], *cells, avoid=avoid)
+    return take_best(rank_candidates(scores, avoid), *cells)
 
 
 def _is_auto(name: str, values: Any) -> bool:
@@ -414,10 +387,7 @@ def _is_auto(name: str, values: Any) -> bool:
 
 def _check_gammas(gammas: Any) -> FloatArray:
     """Return finite positive numbers, one or more."""
-    values = [
-        check_number("gamma", gamma, above=0.0)
-        for gamma in np.ravel(np.asarray(gammas, dtype=object))
-    ]
-    if not values:
+    values = np.ravel(np.asarray(gammas, dtype=object))
+    if not values.size:
         raise ValueError("gammas is empty. Give one value of gamma or more.")
-    return np.array(values)
+    return np.array([check_number("gamma", gamma, above=0.0) for gamma in values])
