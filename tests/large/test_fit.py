@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A FeatureSVC that is cut short goes on from its checkpoint."""
 
-import sqlite3
-from contextlib import closing
-
 import numpy as np
 import pytest
 from on_workers import TroubledFeatures
 from sklearn.kernel_approximation import RBFSampler
 
-from leaveout import CheckpointError, CheckpointWarning, FeatureSVC
+from leaveout import CheckpointError, FeatureSVC
 from leaveout.data import make_mixture
 
 X, Y = make_mixture(4000, 5, random_state=0)
@@ -61,16 +58,11 @@ def test_interrupted_fit_goes_on(kept, tmp_path, capsys, calls):
 
 
 def test_finished_fit_is_not_repeated(whole, finished):
+    """Nor if parameters differ that do not change the classifier."""
     first = whole[0]
-    again = FeatureSVC(**COMMON, checkpoint=finished).fit(X, Y)
+    again = FeatureSVC(**COMMON, checkpoint=finished, rows_at_once=999).fit(X, Y)
     assert_same_machine(first, again)
-    assert again.n_passes_ == 2 < first.n_passes_  # the census, and one last look
-
-
-def test_other_walks_are_the_same_machine(finished):
-    options = {"checkpoint": finished, "max_walks": 0, "rows_at_once": 999}
-    svc = FeatureSVC(**COMMON, **options).fit(X, Y)
-    assert svc.n_passes_ == 2
+    assert again.n_passes_ == 2 < first.n_passes_  # class statistics, and one last scan
 
 
 @pytest.mark.parametrize(
@@ -114,28 +106,6 @@ def test_features_drawn_anew_are_refused(kept):
     FeatureSVC(features, **options).fit(X, Y)
     with pytest.raises(CheckpointError, match="features, which must have a random_st"):
         FeatureSVC(features, **options).fit(X, Y)
-
-
-def test_foreign_file_is_refused_and_stays(kept):
-    kept.write_bytes(b"PK\x03\x04 half a file")
-    with pytest.raises(CheckpointError, match="file is not a database"):
-        FeatureSVC(**COMMON, checkpoint=kept).fit(X, Y)
-    assert kept.read_bytes() == b"PK\x03\x04 half a file"
-
-
-def test_corrupt_state_is_not_resumed(whole, finished):
-    with closing(sqlite3.connect(finished)) as database, database:
-        database.execute("UPDATE cells SET facts = replace(facts, 'seed', 'sead')")
-    with pytest.warns(CheckpointWarning, match="cell 0 is corrupt"):
-        again = FeatureSVC(**COMMON, checkpoint=finished).fit(X, Y)
-    assert_same_machine(whole[0], again)
-    assert again.n_passes_ == whole[0].n_passes_
-
-
-def test_place_must_exist(tmp_path):
-    for place, match in [(tmp_path, "is a folder"), (tmp_path / "a/b", "not exist")]:
-        with pytest.raises(CheckpointError, match=match):
-            FeatureSVC(**COMMON, checkpoint=place).fit(X, Y)
 
 
 def test_small_fits_need_no_file(kept):

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.large._dask import DistributedRows
-from leaveout.large._rows import Block, RowSource
-from leaveout.run._parallel import Summable, map_in_order, sum_in_order
+from leaveout.large._rows import Block, KeptBlocks, RowSource
+from leaveout.run._parallel import Summable
 
 S = TypeVar("S", bound=Summable)
 
@@ -123,14 +123,11 @@ class Encode:
 
 
 class FeatureRows:
-    """All rows as features: kept, or made again in every pass if there is an encode.
-
-    ``source`` are blocks here (:class:`KeptBlocks`, RowSource) or with dask.
-    """
+    """All rows as features: kept, or made again in every pass if there is an encode."""
 
     def __init__(
         self,
-        source: KeptBlocks | RowSource | DistributedRows,
+        source: RowSource | DistributedRows,
         encode: Encode | None,
         n_rows: int,
         n_components: int,
@@ -142,17 +139,11 @@ class FeatureRows:
 
     @classmethod
     def of(
-        cls,
-        Z: FloatArray,
-        codes: IntArray,
-        weight: FloatArray,
-        *,
-        size: int = 4096,
-        n_threads: int = 1,
+        cls, Z: FloatArray, codes: IntArray, weight: FloatArray, *, n_threads: int
     ) -> FeatureRows:
         """Cut arrays into blocks."""
         codes = np.asarray(codes, dtype=np.int32)
-        parts = [slice(i, i + size) for i in range(0, Z.shape[0], size)]
+        parts = [slice(i, i + 4096) for i in range(0, Z.shape[0], 4096)]
         blocks = [FeatureBlock(p.start, Z[p], codes[p], weight[p]) for p in parts]
         return cls(KeptBlocks(blocks), None, Z.shape[0], Z.shape[1], n_threads)
 
@@ -169,31 +160,8 @@ class FeatureRows:
     def in_memory(self) -> FeatureRows:
         """Keep the features of all rows where they are computed."""
         assert self.encode is not None
-        assert not isinstance(self.source, KeptBlocks)
-        kept: KeptBlocks | DistributedRows
-        if isinstance(self.source, RowSource):
-            blocks = self.source.blocks()
-            kept = KeptBlocks(list(map_in_order(self.encode, blocks, self.n_threads)))
-        else:
-            kept = self.source.keep(self.encode, self.n_threads)
+        kept = self.source.keep(self.encode, self.n_threads)
         return FeatureRows(kept, None, self.n_rows, self.n_components, self.n_threads)
-
-
-@dataclass(frozen=True)
-class KeptBlocks:
-    """Blocks of features in memory."""
-
-    blocks: list[FeatureBlock]
-
-    def sum(self, job: Callable[[FeatureBlock], S], n_threads: int) -> S:
-        """Add up what a job makes of every block."""
-        return sum_in_order(job, self.blocks, n_threads)
-
-    def fetch(
-        self, pick: Callable[[FeatureBlock], Rows], index: IntArray, n_threads: int
-    ) -> list[Rows]:
-        """Return what is picked from each block."""
-        return [pick(block) for block in self.blocks]
 
 
 @dataclass(frozen=True)

@@ -417,10 +417,8 @@ class FitRun:
             X.append(self.feature_map(part.X[rows]))
             codes.append(np.full(weight.size, code))
             weights.append(weight)
-        return FeatureRows.of(
-            np.concatenate(X), np.concatenate(codes), np.concatenate(weights),
-            n_threads=self.n_threads,
-        )  # fmt: skip
+        joined = (np.concatenate(values) for values in (X, codes, weights))
+        return FeatureRows.of(*joined, n_threads=self.n_threads)
 
 
 def check_losses(Cs: FloatArray, total_weight: float) -> None:
