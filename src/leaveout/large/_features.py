@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -68,32 +69,18 @@ class FeatureBlock(NamedTuple):
     weight: FloatArray
 
 
-@dataclass
-class Rows:
-    """Chosen rows as features; ``index`` has their numbers, ascending."""
+class Rows(NamedTuple):
+    """Chosen rows as features; ``numbers`` ascend."""
 
-    index: IntArray
-    Z: FloatArray
+    numbers: np.ndarray
+    Z: np.ndarray
     codes: np.ndarray
-    weight: FloatArray
-
-    @classmethod
-    def join(cls, parts: Iterable[Rows]) -> Rows:
-        """Put rows together."""
-        parts = list(parts)
-        return cls(
-            np.concatenate([part.index for part in parts]),
-            np.concatenate([part.Z for part in parts]),
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate([part.weight for part in parts]),
-        )
+    weight: np.ndarray
 
     def take(self, index: IntArray) -> Rows:
         """Return the rows with these numbers, which must be among them."""
-        place = np.searchsorted(self.index, index)
-        return Rows(
-            self.index[place], self.Z[place], self.codes[place], self.weight[place]
-        )
+        place = np.searchsorted(self.numbers, index)
+        return Rows(*(column[place] for column in self))
 
 
 @dataclass(frozen=True)
@@ -149,13 +136,15 @@ class FeatureRows:
 
     def run(self, job: Callable[[FeatureBlock], S]) -> S:
         """Add up what a job makes of every block."""
-        on_block: Any = job if self.encode is None else _EncodeFirst(self.encode, job)
-        return self.source.sum(on_block, self.n_threads)
+        if self.encode is not None:
+            job = partial(_encode_first, self.encode, job)
+        return self.source.sum(job, self.n_threads)
 
     def gather(self, index: IntArray) -> Rows:
         """Fetch the rows with these numbers, ascending."""
-        pick = _Pick(index, self.encode)
-        return Rows.join(self.source.fetch(pick, index, self.n_threads))
+        pick = partial(_pick, index, self.encode)
+        parts = self.source.fetch(pick, index, self.n_threads)
+        return Rows(*map(np.concatenate, zip(*parts, strict=True)))
 
     def in_memory(self) -> FeatureRows:
         """Keep the features of all rows where they are computed."""
@@ -164,30 +153,19 @@ class FeatureRows:
         return FeatureRows(kept, None, self.n_rows, self.n_components, self.n_threads)
 
 
-@dataclass(frozen=True)
-class _EncodeFirst:
-    """A job on features as one on rows as they come."""
-
-    encode: Encode
-    job: Callable[[FeatureBlock], Any]
-
-    def __call__(self, block: Block) -> Any:
-        return self.job(self.encode(block))
+def _encode_first(
+    encode: Encode, job: Callable[[FeatureBlock], Any], block: Block
+) -> Any:
+    return job(encode(block))
 
 
-@dataclass(frozen=True)
-class _Pick:
+def _pick(index: IntArray, encode: Encode | None, block: Any) -> Rows:
     """Take rows by their numbers out of a block; only these become features."""
-
-    index: IntArray
-    encode: Encode | None
-
-    def __call__(self, block: Any) -> Rows:
-        m = len(block.codes if self.encode is None else block.y)
-        low, high = np.searchsorted(self.index, [block.start, block.start + m])
-        index = self.index[low:high]
-        here = index - block.start
-        if self.encode is not None:
-            picked = self.encode(block, here)
-            return Rows(index, picked.Z, picked.codes, picked.weight)
-        return Rows(index, block.Z[here], block.codes[here], block.weight[here])
+    m = len(block.codes if encode is None else block.y)
+    low, high = np.searchsorted(index, [block.start, block.start + m])
+    index = index[low:high]
+    here = index - block.start
+    if encode is not None:
+        picked = encode(block, here)
+        return Rows(index, picked.Z, picked.codes, picked.weight)
+    return Rows(index, block.Z[here], block.codes[here], block.weight[here])

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,39 +147,26 @@ class ClassStatistics:
             yield sample
 
 
-@dataclass(frozen=True)
-class CountClasses:
+def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
     """Count a block; ``most`` rows are kept, chosen by hashes with this seed."""
-
-    seed: int
-    most: int
-
-    def __call__(self, block: Block) -> ClassStatistics:
-        """Return the statistics of the block."""
-        X, m = block.X, block.X.shape[0]
-        weight = np.ones(m) if block.weight is None else block.weight
-        hashes = _hashes(block.start + np.arange(m), self.seed)
-        classes: dict[Hashable, ClassSample] = {}
-        labels, codes = np.unique(block.y, return_inverse=True)
-        for code, label in enumerate(labels.tolist()):
-            rows = np.flatnonzero(codes == code)
-            sample = ClassSample(
-                rows.size,
-                int(np.count_nonzero(weight[rows])),
-                float(weight[rows].sum()),
-                hashes[rows],
-                X[rows],
-                weight[rows],
-            )
-            sample.cut(self.most)
-            classes[label] = sample
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(X.mean()) if X.size else 0.0
-            spread = float(((X - mean) ** 2).sum())
-        return ClassStatistics(
-            classes, self.most, m, float(X.size), mean, spread,
-            float(weight.max(initial=0.0)),
-        )  # fmt: skip
+    X, m = block.X, block.X.shape[0]
+    weight = np.ones(m) if block.weight is None else block.weight
+    hashes = _hashes(block.start + np.arange(m), seed)
+    classes: dict[Hashable, ClassSample] = {}
+    labels, codes = np.unique(block.y, return_inverse=True)
+    for code, label in enumerate(labels.tolist()):
+        rows = np.flatnonzero(codes == code)
+        n_weighted = int(np.count_nonzero(weight[rows]))
+        total = float(weight[rows].sum())
+        classes[label] = ClassSample(
+            rows.size, n_weighted, total, hashes[rows], X[rows], weight[rows]
+        )
+        classes[label].cut(most)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(X.mean()) if X.size else 0.0
+        spread = float(((X - mean) ** 2).sum())
+    largest = float(weight.max(initial=0.0))
+    return ClassStatistics(classes, most, m, float(X.size), mean, spread, largest)
 
 
 def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
@@ -294,7 +282,7 @@ class FitRun:
         self.svc, self.source, self.kept, self.seed = svc, source, kept, seed
         self.n_threads = count_threads(svc.n_jobs)
         self.sizes: Sizes = svc._sizes
-        count = CountClasses(seed, self.sizes.largest_sample)
+        count = partial(count_classes, seed=seed, most=self.sizes.largest_sample)
         self.statistics = statistics = source.sum(count, self.n_threads)
         self.n_passes = 1
         self.classes = statistics.labels()
@@ -326,15 +314,13 @@ class FitRun:
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
         """One SVM for each C and pair of classes; two classes: the second is +1."""
-        two = len(self.classes) == 2
-        positive = [j if two else i for i, j in self.pairs]
-        negative = [i if two else j for i, j in self.pairs]
-        return LinearProblems.zero(
-            np.repeat(Cs, len(self.pairs)),
-            np.tile(positive, len(Cs)),
-            np.tile(negative, len(Cs)),
-            self.feature_map.n_components,
+        pairs = np.array(self.pairs, dtype=np.int32)
+        positive, negative = np.tile(
+            pairs.T[::-1] if len(self.classes) == 2 else pairs.T, len(Cs)
         )
+        C = np.repeat(Cs, len(pairs))
+        W = np.zeros((C.size, self.feature_map.n_components))
+        return LinearProblems(C, positive, negative, W, np.zeros(C.size))
 
     def after_pass(self, progress: Any) -> None:
         """Count the pass, keep what it gave, and say so."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,9 +34,10 @@ from leaveout.large._votes import (
     OpenRows,
     Tally,
     Thresholds,
-    VoteJob,
-    full_votes,
+    count_votes,
+    favours_positive,
     is_settled,
+    label_votes,
     left_out_votes,
     trained_signs,
 )
@@ -58,32 +60,23 @@ WALKS_AT_ONCE = 1000
 FIRST_WALKS, WORTHWHILE = 32, 0.5
 
 
-@dataclass(frozen=True)
-class WindowLoo:
-    """Left-out values of some rows of a window, b in the middle of its interval.
-
-    ``known`` if it is the value on all rows, ``proved`` if its sign is, too, whichever
-    optimal b is taken: a value that is zero up to rounding has none.
-    """
-
-    values: FloatArray
-    known: BoolArray
-    proved: BoolArray
-
-
 def leave_rows_out(
     window: WindowProblem,
     solution: Solution,
     index: IntArray,
     radius: float,
-    n_threads: int = 1,
-) -> WindowLoo:
-    """Leave rows of the window, ascending, out; radius is the largest norm of a row."""
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Leave rows of the window, ascending, out; radius is the largest norm of a row.
+
+    Returns their values, b in the middle of its interval; whether each is the value on
+    all rows; and whether its sign is proved, too, for all optimal b: a value that is
+    zero up to rounding has none.
+    """
     rows = np.searchsorted(window.index, index)
     noise = noise_of_window(window, solution)
     if np.isinf(noise):
         nothing = np.zeros(rows.size, dtype=bool)
-        return WindowLoo(solution.decision_values[rows], nothing, nothing)
+        return solution.decision_values[rows], nothing, nothing
     complete = bool(np.isinf(window.edges).all())
     problem, full = window.problem, solution
     if not complete:
@@ -100,7 +93,7 @@ def leave_rows_out(
         known = window.knows(point[:-1], *ends_b, radius, noise)
         known &= answer.settled_by != SINGLETON
     if wanted.size:
-        walker = Walker(problem, full, n_threads=n_threads, everywhere=not complete)
+        walker = Walker(problem, full, n_threads=1, everywhere=not complete)
         found = walker.leave_out(Folds.singles(wanted))
         answer.write(wanted, found)
         if found.everywhere is not None:
@@ -112,7 +105,7 @@ def leave_rows_out(
     values = answer.values
     known &= answer.certified
     proved = known & (np.maximum(answer.lower, -answer.upper) > noise)
-    return WindowLoo(values[rows], known[rows], proved[rows])
+    return values[rows], known[rows], proved[rows]
 
 
 def _length(radius: float) -> float:
@@ -214,7 +207,9 @@ def leave_one_out_linear(
     most_open = max_walks
     if sizes.is_small(rows):
         near, most_open = (rows.n_rows,) * len(optima), rows.n_rows
-    tally = rows.run(VoteJob(problems, thresholds, class_weight, most_open, near))
+    tally = rows.run(
+        partial(count_votes, problems, thresholds, class_weight, most_open, near)
+    )
     _walk_all(rows, problems, optima, tally, n_threads)
     results = [
         _assemble_result(tally, c, open_, len(class_weight))
@@ -288,14 +283,11 @@ class _Walks:
         moved = np.abs(window.point(solution) - window.origin).max()
         if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
             return 0.0  # the window does not know the optimum it was taken from
-        loo = leave_rows_out(window, solution, index, radius)
+        values, known, proved = leave_rows_out(window, solution, index, radius)
         n_pairs = self.open_.votes.shape[1]
-        # f = 0 is class 1 of two, and the second of a pair, as in predict.
-        favours = loo.values >= 0.0 if n_pairs == 1 else loo.values > 0.0
-        votes = np.where(favours, 1, -1).astype(np.int8)
-        votes[~loo.proved] = 0
-        self.open_.votes[part, self.k % n_pairs] = votes
-        return float(loo.known.mean())
+        votes = np.where(favours_positive(values, n_pairs), 1, -1)
+        self.open_.votes[part, self.k % n_pairs] = np.where(proved, votes, 0)
+        return float(known.mean())
 
 
 def _assemble_result(
@@ -332,7 +324,7 @@ def label_rows(
     """
     n_pairs = n_classes * (n_classes - 1) // 2
     group = np.arange(c * n_pairs, (c + 1) * n_pairs)
-    job = _LabelJob(problems.take(group), thresholds.take(group), n_classes)
+    job = partial(_label, problems.take(group), thresholds.take(group), n_classes)
     labels = rows.run(job)
     codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
     settled = loos[c].labels >= 0
@@ -354,19 +346,13 @@ class _Labels:
         self.proved += other.proved
 
 
-@dataclass(frozen=True)
-class _LabelJob:
-    """Labels of the rows of a block at one C."""
-
-    problems: LinearProblems
-    thresholds: Thresholds
-    n_classes: int
-
-    def __call__(self, block: FeatureBlock) -> _Labels:
-        f = self.problems.decide(block.Z)
-        full = full_votes(f, len(self.problems))
-        signs = trained_signs(self.problems, block)
-        votes = left_out_votes(f, signs, self.thresholds)
-        proved = is_settled(votes.T, self.n_classes)
-        codes = elect(np.where(votes == 0, full, votes).T, self.n_classes)
-        return _Labels([codes], [proved])
+def _label(
+    problems: LinearProblems,
+    thresholds: Thresholds,
+    n_classes: int,
+    block: FeatureBlock,
+) -> _Labels:
+    f = problems.decide(block.Z)
+    votes = left_out_votes(f, trained_signs(problems, block), thresholds)
+    codes, proved = label_votes(f, votes, n_classes)
+    return _Labels([codes], [proved])

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import lapack
@@ -28,9 +29,9 @@ from leaveout.large._features import FeatureBlock, FeatureRows
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
-    ScanMargin,
     WindowProblem,
     largest_norm,
+    scan_margin,
 )
 from leaveout.run._parallel import map_in_order
 
@@ -75,31 +76,24 @@ class BandSums:
         self.radius = max(self.radius, other.radius)
 
 
-@dataclass(frozen=True)
-class BandJob:
+def sum_block(
+    problems: LinearProblems, tau: FloatArray, block: FeatureBlock
+) -> BandSums:
     """Sum the smoothed problems, with corners of half-width tau, over a block."""
-
-    problems: LinearProblems
-    tau: FloatArray
-
-    def __call__(self, block: FeatureBlock) -> BandSums:
-        """Return the sums over the block."""
-        problems, Z = self.problems, block.Z
-        f = problems.decide(Z)
-        share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
-        totals = np.empty((len(problems), 5))
-        bins = np.zeros((len(problems), N_BINS), dtype=np.int64)
-        sum_band(
-            f, block.codes, problems.positive, problems.negative, block.weight,
-            self.tau, share, band, totals, bins, FIRST_EXPONENT,
-        )  # fmt: skip
-        pull = np.empty((len(problems), Z.shape[1] + 1))
-        pull[:, :-1] = share @ Z
-        pull[:, -1] = share.sum(axis=1)
-        curvature = np.empty((len(problems), Z.shape[1] + 1, Z.shape[1] + 1))
-        for k in range(len(problems)):
-            _curvature(block, np.flatnonzero(band[k]), curvature[k])
-        return BandSums(totals, pull, curvature, bins, largest_norm(Z))
+    Z, n_problems = block.Z, len(problems)
+    f = problems.decide(Z)
+    share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
+    totals = np.empty((n_problems, 5))
+    bins = np.zeros((n_problems, N_BINS), dtype=np.int64)
+    sum_band(
+        f, block.codes, problems.positive, problems.negative, block.weight, tau,
+        share, band, totals, bins, FIRST_EXPONENT,
+    )  # fmt: skip
+    pull = np.column_stack([share @ Z, share.sum(axis=1)])
+    curvature = np.empty((n_problems, Z.shape[1] + 1, Z.shape[1] + 1))
+    for k in range(n_problems):
+        _curvature(block, np.flatnonzero(band[k]), curvature[k])
+    return BandSums(totals, pull, curvature, bins, largest_norm(Z))
 
 
 def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
@@ -124,22 +118,22 @@ def half_width(bins: np.ndarray, n_rows: float) -> float:
 
 
 def descend(
-    run: Callable[[BandJob], BandSums],
+    run: Callable[[Callable[[FeatureBlock], BandSums]], BandSums],
     problems: LinearProblems,
-    descents: list[NewtonState],
+    states: list[NewtonState],
     after_pass: Callable[[], None] = lambda: None,
-) -> LinearProblems:
-    """Bring all problems near their optimum, one pass per step; changes descents."""
+) -> None:
+    """Bring all problems near their optimum, one pass per step; changes states."""
     for _ in range(MOST_PASSES):
-        open_ = np.array([k for k, d in enumerate(descents) if not d.done], np.intp)
+        open_ = np.array([k for k, s in enumerate(states) if not s.done], np.intp)
         if open_.size == 0:
             break
-        here = _assemble(problems.take(open_), [descents[k] for k in open_])
-        sums = run(BandJob(here, np.array([descents[k].tau for k in open_])))
+        at = LinearProgress.of([states[k] for k in open_])
+        here = problems.take(open_).moved(at.W, at.b)
+        sums = run(partial(sum_block, here, at.tau))
         for place, k in enumerate(open_):
-            descents[k].absorb(sums, place)
+            states[k].absorb(sums, place)
         after_pass()
-    return _assemble(problems, descents)
 
 
 @dataclass
@@ -244,12 +238,6 @@ def _newton_step(
     return np.append(-x[:, 0] - db * x[:, 1], db)
 
 
-def _assemble(problems: LinearProblems, descents: list[NewtonState]) -> LinearProblems:
-    """Put the points of all problems into one object."""
-    W = np.array([descent.w for descent in descents])
-    return problems.moved(W, np.array([descent.b for descent in descents]))
-
-
 @dataclass(frozen=True)
 class Sizes:
     """From how many rows on the solver works with samples and windows of them."""
@@ -301,17 +289,12 @@ class LinearProgress:
     done: BoolArray
 
     @classmethod
-    def of(cls, descents: Sequence[NewtonState]) -> LinearProgress:
+    def of(cls, states: Sequence[NewtonState]) -> LinearProgress:
         """Take down where the problems are."""
-        return cls(
-            np.array([descent.w for descent in descents]),
-            np.array([descent.b for descent in descents]),
-            np.array([descent.tau for descent in descents]),
-            np.array([descent.share for descent in descents]),
-            np.array([descent.done for descent in descents]),
-        )
+        points = [(s.w, s.b, s.tau, s.share, s.done) for s in states]
+        return cls(*map(np.array, zip(*points, strict=True)))
 
-    def descents(self, problems: LinearProblems, least: int) -> list[NewtonState]:
+    def states(self, problems: LinearProblems, least: int) -> list[NewtonState]:
         """Go on from here."""
         return [
             NewtonState(
@@ -341,8 +324,7 @@ def solve_linear(
     With ``progress`` the solver goes on from there instead.
     """
     if not sizes.is_small(rows):
-        descents = _approach(rows, problems, samples, progress, after_pass)
-        progress = LinearProgress.of(descents)
+        progress = _approach(rows, problems, samples, progress, after_pass)
         problems = problems.moved(progress.W, progress.b)
     return _finish(rows, problems, progress, sizes, n_threads, after_pass)
 
@@ -353,33 +335,33 @@ def _approach(
     samples: Sequence[FeatureRows],
     progress: LinearProgress | None,
     after_pass: AfterPass,
-) -> list[NewtonState]:
+) -> LinearProgress:
     """Bring the problems near their optimum."""
     D = rows.n_components
     least = 2 * (D + 1)
-
-    def take_down() -> None:
-        after_pass(LinearProgress.of(descents))
-
     if progress is not None:
-        descents = progress.descents(problems, least)
-        descend(rows.run, problems, descents, take_down)
-        return descents
-    descents = [
-        NewtonState(problems.W[k], float(problems.b[k]), float(problems.C[k]), least)
-        for k in range(len(problems))
-    ]
+        states, samples = progress.states(problems, least), ()
+    else:
+        points = zip(problems.W, problems.b, problems.C, strict=True)
+        states = [NewtonState(w, float(b), float(C), least) for w, b, C in points]
     known = 0
-    for part in [*samples, rows]:
-        if known:
-            share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
-            descents = [descent.on_more_rows(share) for descent in descents]
-        if part is rows:
-            descend(rows.run, problems, descents, take_down)
-        else:
-            descend(part.run, problems, descents)
+    for part in samples:
+        states = _on_more_rows(states, D, known)
+        descend(part.run, problems, states)
         known = part.n_rows
-    return descents
+    states = _on_more_rows(states, D, known)
+    descend(rows.run, problems, states, lambda: after_pass(LinearProgress.of(states)))
+    return LinearProgress.of(states)
+
+
+def _on_more_rows(
+    states: list[NewtonState], n_components: int, known: int
+) -> list[NewtonState]:
+    """Go on with more rows, of which the known ones, if any, were a sample."""
+    if not known:
+        return states
+    share = min(0.25, 0.5 * np.sqrt((n_components + 1) / known))
+    return [state.on_more_rows(share) for state in states]
 
 
 def _finish(
@@ -430,7 +412,8 @@ def scan_and_solve(
 
     With ``merge`` equal rows are one row of the window.
     """
-    sides = rows.run(ScanMargin(problems, (size,) * len(problems), merge))
+    most = (size,) * len(problems)
+    sides = rows.run(partial(scan_margin, problems, most, merge=merge))
     index = np.unique(np.concatenate([near.rows for near in sides.nearest]))
     picked = rows.gather(index)
 

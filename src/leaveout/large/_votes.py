@@ -183,53 +183,48 @@ class Tally:
             mine.add(its)
 
 
-@dataclass(frozen=True)
-class VoteJob:
+def count_votes(
+    problems: LinearProblems,
+    thresholds: Thresholds,
+    class_weight: FloatArray,
+    most_open: int,
+    most_near: tuple[int, ...],
+    block: FeatureBlock,
+) -> Tally:
     """Settle what can be settled of a block, at every C.
 
     The problems of the first C come first, one for each pair of classes.
     ``class_weight`` is a factor of the bounds and not part of the error. ``most_open``
     rows are kept at each C for walks, ``most_near`` next to each margin.
     """
-
-    problems: LinearProblems
-    thresholds: Thresholds
-    class_weight: FloatArray
-    most_open: int
-    most_near: tuple[int, ...]
-
-    def __call__(self, block: FeatureBlock) -> Tally:
-        """Return the counts of the block."""
-        f = self.problems.decide(block.Z)
-        n_classes = len(self.class_weight)
-        n_pairs = n_classes * (n_classes - 1) // 2
-        signs = trained_signs(self.problems, block)
-        full = full_votes(f, n_pairs)
-        votes = left_out_votes(f, signs, self.thresholds)
-        weight = block.weight / self.class_weight[block.codes]
-        open_rows, wrong, missed = [], [], []
-        for first in range(0, len(self.problems), n_pairs):
-            group = slice(first, first + n_pairs)
-            open_ = ~is_settled(votes[group].T, n_classes)
-            guess = np.where(votes[group] == 0, full[group], votes[group])
-            off = elect(guess.T, n_classes) != block.codes
-            wrong.append(float(weight[~open_ & off].sum()))
-            missed.append(float(weight[open_ & off].sum()))
-            rows = np.flatnonzero(open_)
-            # No walk settles what a problem says of a row it was not trained on.
-            walkable = (votes[group][:, rows] == 0) & (signs[group][:, rows] != 0.0)
-            doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
-            open_rows.append(
-                OpenRows(
-                    block.start + rows, doubt.min(axis=0, initial=np.inf),
-                    votes[group][:, rows].T, block.codes[rows], weight[rows],
-                    off[rows], self.most_open,
-                )
-            )  # fmt: skip
-        return Tally(
-            np.array(wrong), np.array(missed), float(weight.sum()),
-            open_rows, scan_margin(self.problems, block, f, self.most_near),
+    f = problems.decide(block.Z)
+    n_classes = len(class_weight)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    signs = trained_signs(problems, block)
+    all_votes = left_out_votes(f, signs, thresholds)
+    weight = block.weight / class_weight[block.codes]
+    open_rows, wrong, missed = [], [], []
+    for first in range(0, len(problems), n_pairs):
+        group = slice(first, first + n_pairs)
+        votes = all_votes[group]
+        guess, settled = label_votes(f[group], votes, n_classes)
+        off = guess != block.codes
+        wrong.append(float(weight[settled & off].sum()))
+        missed.append(float(weight[~settled & off].sum()))
+        rows = np.flatnonzero(~settled)
+        # No walk settles what a problem says of a row it was not trained on.
+        walkable = (votes[:, rows] == 0) & (signs[group][:, rows] != 0.0)
+        doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
+        open_rows.append(
+            OpenRows(
+                block.start + rows, doubt.min(axis=0, initial=np.inf),
+                votes[:, rows].T, block.codes[rows], weight[rows], off[rows],
+                most_open,
+            )
         )  # fmt: skip
+    scan = scan_margin(problems, most_near, block, f=f)
+    total = float(weight.sum())
+    return Tally(np.array(wrong), np.array(missed), total, open_rows, scan)
 
 
 def trained_signs(problems: LinearProblems, block: FeatureBlock) -> FloatArray:
@@ -237,9 +232,21 @@ def trained_signs(problems: LinearProblems, block: FeatureBlock) -> FloatArray:
     return problems.signs(block.codes) * (block.weight > 0.0)
 
 
-def full_votes(f: FloatArray, n_pairs: int) -> np.ndarray:
-    """Return the sign of each problem; f = 0 is class 1 of two, else -1, as predict."""
-    return np.where(f >= 0.0 if n_pairs == 1 else f > 0.0, 1, -1).astype(np.int8)
+def label_votes(
+    f: FloatArray, votes: np.ndarray, n_classes: int
+) -> tuple[np.ndarray, BoolArray]:
+    """Return the class of each row, and whether open votes could not change it.
+
+    These are taken as those of the full problems f, (n_pairs, m).
+    """
+    full = np.where(favours_positive(f, len(f)), 1, -1)
+    guess = elect(np.where(votes == 0, full, votes).T, n_classes)
+    return guess, is_settled(votes.T, n_classes)
+
+
+def favours_positive(f: FloatArray, n_pairs: int) -> BoolArray:
+    """Whether f is for the positive class; 0 is only of two classes, as in predict."""
+    return f >= 0.0 if n_pairs == 1 else f > 0.0
 
 
 def left_out_votes(

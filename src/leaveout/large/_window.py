@@ -44,8 +44,6 @@ class NearMarginRows:
     ``keys``, equal for equal rows, these are kept as one row with their summed weight.
     """
 
-    FIELDS = ("offset", "rows", "weight", "counted")
-
     def __init__(
         self,
         offset: FloatArray,
@@ -55,20 +53,19 @@ class NearMarginRows:
         most: int,
         keys: np.ndarray | None = None,
     ) -> None:
-        self.most = most
-        self.offset, self.rows = offset, rows
+        self.most, self.offset, self.rows = most, offset, rows
         self.weight, self.counted, self.keys = weight, counted, keys
+        self.columns = ["offset", "rows", "weight", "counted"]
+        self.columns += [] if keys is None else ["keys"]
         # Distance from which on rows may be missing, below and above.
         self.edges = np.array([np.inf, np.inf])
         self._cut()
 
     def add(self, other: NearMarginRows) -> None:
         """Take over rows of another block."""
-        for name in self.FIELDS:
+        for name in self.columns:
             both = [getattr(self, name), getattr(other, name)]
             setattr(self, name, np.concatenate(both))
-        if self.keys is not None and other.keys is not None:
-            self.keys = np.concatenate([self.keys, other.keys])
         self.edges = np.minimum(self.edges, other.edges)
         self._cut()
 
@@ -98,10 +95,8 @@ class NearMarginRows:
         self._take(np.sort(first))
 
     def _take(self, which: IntArray) -> None:
-        for name in self.FIELDS:
+        for name in self.columns:
             setattr(self, name, getattr(self, name)[which])
-        if self.keys is not None:
-            self.keys = self.keys[which]
 
 
 def row_keys(block: FeatureBlock) -> np.ndarray:
@@ -140,32 +135,20 @@ class MarginScan:
             mine.add(its)
 
 
-@dataclass(frozen=True)
-class ScanMargin:
-    """Scan a block; ``most`` rows are kept on either side of each margin.
-
-    With ``merge`` equal rows are kept as one.
-    """
-
-    problems: LinearProblems
-    most: tuple[int, ...]
-    merge: bool = False
-
-    def __call__(self, block: FeatureBlock) -> MarginScan:
-        """Return what the block tells."""
-        f = self.problems.decide(block.Z)
-        keys = row_keys(block) if self.merge else None
-        return scan_margin(self.problems, block, f, self.most, keys)
-
-
 def scan_margin(
     problems: LinearProblems,
-    block: FeatureBlock,
-    f: FloatArray,
     most: tuple[int, ...],
-    keys: np.ndarray | None = None,
+    block: FeatureBlock,
+    *,
+    merge: bool = False,
+    f: FloatArray | None = None,
 ) -> MarginScan:
-    """Do the work of :class:`ScanMargin` with the values f, (L, m)."""
+    """Scan a block; ``most`` rows are kept on either side of each margin.
+
+    With ``merge`` equal rows are kept as one. ``f`` (L, m) if it is known already.
+    """
+    f = problems.decide(block.Z) if f is None else f
+    keys = row_keys(block) if merge else None
     signs = problems.signs(block.codes)
     short = 1.0 - signs * f
     inside = is_inside(short, signs)
@@ -239,7 +222,7 @@ class WindowProblem:
         short = 1.0 - y * (rows.Z @ w + b)
         # On the margin itself the sign is rounding: take what the sums were made of.
         weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
-        place = np.searchsorted(rows.index, near.rows)
+        place = np.searchsorted(rows.numbers, near.rows)
         weight[place], counted[place] = near.weight, near.counted
         means, signs, boxes = [rows.Z], [y], [weight]
         for side, sign in enumerate((1.0, -1.0)):
@@ -253,7 +236,7 @@ class WindowProblem:
                 boxes.append(np.array([total]))
         Z = np.concatenate(means)
         problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(boxes))
-        return cls(problem, C, Z, rows.index, near.edges, np.append(w, b))
+        return cls(problem, C, Z, rows.numbers, near.edges, np.append(w, b))
 
     @property
     def n_rows(self) -> int:
@@ -407,29 +390,14 @@ class LinearProblems:
     W: FloatArray
     b: FloatArray
 
-    @classmethod
-    def zero(
-        cls, C: FloatArray, positive: IntArray, negative: IntArray, n_components: int
-    ) -> LinearProblems:
-        """Machines that say nothing yet."""
-        return cls(
-            np.asarray(C, dtype=np.float64),
-            np.asarray(positive, dtype=np.int32),
-            np.asarray(negative, dtype=np.int32),
-            np.zeros((len(C), n_components)),
-            np.zeros(len(C)),
-        )
-
     def __len__(self) -> int:
         """Return the number of problems."""
         return self.C.shape[0]
 
     def take(self, which: IntArray) -> LinearProblems:
         """Return some of the problems (a copy)."""
-        return LinearProblems(
-            self.C[which], self.positive[which], self.negative[which],
-            self.W[which], self.b[which],
-        )  # fmt: skip
+        arrays = (self.C, self.positive, self.negative, self.W, self.b)
+        return LinearProblems(*(array[which] for array in arrays))
 
     def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
         """Return the problems at another point."""
