@@ -183,11 +183,6 @@ def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> Distribu
             "Expected 2D array or a dataframe of dask, got a "
             f"{type(X).__module__}.{type(X).__name__} instead. Reshape your data."
         )
-    if y is None:
-        raise ValueError(
-            "The classifier requires y to be passed, but the target y is None. Pass "
-            "one label per row of X, or the name of their column."
-        )
     counts: Any = [np.nan]
     if hasattr(X, "columns"):
         names = list(split_frame(X, y, sample_weight)[0].columns)

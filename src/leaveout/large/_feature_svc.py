@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._messages import did_you_mean
-from leaveout._typing import BoolArray, FloatArray
+from leaveout._typing import FloatArray
 from leaveout.adapt._checks import (
     check_class_weight,
     check_count,
@@ -35,7 +36,7 @@ from leaveout.large._fit import (
     check_losses,
     is_in_memory,
 )
-from leaveout.large._loo import LinearLoo, ProvedError, label_rows, leave_one_out_linear
+from leaveout.large._loo import LinearLoo, label_rows, leave_one_out_linear
 from leaveout.large._rows import RowSource
 from leaveout.large._solve import Sizes, solve_linear
 from leaveout.large._sources import open_rows
@@ -251,13 +252,13 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             largest_weight=fit.largest_weight, max_walks=self.max_walks,
             sizes=fit.sizes, n_threads=n_threads,
         )  # fmt: skip
-        self._store(fit, problems, optima, loos, hinge)
-        k = self._best(loos)
-        codes, proved = label_rows(
-            fit.rows, problems, thresholds, loos, k, len(self.classes_)
+        # Smallest error, open rows as the full classifier labels them; smallest C.
+        k = min(np.argsort(Cs, kind="stable"), key=lambda c: loos[c].estimate)
+        self._store(fit, problems, optima, loos, hinge, int(k))
+        codes, self.loo_proved_ = label_rows(
+            fit.rows, problems, thresholds, loos[k], int(k), len(self.classes_)
         )
         self.loo_labels_ = self.classes_[codes]
-        self.loo_proved_: BoolArray = proved
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the values whose sign, or whose largest, decides the label.
@@ -297,23 +298,22 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _pair_values(self, X: Any) -> FloatArray:
         """Value of each pair of classes, (n_rows, n_pairs)."""
         check_is_fitted(self)
-        if isinstance(X, np.memmap):
-            parts = range(0, X.shape[0], self.rows_at_once)
-            return np.concatenate(
-                [self._values_in_memory(X[i : i + self.rows_at_once]) for i in parts]
-            )
-        return self._values_in_memory(X)
-
-    def _values_in_memory(self, X: Any) -> FloatArray:
-        X = check_features(self, X, reset=False)
-        values = np.empty((X.shape[0], len(self.coef_)))
+        m = self.rows_at_once
+        if isinstance(X, np.memmap):  # one block at a time is in memory
+            starts = range(0, X.shape[0], m)
+            blocks = (check_features(self, X[i : i + m], reset=False) for i in starts)
+        else:
+            X = check_features(self, X, reset=False)
+            blocks = (X[i : i + m] for i in range(0, X.shape[0], m))
         features = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
-        for start in range(0, X.shape[0], self.rows_at_once):
-            part = slice(start, start + self.rows_at_once)
-            block = X[part]
-            block = block.toarray() if hasattr(block, "toarray") else block
-            values[part] = features(block) @ self.coef_.T
-        return values + self.intercept_
+        return np.concatenate(
+            [
+                features(block.toarray() if sparse.issparse(block) else block)
+                @ self.coef_.T
+                + self.intercept_
+                for block in blocks
+            ]
+        )
 
     def _check_parameters(self) -> FloatArray:
         """Raise if a parameter is wrong; return the values of C."""
@@ -338,10 +338,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource | DistributedRows:
         """Open the rows; arrays in memory are checked as in every classifier."""
         if is_in_memory(X):
-            if y is None:
-                raise ValueError(
-                    "FeatureSVC requires y to be passed, but the target y is None."
-                )
             X = check_features(self, X, reset=True)
             y = check_labels(y, X.shape[0])
             if sample_weight is not None:
@@ -355,11 +351,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
         return source
 
-    def _best(self, loos: list[LinearLoo]) -> int:
-        """Smallest error, open rows as the full classifier labels them; first C."""
-        order = np.argsort(self._Cs, kind="stable")
-        return int(min(order, key=lambda c: loos[c].estimate))
-
     def _store(
         self,
         fit: FitRun,
@@ -367,9 +358,10 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         optima: list[LinearOptimum],
         loos: list[LinearLoo],
         hinge: FloatArray,
+        k: int,
     ) -> None:
-        """Set the fitted attributes."""
-        self._Cs = problems.C[:: len(fit.pairs)]
+        """Set the fitted attributes, those of the k-th C."""
+        Cs = problems.C[:: len(fit.pairs)].copy()
         self.classes_ = fit.classes
         self.class_weight_ = fit.class_weight
         primal = 0.5 * (problems.W**2).sum(axis=1) + problems.C * hinge
@@ -377,19 +369,18 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         # A window leaves out hinges that are zero or linear: its optimum is below that
         # of all rows, and the difference bounds the distance to the optimum.
         gaps = np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)
-        shape = (len(self._Cs), len(fit.pairs))
+        shape = (len(Cs), len(fit.pairs))
         self.path_ = {
-            "C": self._Cs.copy(),
+            "C": Cs,
             "loo_low": np.array([loo.error.low for loo in loos]),
             "loo_high": np.array([loo.error.high for loo in loos]),
             "n_open": np.array([loo.n_open for loo in loos]),
             "objective": primal.reshape(shape).sum(axis=1),
             "duality_gap": gaps.reshape(shape).max(axis=1),
         }
-        k = self._best(loos)
         chosen = slice(k * shape[1], (k + 1) * shape[1])
-        self.C_ = float(self._Cs[k])
-        self.loo_error_: ProvedError = loos[k].error
+        self.C_ = float(Cs[k])
+        self.loo_error_ = loos[k].error
         self.transformer_ = fit.feature_map.transformer
         self.coef_ = problems.W[chosen].copy()
         self.intercept_ = problems.b[chosen] - self.coef_ @ fit.feature_map.center

@@ -19,11 +19,7 @@ from sklearn.base import clone
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_number
 from leaveout.exceptions import ClusterLostError
-from leaveout.large._features import (
-    Encode,
-    FeatureMap,
-    FeatureRows,
-)
+from leaveout.large._features import Encode, FeatureMap, FeatureRows
 from leaveout.large._rows import GOLDEN, mix_bits
 from leaveout.large._solve import LinearProgress, Sizes
 from leaveout.large._window import LinearProblems
@@ -106,7 +102,9 @@ class ClassStatistics:
                 self.classes[label].add(sample)
             else:
                 self.classes[label] = sample
-        self._cut()
+        for sample in self.classes.values():
+            if sample.hashes.size > 1.5 * self.share:  # do not sort at every block
+                sample.cut(self.share)
         self.n_rows += other.n_rows
         # Chan, Golub & LeVeque (1983): variance of two samples put together
         total = self.n_values + other.n_values
@@ -118,33 +116,10 @@ class ClassStatistics:
         self.n_values = total
         self.largest_weight = max(self.largest_weight, other.largest_weight)
 
-    def _cut(self) -> None:
-        """Sort the samples when they have grown too large by half."""
-        for sample in self.classes.values():
-            if sample.hashes.size > self._share + self._share // 2:
-                sample.cut(self._share)
-
     @property
-    def _share(self) -> int:
+    def share(self) -> int:
         """Rows to keep of each class; fewer as classes turn up, never more."""
         return max(1, self.most // len(self.classes))
-
-    @property
-    def variance(self) -> float:
-        """Variance of all entries of X."""
-        return self.spread / self.n_values
-
-    def labels(self) -> NDArray[Any]:
-        """Return the labels of the classes that have weight, sorted."""
-        heavy = [k for k, sample in self.classes.items() if sample.total_weight > 0.0]
-        return np.unique(np.array(heavy))
-
-    def samples(self, labels: NDArray[Any]) -> Iterator[ClassSample]:
-        """Go through the samples of some classes, in the order of their hashes."""
-        for label in labels.tolist():
-            sample = self.classes[label]
-            sample.cut(self._share)
-            yield sample
 
 
 def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
@@ -192,11 +167,6 @@ class FitCheckpoint:
                 with Checkpoint(path, self.meta) as file:
                     self.stored = file.get(0)
 
-    @property
-    def n_passes(self) -> int:
-        """Passes that the file is worth."""
-        return 0 if self.stored is None else int(self.stored[1]["n_passes"])
-
     def choose_seed(self, drawn: int, *, free: bool) -> int:
         """Return the seed of the fit: that of the file if none was asked for."""
         if free and self.stored is not None:
@@ -205,7 +175,7 @@ class FitCheckpoint:
         return drawn
 
     def resume(
-        self, n_rows: int, classes: Sequence[Any], samples: Sequence[ClassSample],
+        self, n_rows: int, classes: NDArray[Any], samples: Sequence[ClassSample],
         probe: FloatArray,
     ) -> LinearProgress | None:  # fmt: skip
         """Return where the file has come to with these rows and features.
@@ -216,7 +186,7 @@ class FitCheckpoint:
         if self.path is None:
             return None
         content = [[s.n_rows, s.hashes, s.X, s.weight] for s in samples]
-        self._compare("data", fingerprint([n_rows, list(classes), content]))
+        self._compare("data", fingerprint([n_rows, classes.tolist(), content]))
         self.probe = probe
         if self.stored is None:
             return None
@@ -231,10 +201,8 @@ class FitCheckpoint:
         if self.path is None:
             return
         arrays = {name: getattr(progress, name) for name in FIELDS}
-        self.stored = (
-            {**arrays, "probe": self.probe},
-            {**self.facts, "n_passes": n_passes},
-        )
+        facts = {**self.facts, "n_passes": n_passes}
+        self.stored = ({**arrays, "probe": self.probe}, facts)
         with Checkpoint(self.path, self.meta) as file:
             file.put(0, *self.stored)
 
@@ -244,7 +212,7 @@ class FitCheckpoint:
         try:
             yield
         except KeyboardInterrupt:
-            if self.n_passes:
+            if self.stored is not None:
                 sys.stderr.write(f"Interrupted: {self._how_to_go_on()}\n")
                 sys.stderr.flush()
             raise
@@ -255,11 +223,11 @@ class FitCheckpoint:
     def _how_to_go_on(self) -> str:
         if self.path is None:
             return "With checkpoint=path a fit can be resumed after such a loss."
-        if not self.n_passes:
+        if self.stored is None:
             return f"Nothing is kept in {self.path} yet; run again."
         return (
-            f"{self.n_passes} passes are kept in {self.path}; run again, on a cluster "
-            "or without, to continue."
+            f"{self.stored[1]['n_passes']} passes are kept in {self.path}; run again, "
+            "on a cluster or without, to continue."
         )
 
     def _compare(self, name: str, value: Any) -> None:
@@ -273,44 +241,41 @@ class FitRun:
     """What a fit knows of the rows after the first pass."""
 
     def __init__(
-        self,
-        svc: FeatureSVC,
-        source: RowSource | DistributedRows,
-        kept: FitCheckpoint,
-        seed: int,
-    ) -> None:
-        self.svc, self.source, self.kept, self.seed = svc, source, kept, seed
+        self, svc: FeatureSVC, source: RowSource | DistributedRows,
+        kept: FitCheckpoint, seed: int,
+    ) -> None:  # fmt: skip
+        self.svc, self.kept, self.seed = svc, kept, seed
         self.n_threads = count_threads(svc.n_jobs)
         self.sizes: Sizes = svc._sizes
         count = partial(count_classes, seed=seed, most=self.sizes.largest_sample)
         self.statistics = statistics = source.sum(count, self.n_threads)
         self.n_passes = 1
-        self.classes = statistics.labels()
+        known = statistics.classes
+        heavy = [label for label, part in known.items() if part.total_weight > 0.0]
+        self.classes = np.unique(np.array(heavy))
         if len(self.classes) < 2:
             raise ValueError(
                 "y needs two classes or more with weight; it has one class: "
                 f"{self.classes.tolist()}."
             )
         self.pairs = class_pairs(len(self.classes))
-        self.parts = list(statistics.samples(self.classes))
+        self.parts = [known[label] for label in self.classes.tolist()]
+        for part in self.parts:
+            part.cut(statistics.share)
         self.class_weight = self._class_weights()
         self.largest_weight = statistics.largest_weight * float(self.class_weight.max())
         totals = np.array([part.total_weight for part in self.parts])
         self.total_weight = float(totals @ self.class_weight)
         self.feature_map = self._make_map()
-        self.rows = self._make_rows()
-        probe = self.feature_map(self.parts[0].X[:16])
-        self.progress = kept.resume(
-            statistics.n_rows, self.classes.tolist(), self.parts, probe
-        )
-        self.samples = [] if self.progress else self._samples()
-
-    def _make_rows(self) -> FeatureRows:
-        """Return all rows as features, here or where dask computes them."""
         encode = Encode(self.feature_map, self.classes, self.class_weight)
-        n_rows, n_components = self.statistics.n_rows, self.feature_map.n_components
-        rows = FeatureRows(self.source, encode, n_rows, n_components, self.n_threads)
-        return rows.in_memory() if n_rows <= self.svc.rows_in_memory else rows
+        n_rows, D = statistics.n_rows, self.feature_map.n_components
+        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads)
+        if n_rows <= svc.rows_in_memory:
+            self.rows = self.rows.in_memory()
+        probe = self.feature_map(self.parts[0].X[:16])
+        self.progress = kept.resume(n_rows, self.classes, self.parts, probe)
+        sizes = [] if self.progress else self.sizes.samples(n_rows, D)
+        self.samples = [self._sample(size) for size in sizes]
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
         """One SVM for each C and pair of classes; two classes: the second is +1."""
@@ -349,32 +314,30 @@ class FitRun:
         return np.array([float(given.get(label, 1.0)) for label in labels])
 
     def _make_map(self) -> FeatureMap:
-        """Fit the transformer on the sample."""
         X = np.concatenate([part.X for part in self.parts])
         return FeatureMap.around(self._fit_transformer(X), X[:: max(1, len(X) // 4096)])
 
     def _fit_transformer(self, X: FloatArray) -> Any:
+        """Fit what makes the features on the sample."""
         svc = self.svc
-        if isinstance(svc.features, str) and svc.features == "linear":
-            return None
         if not isinstance(svc.features, str):
             return clone(svc.features).fit(X)
+        if svc.features == "linear":
+            return None
         from sklearn.kernel_approximation import Nystroem, RBFSampler  # slow to import
 
+        kind, n_components = RBFSampler, svc.n_components
+        if svc.features == "nystroem":
+            kind, n_components = Nystroem, min(n_components, len(X))
         gamma = self._gamma(X.shape[1])
-        if svc.features == "fourier":
-            return RBFSampler(
-                gamma=gamma, n_components=svc.n_components, random_state=self.seed
-            ).fit(X)
-        n_components = min(svc.n_components, len(X))
-        return Nystroem(
-            gamma=gamma, n_components=n_components, random_state=self.seed
-        ).fit(X)
+        return kind(gamma=gamma, n_components=n_components, random_state=self.seed).fit(
+            X
+        )
 
     def _gamma(self, n_features: int) -> float:
         gamma = self.svc.gamma
         if gamma == "scale":
-            variance = self.statistics.variance
+            variance = self.statistics.spread / self.statistics.n_values
             if not np.isfinite(variance):
                 raise ValueError(
                     "gamma='scale' needs the variance of X, which is too large for a "
@@ -385,11 +348,6 @@ class FitRun:
         if gamma == "auto":
             return 1.0 / n_features
         return check_number("gamma", gamma, above=0.0)
-
-    def _samples(self) -> list[FeatureRows]:
-        """Take samples of growing size."""
-        n_rows, D = self.statistics.n_rows, self.feature_map.n_components
-        return [self._sample(size) for size in self.sizes.samples(n_rows, D)]
 
     def _sample(self, size: int) -> FeatureRows:
         """Take as many rows of each class, with weights as if they were all rows."""

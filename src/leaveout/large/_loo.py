@@ -79,8 +79,10 @@ def leave_rows_out(
         return solution.decision_values[rows], nothing, nothing
     complete = bool(np.isinf(window.edges).all())
     problem, full = window.problem, solution
+    # Unit vectors are as long as the rows, so that tolerances fit both.
+    length = radius if radius > 0.0 else 1.0
     if not complete:
-        problem, full = _with_probes(window, solution, radius)
+        problem, full = _with_probes(window, solution, length)
     answer = LooIntervals.from_solution(full)
     open_ = settle_from_solution(problem, full, answer, labels_only=False)
     wanted = np.intersect1d(open_, rows)
@@ -99,7 +101,7 @@ def leave_rows_out(
         if found.everywhere is not None:
             f = found.everywhere[:, window.problem.n_samples :]
             b = f[:, -1]
-            W = (f[:, :-1] - b[:, None]) / _length(radius)
+            W = (f[:, :-1] - b[:, None]) / length
             ends_b = (b + found.lower - found.values, b + found.upper - found.values)
             known[wanted] = window.knows(W, *ends_b, radius, noise)
     values = answer.values
@@ -108,17 +110,12 @@ def leave_rows_out(
     return values[rows], known[rows], proved[rows]
 
 
-def _length(radius: float) -> float:
-    """Length of the probes: that of the rows, so that tolerances fit both."""
-    return radius if radius > 0.0 else 1.0
-
-
 def _with_probes(
-    window: WindowProblem, solution: Solution, radius: float
+    window: WindowProblem, solution: Solution, length: float
 ) -> tuple[Problem, Solution]:
     """Add multiples of the unit vectors, and zero, without weight."""
     D = window.Z.shape[1]
-    probes = np.vstack([_length(radius) * np.eye(D), np.zeros(D)])
+    probes = np.vstack([length * np.eye(D), np.zeros(D)])
     Z = np.vstack([window.Z, probes])
     n_more = D + 1
     problem = Problem(
@@ -314,7 +311,7 @@ def label_rows(
     rows: FeatureRows,
     problems: LinearProblems,
     thresholds: Thresholds,
-    loos: Sequence[LinearLoo],
+    loo: LinearLoo,
     c: int,
     n_classes: int,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -327,9 +324,9 @@ def label_rows(
     job = partial(_label, problems.take(group), thresholds.take(group), n_classes)
     labels = rows.run(job)
     codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
-    settled = loos[c].labels >= 0
-    walked = loos[c].walked[settled]
-    codes[walked], proved[walked] = loos[c].labels[settled], True
+    settled = loo.labels >= 0
+    walked = loo.walked[settled]
+    codes[walked], proved[walked] = loo.labels[settled], True
     return codes, proved
 
 

@@ -56,10 +56,7 @@ class Block(NamedTuple):
 
 
 class RawRows(NamedTuple):
-    """Unchecked rows; ``name`` is a file or block in words, "" for arrays.
-
-    ``first_row`` is the row of that file with which these begin.
-    """
+    """Unchecked rows, from ``first_row`` of a file or block with this name on."""
 
     X: Any
     y: Any
@@ -203,23 +200,18 @@ def check_rows(
     pieces: Iterable[RawRows], schema: Schema, start: int, rows_at_once: int
 ) -> Iterator[Block]:
     """Yield the rows as checked blocks of at most rows_at_once rows."""
-    first: tuple[str, str] | None = None
+    first = None
     for piece in pieces:
         for rows in _cut(piece, rows_at_once):
             block = _check_piece(rows, schema, start)
-            text = isinstance(block.y[0], str | bytes)
-            kinds = (
-                "labels that are text" if text else "labels that are not text",
-                "no weights" if block.weight is None else "weights",
-            )
+            kinds = (isinstance(block.y[0], str | bytes), block.weight is None)
             first = first or kinds
-            for before, here in zip(first, kinds, strict=True):
-                if before != here:
-                    raise ValueError(
-                        f"The first rows have {before}, {_row(rows, 0, start)} has "
-                        f"{here}. Give all rows the same kind of labels, and weights "
-                        "to all or to none."
-                    )
+            if first != kinds:
+                raise ValueError(
+                    f"From {_row(rows, 0, start)} on, labels or weights are of another "
+                    "kind than before. Give labels that are all text or all numbers, "
+                    "and weights to all rows or to none."
+                )
             start += len(block.y)
             yield block
 
@@ -227,10 +219,9 @@ def check_rows(
 def _cut(piece: RawRows, rows_at_once: int) -> Iterator[RawRows]:
     """Yield rows that are few enough, with y and weight as vectors."""
     n_rows = count_rows(piece.X)
-    y = _column(piece.y, "y", "label", piece, n_rows)
-    weight = piece.weight
+    y, weight = _column(piece.y, "y", piece, n_rows), piece.weight
     if weight is not None:
-        weight = _column(weight, "sample_weight", "weight", piece, n_rows)
+        weight = _column(weight, "sample_weight", piece, n_rows)
     for first in range(0, n_rows, rows_at_once):
         part = slice(first, first + rows_at_once)
         yield piece._replace(
@@ -241,9 +232,7 @@ def _cut(piece: RawRows, rows_at_once: int) -> Iterator[RawRows]:
         )
 
 
-def _column(
-    values: Any, argument: str, word: str, piece: RawRows, n_rows: int
-) -> NDArray[Any]:
+def _column(values: Any, argument: str, piece: RawRows, n_rows: int) -> NDArray[Any]:
     """Return labels or weights as a vector with one entry per row."""
     where = _in(piece.name)
     try:
@@ -251,13 +240,11 @@ def _column(
             values = np.full(n_rows, values)
         column = column_or_1d(values, warn=True)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{argument}{where}: {error} Pass one {word} per row."
-        ) from error
+        raise ValueError(f"{argument}{where}: {error} Pass one per row.") from error
     if len(column) != n_rows:
         raise ValueError(
             f"X has {n_rows} rows{where} but {argument} has {len(column)} entries. "
-            f"Pass one {word} per row of X."
+            "Pass one per row of X."
         )
     return column
 
@@ -402,17 +389,11 @@ def _join(blocks: list[Block]) -> Block:
 def open_array(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSource:
     """Return the rows of an array, a memory map, a table or a sparse matrix."""
     X = as_table(X)
-    if y is None:
+    if isinstance(y, str) or isinstance(sample_weight, str):
         raise ValueError(
-            "The classifier requires y to be passed, but the target y is None. "
-            "Pass one label per row of X."
+            "y or sample_weight is the name of a column, but the columns of X have no "
+            "names. Pass arrays with one entry per row."
         )
-    for argument, values in (("y", y), ("sample_weight", sample_weight)):
-        if isinstance(values, str):
-            raise ValueError(
-                f"{argument}='{values}' names a column, but the columns of X have no "
-                f"names. Pass an array with one entry per row as {argument}."
-            )
     rows = RawRows(X, y, sample_weight)
     schema = Schema(X.shape[1], column_names(X))
     return RowSource(lambda: iter([rows]), schema, rows_at_once)

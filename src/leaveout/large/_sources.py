@@ -50,18 +50,22 @@ def open_rows(
         X, y, sample_weight = (_map_npy(values) for values in (X, y, sample_weight))
     if _is_arrow(X):
         return _open_arrow(X, y, sample_weight, rows_at_once)
-    if is_dask(X):
-        return open_dask(X, y, sample_weight, rows_at_once)
-    if hasattr(X, "columns"):
-        X, y, sample_weight = split_frame(X, y, sample_weight)
-    is_iterable = callable(X) or hasattr(X, "__iter__")
-    if y is None and is_iterable and not hasattr(X, "shape"):
+    if y is None and not hasattr(X, "shape"):
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight cannot stand beside an iterable of blocks. Put the "
                 "weights into the blocks: (X, y, weight)."
             )
         return open_iterable(X, rows_at_once)
+    if y is None:
+        raise ValueError(
+            "The classifier requires y to be passed, but the target y is None. Pass "
+            "one label per row of X, or the name of their column."
+        )
+    if is_dask(X):
+        return open_dask(X, y, sample_weight, rows_at_once)
+    if hasattr(X, "columns"):
+        X, y, sample_weight = split_frame(X, y, sample_weight)
     return open_array(X, y, sample_weight, rows_at_once)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +38,7 @@ SLACK = 1e-10
 BEYOND = 1e-8
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """Where h = y f settles the left-out label, for each class of each problem.
 
     ``wrong_below`` and ``right_above`` are of the positive and the negative class.
@@ -63,20 +63,17 @@ class Thresholds:
         right = np.full((len(optima), 2), np.inf)
         elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
         for k, (optimum, box) in enumerate(zip(optima, boxes, strict=True)):
-            for side, sign in enumerate((1.0, -1.0)):
-                if optimum.proved:
+            if optimum.proved:
+                for side, sign in enumerate((1.0, -1.0)):
                     ends = _settled(optimum, sign, float(box))
                     wrong[k, side], right[k, side] = ends
-            if optimum.proved:
                 elsewhere[k] = _settled_elsewhere(optimum)
         wrong[alone], right[alone] = np.inf, np.inf
         return cls(wrong, right, elsewhere)
 
     def take(self, which: IntArray) -> Thresholds:
         """Return those of some problems."""
-        return Thresholds(
-            self.wrong_below[which], self.right_above[which], self.elsewhere[which]
-        )
+        return Thresholds(*(each[which] for each in self))
 
 
 def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
@@ -112,6 +109,7 @@ def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
     return solution.intercept - high - noise, solution.intercept - low + noise
 
 
+@dataclass
 class OpenRows:
     """Rows whose label at one C is not settled yet; the ``most`` closest are kept.
 
@@ -120,28 +118,24 @@ class OpenRows:
     full problems have wrong.
     """
 
-    FIELDS = ("index", "closeness", "votes", "codes", "weight", "missed")
+    index: IntArray
+    closeness: FloatArray
+    votes: np.ndarray
+    codes: np.ndarray
+    weight: FloatArray
+    missed: BoolArray
+    most: int
+    dropped_weight: float = 0.0
+    n_dropped: int = 0
 
-    def __init__(
-        self,
-        index: IntArray,
-        closeness: FloatArray,
-        votes: np.ndarray,
-        codes: np.ndarray,
-        weight: FloatArray,
-        missed: BoolArray,
-        most: int,
-    ) -> None:
-        self.index, self.closeness, self.votes = index, closeness, votes
-        self.codes, self.weight, self.missed = codes, weight, missed
-        self.most = most
-        self.dropped_weight = 0.0
-        self.n_dropped = 0
+    COLUMNS = ("index", "closeness", "votes", "codes", "weight", "missed")
+
+    def __post_init__(self) -> None:
         self._cut()
 
     def add(self, other: OpenRows) -> None:
         """Take over those of another block."""
-        for name in self.FIELDS:
+        for name in self.COLUMNS:
             both = [getattr(self, name), getattr(other, name)]
             setattr(self, name, np.concatenate(both))
         self.dropped_weight += other.dropped_weight
@@ -154,7 +148,7 @@ class OpenRows:
         keep = np.sort(np.argsort(self.closeness, kind="stable")[: self.most])
         total = float(self.weight.sum())
         self.n_dropped += self.index.size - keep.size
-        for name in self.FIELDS:
+        for name in self.COLUMNS:
             setattr(self, name, getattr(self, name)[keep])
         self.dropped_weight += total - float(self.weight.sum())
 

@@ -8,7 +8,7 @@ whose optimum is that of all rows if no row outside can have met the margin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,6 +34,7 @@ def largest_norm(Z: FloatArray) -> float:
     return float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
 
 
+@dataclass
 class NearMarginRows:
     """The rows next to the margin of one problem, as many on either side of b.
 
@@ -42,23 +43,20 @@ class NearMarginRows:
     ends of the interval of optimal intercepts. ``counted`` is the weight that was
     summed as inside (:func:`is_inside`); ``most`` rows of either sign are kept. With
     ``keys``, equal for equal rows, these are kept as one row with their summed weight.
+    ``edges`` are the distances from which on rows may be missing, below and above.
     """
 
-    def __init__(
-        self,
-        offset: FloatArray,
-        rows: IntArray,
-        weight: FloatArray,
-        counted: FloatArray,
-        most: int,
-        keys: np.ndarray | None = None,
-    ) -> None:
-        self.most, self.offset, self.rows = most, offset, rows
-        self.weight, self.counted, self.keys = weight, counted, keys
+    offset: FloatArray
+    rows: IntArray
+    weight: FloatArray
+    counted: FloatArray
+    most: int
+    keys: np.ndarray | None
+    edges: FloatArray = field(default_factory=lambda: np.array([np.inf, np.inf]))
+
+    def __post_init__(self) -> None:
         self.columns = ["offset", "rows", "weight", "counted"]
-        self.columns += [] if keys is None else ["keys"]
-        # Distance from which on rows may be missing, below and above.
-        self.edges = np.array([np.inf, np.inf])
+        self.columns += [] if self.keys is None else ["keys"]
         self._cut()
 
     def add(self, other: NearMarginRows) -> None:
