@@ -20,9 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
-from sklearn.utils.estimator_checks import (
-    check_sample_weight_equivalence_on_dense_data,
-)
+from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data
 
 import leaveout as lo
 from leaveout.engine._solve import solve_svc

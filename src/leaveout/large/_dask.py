@@ -170,12 +170,10 @@ class Partition:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of dask."""
     return hasattr(X, "__dask_graph__")
 
 
 def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> DistributedRows:
-    """Return the rows of a dask array or dataframe."""
     from dask import delayed
 
     if getattr(X, "ndim", 0) != 2:

@@ -52,8 +52,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     For more rows than a Gram matrix has room for. The kernel is approximated by a map
     :math:`z(x)` to ``n_components`` features; in their space the classifier is that of
     :class:`~leaveout.SVC`, with the hinge and an intercept that is not regularised, and
-    is solved to its exact optimum. Rows may be in memory, in files or on a cluster,
-    and are gone through in passes; one pass serves all values of C.
+    is solved to its exact optimum. One pass over the rows serves all values of C.
 
     Every row is left out, for the map as it is: most labels follow from what the
     optimum proves, the others from exact walks (docs/method/large). With several values
@@ -83,19 +82,17 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     rows_at_once : int, default=8192
         Rows per block.
     rows_in_memory : int, default=200_000
-        Up to this many rows keep their features in memory; on a cluster, in that of
-        all workers together. Of more rows only a sample of 131,072, some blocks and the
-        rows next to the margins are there at a time.
+        Up to this many rows keep their features in memory (on a cluster, in that of
+        all workers). Of more only a sample of 131,072, some blocks and the rows next
+        to the margins are there at a time.
     n_jobs : int or None, default=None
-        Threads; -1 for all processors. The results do not depend on it. If X is a
-        dask collection and there is a ``distributed.Client``, the workers of the
-        cluster go through the rows, and these threads do the rest (docs/clusters).
+        Threads; -1 for all processors. The results do not depend on it. The rows of a
+        dask collection are computed by the workers of the cluster (docs/clusters).
     random_state : int, RandomState or None, default=None
         Seed of the features and of the sample.
     checkpoint : str or path-like, default=None
-        A file that keeps how far the fit is, from pass to pass. If the fit is cut
-        short, one with the same data and parameters goes on from there. The file
-        stays.
+        A file that keeps how far the fit is, from pass to pass. If it is cut short,
+        one with the same data and parameters goes on from there. The file stays.
     verbose : bool, default=False
         Whether to write a line for each pass to stderr.
 
@@ -234,23 +231,17 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
 
     def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
         """Solve the problems, leave every row out, store all there is."""
-        n_threads = fit.n_threads
         check_losses(Cs, fit.total_weight)
-        problems = fit.problems(Cs)
-        optima = solve_linear(
-            fit.rows, problems, samples=fit.samples, progress=fit.progress,
-            sizes=fit.sizes, n_threads=n_threads, after_pass=fit.after_pass,
+        problems, optima = solve_linear(
+            fit.rows, fit.problems(Cs), samples=fit.samples, progress=fit.progress,
+            sizes=fit.sizes, after_pass=fit.after_pass,
         )  # fmt: skip
         check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
-        problems = problems.moved(
-            np.array([optimum.point[:-1] for optimum in optima]),
-            np.array([optimum.point[-1] for optimum in optima]),
-        )
         loos, thresholds, hinge = leave_one_out_linear(
             fit.rows, problems, optima, class_weight=fit.class_weight,
             class_sizes=np.array([part.n_weighted for part in fit.parts]),
             largest_weight=fit.largest_weight, max_walks=self.max_walks,
-            sizes=fit.sizes, n_threads=n_threads,
+            sizes=fit.sizes,
         )  # fmt: skip
         # Smallest error, open rows as the full classifier labels them; smallest C.
         k = min(np.argsort(Cs, kind="stable"), key=lambda c: loos[c].estimate)
@@ -292,8 +283,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Labels, as they were in y.
         """
-        values = self._pair_values(X)
-        return self.classes_[vote(values)]
+        return self.classes_[vote(self._pair_values(X))]
 
     def _pair_values(self, X: Any) -> FloatArray:
         """Value of each pair of classes, (n_rows, n_pairs)."""
@@ -306,14 +296,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             X = check_features(self, X, reset=False)
             blocks = (X[i : i + m] for i in range(0, X.shape[0], m))
         features = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
-        return np.concatenate(
-            [
-                features(block.toarray() if sparse.issparse(block) else block)
-                @ self.coef_.T
-                + self.intercept_
-                for block in blocks
-            ]
-        )
+        dense = (b.toarray() if sparse.issparse(b) else b for b in blocks)
+        values = [features(block) @ self.coef_.T for block in dense]
+        return np.concatenate(values) + self.intercept_
 
     def _check_parameters(self) -> FloatArray:
         """Raise if a parameter is wrong; return the values of C."""

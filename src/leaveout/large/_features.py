@@ -38,11 +38,9 @@ class FeatureMap:
 
     @property
     def n_components(self) -> int:
-        """Number of features."""
         return self.center.shape[0]
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Return the features of some rows, (m, n_components)."""
         if self.transformer is None:
             return X - self.center
         if X.shape[0] == 0:  # which scikit-learn's transformers refuse

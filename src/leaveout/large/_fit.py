@@ -64,7 +64,6 @@ class ClassSample:
     weight: FloatArray
 
     def add(self, other: ClassSample) -> None:
-        """Take over rows of another block."""
         self.n_rows += other.n_rows
         self.n_weighted += other.n_weighted
         self.total_weight += other.total_weight
@@ -96,7 +95,6 @@ class ClassStatistics:
     largest_weight: float
 
     def add(self, other: ClassStatistics) -> None:
-        """Take over what another block tells."""
         for label, sample in other.classes.items():
             if label in self.classes:
                 self.classes[label].add(sample)
@@ -145,7 +143,6 @@ def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
 
 
 def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
-    """Return a hash of each row number."""
     offset = (seed + 1) * int(GOLDEN) % 2**64
     return mix_bits(rows.astype(np.uint64) * GOLDEN + np.uint64(offset))
 
@@ -197,7 +194,6 @@ class FitCheckpoint:
         return LinearProgress(**{name: arrays[name] for name in FIELDS})
 
     def put(self, progress: LinearProgress, n_passes: int) -> None:
-        """Keep where the fit is now."""
         if self.path is None:
             return
         arrays = {name: getattr(progress, name) for name in FIELDS}
@@ -329,10 +325,8 @@ class FitRun:
         kind, n_components = RBFSampler, svc.n_components
         if svc.features == "nystroem":
             kind, n_components = Nystroem, min(n_components, len(X))
-        gamma = self._gamma(X.shape[1])
-        return kind(gamma=gamma, n_components=n_components, random_state=self.seed).fit(
-            X
-        )
+        transformer = kind(n_components=n_components, random_state=self.seed)
+        return transformer.set_params(gamma=self._gamma(X.shape[1])).fit(X)
 
     def _gamma(self, n_features: int) -> float:
         gamma = self.svc.gamma

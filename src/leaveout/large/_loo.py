@@ -28,7 +28,7 @@ from leaveout.engine._problem import (
     Solution,
 )
 from leaveout.engine._walk import Walker, settle_from_solution
-from leaveout.large._features import FeatureBlock, FeatureRows, Rows
+from leaveout.large._features import FeatureRows, Rows
 from leaveout.large._solve import Sizes
 from leaveout.large._votes import (
     OpenRows,
@@ -37,14 +37,11 @@ from leaveout.large._votes import (
     count_votes,
     favours_positive,
     is_settled,
-    label_votes,
-    left_out_votes,
-    trained_signs,
+    label_block,
 )
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
-    NearMarginRows,
     WindowProblem,
     noise_of_window,
 )
@@ -61,10 +58,7 @@ FIRST_WALKS, WORTHWHILE = 32, 0.5
 
 
 def leave_rows_out(
-    window: WindowProblem,
-    solution: Solution,
-    index: IntArray,
-    radius: float,
+    window: WindowProblem, solution: Solution, index: IntArray, radius: float
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Leave rows of the window, ascending, out; radius is the largest norm of a row.
 
@@ -188,7 +182,6 @@ def leave_one_out_linear(
     largest_weight: float,
     max_walks: int,
     sizes: Sizes,
-    n_threads: int = 1,
 ) -> tuple[list[LinearLoo], Thresholds, FloatArray]:
     """Leave every row out of the problems at their optima, those of the first C first.
 
@@ -207,7 +200,7 @@ def leave_one_out_linear(
     tally = rows.run(
         partial(count_votes, problems, thresholds, class_weight, most_open, near)
     )
-    _walk_all(rows, problems, optima, tally, n_threads)
+    _walk_all(rows, problems, optima, tally)
     results = [
         _assemble_result(tally, c, open_, len(class_weight))
         for c, open_ in enumerate(tally.open_rows)
@@ -220,11 +213,10 @@ def _walk_all(
     problems: LinearProblems,
     optima: Sequence[LinearOptimum],
     tally: Tally,
-    n_threads: int,
 ) -> None:
     """Settle the open votes that walks can prove; writes into the open rows."""
     n_pairs = len(problems) // len(tally.open_rows)
-    jobs = []
+    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem, close calls first
     for k, optimum in enumerate(optima):
         open_ = tally.open_rows[k // n_pairs]
         known = np.isin(open_.codes, (problems.positive[k], problems.negative[k]))
@@ -232,65 +224,55 @@ def _walk_all(
         waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
         if optimum.proved and waiting.size:
             order = np.argsort(open_.closeness[waiting], kind="stable")
-            jobs.append(_Walks(problems, k, optimum, tally, open_, waiting[order]))
+            jobs.append((k, waiting[order]))
     if not jobs:
         return
-    needed = [job.near.rows for job in jobs]
-    needed += [job.open_.index[job.waiting] for job in jobs]
+    near = tally.scan.nearest
+    needed = [near[k].rows for k, _ in jobs]
+    needed += [tally.open_rows[k // n_pairs].index[waiting] for k, waiting in jobs]
     picked = rows.gather(np.unique(np.concatenate(needed)))
-    for _ in map_in_order(lambda job: job.run(picked), jobs, n_threads):
+
+    def walk(job: tuple[int, IntArray]) -> None:
+        k, waiting = job
+        first = FIRST_WALKS
+        if np.isinf(near[k].edges).all():
+            first = waiting.size  # all rows are in the window: all walks are proof
+        for part in np.split(waiting, np.arange(first, waiting.size, WALKS_AT_ONCE)):
+            part.sort()
+            if _walk(problems, k, optima[k], tally, part, picked) < WORTHWHILE:
+                break
+
+    for _ in map_in_order(walk, jobs, rows.n_threads):
         pass
 
 
-@dataclass(frozen=True)
-class _Walks:
-    """The open rows of one problem, the closest calls first."""
-
-    problems: LinearProblems
-    k: int
-    optimum: LinearOptimum
-    tally: Tally
-    open_: OpenRows
-    waiting: IntArray
-
-    @property
-    def near(self) -> NearMarginRows:
-        """The rows next to the margin."""
-        return self.tally.scan.nearest[self.k]
-
-    def run(self, picked: Rows) -> None:
-        """Walk part by part, as long as that proves something."""
-        first = FIRST_WALKS
-        if np.isinf(self.near.edges).all():
-            first = self.waiting.size  # all rows are in the window: all walks are proof
-        parts = np.split(
-            self.waiting, np.arange(first, self.waiting.size, WALKS_AT_ONCE)
-        )
-        for part in parts:
-            if self._walk(np.sort(part), picked) < WORTHWHILE:
-                break
-
-    def _walk(self, part: IntArray, picked: Rows) -> float:
-        """Leave some rows out; return the share of known values."""
-        index, radius = self.open_.index[part], self.tally.scan.radius
-        kept = picked.take(np.union1d(self.near.rows, index))
-        inside = self.tally.scan.inside[self.k]
-        window = WindowProblem.build(self.problems, self.k, kept, inside, self.near)
-        solution = window.solve(window.start_from(self.optimum))
-        moved = np.abs(window.point(solution) - window.origin).max()
-        if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
-            return 0.0  # the window does not know the optimum it was taken from
-        values, known, proved = leave_rows_out(window, solution, index, radius)
-        n_pairs = self.open_.votes.shape[1]
-        votes = np.where(favours_positive(values, n_pairs), 1, -1)
-        self.open_.votes[part, self.k % n_pairs] = np.where(proved, votes, 0)
-        return float(known.mean())
+def _walk(
+    problems: LinearProblems,
+    k: int,
+    optimum: LinearOptimum,
+    tally: Tally,
+    part: IntArray,
+    picked: Rows,
+) -> float:
+    """Leave open rows of problem k out; return the share of known values."""
+    n_pairs = len(problems) // len(tally.open_rows)
+    open_, scan = tally.open_rows[k // n_pairs], tally.scan
+    index, near = open_.index[part], scan.nearest[k]
+    kept = picked.take(np.union1d(near.rows, index))
+    window = WindowProblem.build(problems, k, kept, scan.inside[k], near)
+    solution = window.solve(window.start_from(optimum))
+    moved = np.abs(window.point(solution) - window.origin).max()
+    if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
+        return 0.0  # the window does not know the optimum it was taken from
+    values, known, proved = leave_rows_out(window, solution, index, scan.radius)
+    votes = np.where(favours_positive(values, n_pairs), 1, -1)
+    open_.votes[part, k % n_pairs] = np.where(proved, votes, 0)
+    return float(known.mean())
 
 
 def _assemble_result(
     tally: Tally, c: int, open_: OpenRows, n_classes: int
 ) -> LinearLoo:
-    """Count at one C."""
     settled = is_settled(open_.votes, n_classes)
     labels = np.where(settled, elect(open_.votes, n_classes), -1)
     wrong = float(tally.wrong[c])
@@ -321,35 +303,10 @@ def label_rows(
     """
     n_pairs = n_classes * (n_classes - 1) // 2
     group = np.arange(c * n_pairs, (c + 1) * n_pairs)
-    job = partial(_label, problems.take(group), thresholds.take(group), n_classes)
+    job = partial(label_block, problems.take(group), thresholds.take(group), n_classes)
     labels = rows.run(job)
     codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
     settled = loo.labels >= 0
     walked = loo.walked[settled]
     codes[walked], proved[walked] = loo.labels[settled], True
     return codes, proved
-
-
-@dataclass
-class _Labels:
-    """Labels of blocks, in their order."""
-
-    codes: list[np.ndarray]
-    proved: list[np.ndarray]
-
-    def add(self, other: _Labels) -> None:
-        """Append those of the next block."""
-        self.codes += other.codes
-        self.proved += other.proved
-
-
-def _label(
-    problems: LinearProblems,
-    thresholds: Thresholds,
-    n_classes: int,
-    block: FeatureBlock,
-) -> _Labels:
-    f = problems.decide(block.Z)
-    votes = left_out_votes(f, trained_signs(problems, block), thresholds)
-    codes, proved = label_votes(f, votes, n_classes)
-    return _Labels([codes], [proved])

@@ -49,7 +49,6 @@ class Block(NamedTuple):
     weight: FloatArray | None
 
     def part(self, first: int, stop: int | None = None) -> Block:
-        """Return some consecutive rows."""
         rows = slice(first, stop)
         weight = None if self.weight is None else self.weight[rows]
         return Block(self.start + first, self.X[rows], self.y[rows], weight)
@@ -115,11 +114,9 @@ class RowSource:
     def fetch(
         self, pick: Callable[[Any], R], index: IntArray, n_threads: int = 1
     ) -> list[R]:
-        """Return what is picked from each block."""
         return list(map_in_order(pick, self.blocks(), n_threads))
 
     def keep(self, make: Callable[[Any], Any], n_threads: int = 1) -> KeptBlocks:
-        """Keep what is made of each block in memory."""
         return KeptBlocks(list(map_in_order(make, self.blocks(), n_threads)))
 
 
@@ -130,12 +127,10 @@ class KeptBlocks(RowSource):
         self._kept = blocks
 
     def blocks(self) -> Iterator[Any]:
-        """Yield them."""
         return iter(self._kept)
 
 
 def no_rows(name: str = "X") -> ValueError:
-    """Return the error for a source without rows."""
     return ValueError(
         f"Found array with 0 sample(s): {name} has no rows, while a minimum of 1 is "
         "required."
@@ -172,7 +167,6 @@ def as_table(X: Any, name: str = "") -> Any:
 
 
 def slice_rows(X: Any, part: slice) -> Any:
-    """Return consecutive rows of an array, a table or a CSR matrix."""
     return X.iloc[part] if hasattr(X, "iloc") else X[part]
 
 
@@ -336,7 +330,6 @@ def _check_finite(X: FloatArray, piece: RawRows, schema: Schema, start: int) -> 
 
 
 def _check_weight(piece: RawRows, start: int) -> FloatArray | None:
-    """Return the weights, finite and >= 0."""
     if piece.weight is None:
         return None
     try:

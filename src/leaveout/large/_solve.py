@@ -68,7 +68,6 @@ class BandSums:
     radius: float
 
     def add(self, other: BandSums) -> None:
-        """Take over the sums of another block."""
         self.totals += other.totals
         self.pull += other.pull
         self.curvature += other.curvature
@@ -97,7 +96,6 @@ def sum_block(
 
 
 def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
-    """Write the sum of weight * (z, 1)(z, 1)' over some rows."""
     weight = block.weight[rows]
     A = block.Z[rows]
     A *= np.sqrt(weight)[:, None]
@@ -121,7 +119,7 @@ def descend(
     run: Callable[[Callable[[FeatureBlock], BandSums]], BandSums],
     problems: LinearProblems,
     states: list[NewtonState],
-    after_pass: Callable[[], None] = lambda: None,
+    after_pass: Callable[[], None] | None,
 ) -> None:
     """Bring all problems near their optimum, one pass per step; changes states."""
     for _ in range(MOST_PASSES):
@@ -133,7 +131,8 @@ def descend(
         sums = run(partial(sum_block, here, at.tau))
         for place, k in enumerate(open_):
             states[k].absorb(sums, place)
-        after_pass()
+        if after_pass is not None:
+            after_pass()
 
 
 @dataclass
@@ -206,7 +205,6 @@ class NewtonState:
         return self.tau + half_width(self.bins, min(wanted, self.rows))
 
     def _go(self) -> None:
-        """Propose a point on the line."""
         assert self.base is not None
         assert self.direction is not None
         point = self.base + self.step * self.direction
@@ -214,11 +212,7 @@ class NewtonState:
 
 
 def _newton_step(
-    curvature: FloatArray,
-    factor: float,
-    gradient: FloatArray,
-    most: float,
-    flat: float,
+    curvature: FloatArray, factor: float, gradient: FloatArray, most: float, flat: float
 ) -> FloatArray:
     """Return -H^-1 gradient, with the intercept moving by no more than a distance.
 
@@ -295,7 +289,6 @@ class LinearProgress:
         return cls(*map(np.array, zip(*points, strict=True)))
 
     def states(self, problems: LinearProblems, least: int) -> list[NewtonState]:
-        """Go on from here."""
         return [
             NewtonState(
                 self.W[k], float(self.b[k]), float(problems.C[k]), least,
@@ -312,12 +305,11 @@ def solve_linear(
     rows: FeatureRows,
     problems: LinearProblems,
     *,
-    samples: Sequence[FeatureRows] = (),
-    progress: LinearProgress | None = None,
+    samples: Sequence[FeatureRows],
+    progress: LinearProgress | None,
     sizes: Sizes,
-    n_threads: int = 1,
-    after_pass: AfterPass = lambda progress: None,
-) -> list[LinearOptimum]:
+    after_pass: AfterPass,
+) -> tuple[LinearProblems, list[LinearOptimum]]:
     """Solve all problems; ``after_pass`` is called after each pass over all rows.
 
     Samples grow in size, and their weights add up to those of all rows in each class.
@@ -326,7 +318,7 @@ def solve_linear(
     if not sizes.is_small(rows):
         progress = _approach(rows, problems, samples, progress, after_pass)
         problems = problems.moved(progress.W, progress.b)
-    return _finish(rows, problems, progress, sizes, n_threads, after_pass)
+    return _finish(rows, problems, progress, sizes, after_pass)
 
 
 def _approach(
@@ -344,24 +336,18 @@ def _approach(
     else:
         points = zip(problems.W, problems.b, problems.C, strict=True)
         states = [NewtonState(w, float(b), float(C), least) for w, b, C in points]
+
+    def take_down() -> None:
+        after_pass(LinearProgress.of(states))
+
     known = 0
-    for part in samples:
-        states = _on_more_rows(states, D, known)
-        descend(part.run, problems, states)
+    for part in [*samples, rows]:
+        if known:
+            share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
+            states = [state.on_more_rows(share) for state in states]
+        descend(part.run, problems, states, take_down if part is rows else None)
         known = part.n_rows
-    states = _on_more_rows(states, D, known)
-    descend(rows.run, problems, states, lambda: after_pass(LinearProgress.of(states)))
     return LinearProgress.of(states)
-
-
-def _on_more_rows(
-    states: list[NewtonState], n_components: int, known: int
-) -> list[NewtonState]:
-    """Go on with more rows, of which the known ones, if any, were a sample."""
-    if not known:
-        return states
-    share = min(0.25, 0.5 * np.sqrt((n_components + 1) / known))
-    return [state.on_more_rows(share) for state in states]
 
 
 def _finish(
@@ -369,9 +355,8 @@ def _finish(
     problems: LinearProblems,
     progress: LinearProgress | None,
     sizes: Sizes,
-    n_threads: int,
     after_pass: AfterPass,
-) -> list[LinearOptimum]:
+) -> tuple[LinearProblems, list[LinearOptimum]]:
     """Solve windows until each problem is proved, or has had its chances."""
     optima: dict[int, LinearOptimum] = {}
     open_ = np.arange(len(problems))
@@ -380,9 +365,8 @@ def _finish(
     size = rows.n_rows if few else sizes.window(rows.n_components)
     merge = False
     for _ in range(MOST_SCANS):
-        found = scan_and_solve(
-            rows, problems.take(open_), taus[open_], size, n_threads, merge
-        )
+        here = problems.take(open_)
+        found = scan_and_solve(rows, here, taus[open_], size, merge)
         optima.update(zip(open_.tolist(), found, strict=True))
         W, b = problems.W.copy(), problems.b.copy()
         W[open_] = [optimum.point[:-1] for optimum in found]
@@ -397,7 +381,7 @@ def _finish(
         merge = merge or any(optimum.window.has_copies() for optimum in found)
         size = min(2 * size, rows.n_rows, sizes.largest_window)
         taus = 0.25 * taus
-    return [optima[k] for k in range(len(problems))]
+    return problems, [optima[k] for k in range(len(problems))]
 
 
 def scan_and_solve(
@@ -405,8 +389,7 @@ def scan_and_solve(
     problems: LinearProblems,
     taus: FloatArray,
     size: int,
-    n_threads: int,
-    merge: bool = False,
+    merge: bool,
 ) -> list[LinearOptimum]:
     """Take the window of each problem at its point, and solve it.
 
@@ -414,8 +397,8 @@ def scan_and_solve(
     """
     most = (size,) * len(problems)
     sides = rows.run(partial(scan_margin, problems, most, merge=merge))
-    index = np.unique(np.concatenate([near.rows for near in sides.nearest]))
-    picked = rows.gather(index)
+    numbers = np.concatenate([near.rows for near in sides.nearest])
+    picked = rows.gather(np.unique(numbers))
 
     def solve(k: int) -> LinearOptimum:
         near = sides.nearest[k]
@@ -426,4 +409,4 @@ def scan_and_solve(
         proved = window.proves(solution, sides.radius)
         return LinearOptimum(window, solution, proved, sides.radius)
 
-    return list(map_in_order(solve, range(len(problems)), n_threads))
+    return list(map_in_order(solve, range(len(problems)), rows.n_threads))

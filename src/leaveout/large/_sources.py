@@ -16,12 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaveout._messages import (
-    check_names_known,
-    did_you_mean,
-    list_items,
-    list_names,
-)
+from leaveout._messages import check_names_known, did_you_mean, list_items, list_names
 from leaveout.large._dask import DistributedRows, is_dask, open_dask
 from leaveout.large._rows import (
     RawRows,
@@ -210,11 +205,7 @@ def _batches(fragment: Any, names: list[str], rows_at_once: int) -> Iterator[Any
                 yield reader.get_batch(k)
     else:
         yield from fragment.to_batches(
-            columns=names,
-            batch_size=rows_at_once,
-            batch_readahead=1,
-            fragment_readahead=1,
-            use_threads=False,
+            columns=names, batch_size=rows_at_once, batch_readahead=1, use_threads=False
         )
 
 
@@ -277,7 +268,6 @@ def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSou
 
 
 def _files(dataset: Any) -> list[File]:
-    """Return the files of a dataset."""
     from pyarrow.dataset import get_partition_keys
 
     try:

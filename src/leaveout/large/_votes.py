@@ -72,12 +72,10 @@ class Thresholds(NamedTuple):
         return cls(wrong, right, elsewhere)
 
     def take(self, which: IntArray) -> Thresholds:
-        """Return those of some problems."""
         return Thresholds(*(each[which] for each in self))
 
 
 def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
-    """Return the two thresholds of one class."""
     noise = noise_of_window(optimum.window, optimum.solution)
     if np.isinf(noise):
         return -np.inf, np.inf
@@ -134,7 +132,6 @@ class OpenRows:
         self._cut()
 
     def add(self, other: OpenRows) -> None:
-        """Take over those of another block."""
         for name in self.COLUMNS:
             both = [getattr(self, name), getattr(other, name)]
             setattr(self, name, np.concatenate(both))
@@ -168,7 +165,6 @@ class Tally:
     scan: MarginScan
 
     def add(self, other: Tally) -> None:
-        """Take over the counts of another block."""
         self.wrong += other.wrong
         self.missed += other.missed
         self.total += other.total
@@ -274,3 +270,28 @@ def is_settled(votes: np.ndarray, n_classes: int) -> BoolArray:
     rival = most - (np.arange(n_classes) > first[:, None])
     rival[rows, first] = -1
     return np.asarray(least[rows, first] > rival.max(axis=1))
+
+
+@dataclass
+class Labels:
+    """Labels of blocks, in their order."""
+
+    codes: list[np.ndarray]
+    proved: list[np.ndarray]
+
+    def add(self, other: Labels) -> None:
+        self.codes += other.codes
+        self.proved += other.proved
+
+
+def label_block(
+    problems: LinearProblems,
+    thresholds: Thresholds,
+    n_classes: int,
+    block: FeatureBlock,
+) -> Labels:
+    """Label the rows of a block at one C, left out where that is proved."""
+    f = problems.decide(block.Z)
+    votes = left_out_votes(f, trained_signs(problems, block), thresholds)
+    codes, proved = label_votes(f, votes, n_classes)
+    return Labels([codes], [proved])

@@ -18,19 +18,13 @@ from leaveout.engine._certificate import (
     rounding_of_sum,
     weighted_median_interval,
 )
-from leaveout.engine._problem import (
-    BOUNDED,
-    OUTSIDE,
-    Problem,
-    Solution,
-)
+from leaveout.engine._problem import BOUNDED, OUTSIDE, Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
 from leaveout.large._features import FeatureBlock, Rows
 from leaveout.large._rows import GOLDEN, mix_bits
 
 
 def largest_norm(Z: FloatArray) -> float:
-    """Largest Euclidean norm of a row."""
     return float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
 
 
@@ -60,7 +54,6 @@ class NearMarginRows:
         self._cut()
 
     def add(self, other: NearMarginRows) -> None:
-        """Take over rows of another block."""
         for name in self.columns:
             both = [getattr(self, name), getattr(other, name)]
             setattr(self, name, np.concatenate(both))
@@ -115,7 +108,6 @@ class MarginScan:
     inside : sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
         positive and of the negative class; (L, 2, D + 1)
     hinge : sum of weight * max(0, 1 - h), (L,)
-    nearest : rows next to the margin of each problem
     radius : largest norm of a row
     """
 
@@ -125,7 +117,6 @@ class MarginScan:
     radius: float
 
     def add(self, other: MarginScan) -> None:
-        """Take over what another block tells."""
         self.inside += other.inside
         self.hinge += other.hinge
         self.radius = max(self.radius, other.radius)
@@ -238,17 +229,19 @@ class WindowProblem:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that are kept as they are."""
         return self.index.size
 
     def has_copies(self) -> bool:
         """Whether so many rows are equal that its edges tell little."""
         return 2 * np.unique(self.Z, axis=0).shape[0] <= self.n_rows
 
+    def _short(self) -> FloatArray:
+        """1 - h at the origin."""
+        return 1.0 - self.problem.y * (self.Z @ self.origin[:-1] + self.origin[-1])
+
     def start(self, tau: float) -> FloatArray | None:
         """Return feasible coefficients from the shares of the smoothed problem."""
-        y, C = self.problem.y, self.problem.C
-        short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        y, C, short = self.problem.y, self.problem.C, self._short()
         share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
         share[self.n_rows :] = 1.0
         beta = y * C * share
@@ -263,8 +256,7 @@ class WindowProblem:
     def start_from(self, other: LinearOptimum) -> FloatArray | None:
         """Return feasible coefficients from the optimum of another window."""
         y, C = self.problem.y, self.problem.C
-        short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
-        beta = np.where(short > 0.0, y * C, 0.0)
+        beta = np.where(self._short() > 0.0, y * C, 0.0)
         known = other.window.index
         place = np.minimum(np.searchsorted(known, self.index), known.size - 1)
         shared = known[place] == self.index
@@ -273,19 +265,13 @@ class WindowProblem:
         return beta if balanced and np.all(np.abs(beta) <= C) else None
 
     def solve(self, start: FloatArray | None = None) -> Solution:
-        """Solve it exactly."""
         return solve_at_unit_scale(self.problem, start)
 
     def point(self, solution: Solution) -> FloatArray:
-        """Return (w, b) of a solution."""
         return np.append(self.C * (solution.beta @ self.Z), solution.intercept)
 
     def noise(self, solution: Solution) -> float:
-        """How far decision values may be off, by the optimality conditions.
-
-        With boxes and norms of many digits the values cancel, and rows on the margin
-        have h = 1 up to this only.
-        """
+        """How far values may be off; rows on the margin have h = 1 up to this only."""
         point = self.point(solution)
         f = self.Z @ point[:-1] + point[-1]
         off = self.problem.y * f - 1.0
@@ -301,8 +287,8 @@ class WindowProblem:
     ) -> tuple[FloatArray, FloatArray]:
         """Return between which b all rows outside of the window stay on their sides.
 
-        A row changes sides where b meets its breakpoint v = y - <w, z>. Outside of the
-        window v is at least an edge away from the origin's b, less what w moves it by.
+        Their breakpoints are at least an edge away from the origin's b, less what w
+        moves them by.
         """
         moved = np.linalg.norm(W - self.origin[:-1], axis=-1) * radius
         b = self.origin[-1]
@@ -314,7 +300,7 @@ class WindowProblem:
         lowest: FloatArray | float,
         highest: FloatArray | float,
         radius: float,
-        noise: float = 0.0,
+        noise: float,
     ) -> BoolArray:
         """Whether all rows outside stay on their sides, for each w and range of b."""
         low, high = self.known_range(W, radius)
@@ -325,11 +311,8 @@ class WindowProblem:
 
         No row outside may change sides, nor hold an end of the intercept's interval.
         """
-        first, last = solution.intercept_interval
-        known = self.knows(
-            self.point(solution)[:-1], first, last, radius,
-            self.noise(solution),
-        )  # fmt: skip
+        w, noise = self.point(solution)[:-1], self.noise(solution)
+        known = self.knows(w, *solution.intercept_interval, radius, noise)
         return bool(solution.converged and known)
 
     def intercept_without(
@@ -365,7 +348,6 @@ class LinearOptimum:
 
     @property
     def point(self) -> FloatArray:
-        """The problem, (w, b)."""
         return self.window.point(self.solution)
 
     @property
@@ -389,16 +371,13 @@ class LinearProblems:
     b: FloatArray
 
     def __len__(self) -> int:
-        """Return the number of problems."""
         return self.C.shape[0]
 
     def take(self, which: IntArray) -> LinearProblems:
-        """Return some of the problems (a copy)."""
         arrays = (self.C, self.positive, self.negative, self.W, self.b)
         return LinearProblems(*(array[which] for array in arrays))
 
     def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
-        """Return the problems at another point."""
         return LinearProblems(self.C, self.positive, self.negative, W, b)
 
     def decide(self, Z: FloatArray) -> FloatArray:
