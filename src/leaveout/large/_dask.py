@@ -40,17 +40,13 @@ R = TypeVar("R")
 S = TypeVar("S", bound=Summable)
 
 
+@dataclass(frozen=True)
 class DistributedRows:
-    """Rows of a dask collection: work is done where dask computes the partitions.
+    """Partitions of dask, Delayed iterables of blocks, and the row after each."""
 
-    ``partitions`` are Delayed iterables of blocks, ``stops`` the index of the row after
-    the last one of each.
-    """
-
-    def __init__(
-        self, partitions: Sequence[Any], stops: IntArray, schema: Schema
-    ) -> None:
-        self.partitions, self.stops, self.schema = list(partitions), stops, schema
+    partitions: Sequence[Any]
+    stops: IntArray
+    schema: Schema
 
     def sum(self, job: Callable[[Any], S], n_threads: int = 1) -> S:
         """Add up what a job makes of every block: one pass."""
@@ -130,9 +126,8 @@ def _report_losses() -> Iterator[None]:
     try:
         yield
     except (CancelledError, ClosedClientError, CommClosedError) as error:
-        raise ClusterLostError(
-            f"The Dask scheduler was lost: {_first_line(error)}"
-        ) from error
+        reason = _first_line(error)
+        raise ClusterLostError(f"The Dask scheduler was lost: {reason}") from error
     except (KilledWorker, NoWorkerError) as error:
         raise ClusterLostError(
             f"The workers of the Dask cluster were lost: {_first_line(error)} If "

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from leaveout._messages import did_you_mean
+from leaveout._messages import did_you_mean, list_names
 from leaveout._typing import FloatArray
 from leaveout.adapt._checks import (
     check_class_weight,
@@ -28,18 +28,11 @@ from leaveout.adapt._checks import (
 )
 from leaveout.large._dask import DistributedRows
 from leaveout.large._features import FeatureMap
-from leaveout.large._fit import (
-    DECISIVE,
-    FitCheckpoint,
-    FitRun,
-    check_digits,
-    check_losses,
-    is_in_memory,
-)
+from leaveout.large._fit import FitCheckpoint, FitRun, check_digits
 from leaveout.large._loo import LinearLoo, label_rows, leave_one_out_linear
 from leaveout.large._rows import RowSource
 from leaveout.large._solve import Sizes, solve_linear
-from leaveout.large._sources import open_rows
+from leaveout.large._sources import is_in_memory, open_rows
 from leaveout.large._window import LinearOptimum, LinearProblems
 from leaveout.loo._multiclass import one_value_per_class, vote
 
@@ -74,11 +67,10 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     class_weight : dict or "balanced", default=None
         Factor of C per class.
     max_walks : int, default=2000
-        Rows that may be walked at each C. What is then still open widens
-        ``loo_error_``.
+        Rows that may be walked at each C. What is still open widens ``loo_error_``.
     tol : float, default=1e-6
-        Largest relative duality gap without a warning. The solver always aims at the
-        exact optimum; a gap is left only if it could not prove it.
+        Largest relative duality gap without a warning. A gap is left only if the
+        optimum could not be proved.
     rows_at_once : int, default=8192
         Rows per block.
     rows_in_memory : int, default=200_000
@@ -107,15 +99,13 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (n_pairs,)
         Intercepts.
     transformer_ : transformer or None
-        What makes the features; None for features="linear".
+        Maker of the features; None for features="linear".
     loo_error_ : ProvedError
-        Interval (low, high) of the leave-one-out error at ``C_``; one point if every
-        left-out label is proved.
+        Interval (low, high) of the leave-one-out error at ``C_``; a point if proved.
     loo_labels_ : ndarray of shape (n_rows,)
         Label of each row by the classifier without it.
     loo_proved_ : ndarray of bool, shape (n_rows,)
-        Whether that label is proved, for all optimal intercepts of that classifier;
-        where it is not, it is that of the full classifier.
+        Whether it is proved, for all optimal intercepts; else it is that of all rows.
     path_ : dict of ndarray
         For each C: "C", "loo_low", "loo_high", "n_open" (rows without proof),
         "objective", "duality_gap" (largest of the pairs, relative).
@@ -188,11 +178,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
-    # Tests set these down, so that few rows are solved as millions are.
-    _sizes = Sizes()
+    _sizes = Sizes()  # which tests set down, to solve few rows as millions are
 
     def __sklearn_tags__(self) -> Any:
-        """Declare sparse input."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -208,8 +196,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             folder of them, a ``pyarrow`` dataset, a dask array or dataframe, or an
             iterable of blocks (X, y) that can be iterated over again.
         y : array-like of shape (n_rows,), str or None
-            Labels, or the name of their column in files and tables. None if X is an
-            iterable of blocks.
+            Labels, or the name of their column; None if X is an iterable of blocks.
         sample_weight : array-like of shape (n_rows,), str or None
             Factor of C per row, or the name of its column.
 
@@ -219,9 +206,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             Itself.
         """
         Cs = self._check_parameters()
-        kept = FitCheckpoint(
-            self.checkpoint, {name: getattr(self, name) for name in DECISIVE}
-        )
+        kept = FitCheckpoint(self)
         source = self._open(X, y, sample_weight)
         drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = kept.choose_seed(drawn, free=self.random_state is None)
@@ -231,7 +216,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
 
     def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
         """Solve the problems, leave every row out, store all there is."""
-        check_losses(Cs, fit.total_weight)
         problems, optima = solve_linear(
             fit.rows, fit.problems(Cs), samples=fit.samples, progress=fit.progress,
             sizes=fit.sizes, after_pass=fit.after_pass,
@@ -303,10 +287,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> FloatArray:
         """Raise if a parameter is wrong; return the values of C."""
         if isinstance(self.features, str) and self.features not in FEATURES:
-            names = ", ".join(repr(name) for name in FEATURES)
             raise ValueError(
-                f"features must be {names} or a transformer; got {self.features!r}."
-                f"{did_you_mean(self.features, FEATURES)}"
+                f"features must be {list_names(FEATURES)} or a transformer; got "
+                f"{self.features!r}.{did_you_mean(self.features, FEATURES)}"
             )
         if not isinstance(self.features, str) and not hasattr(self.features, "fit"):
             raise TypeError(

@@ -55,10 +55,9 @@ class FeatureMap:
 
 
 class FeatureBlock(NamedTuple):
-    """Consecutive rows as features, from row ``start`` on.
+    """Rows from ``start`` on: features around the centre, codes (int32) of classes.
 
-    Z (m, n_components) is around the centre, ``codes`` (int32) are the classes, C times
-    ``weight`` is the upper bound of a row's coefficient.
+    C times ``weight`` is the upper bound of a row's coefficient.
     """
 
     start: int
@@ -107,20 +106,15 @@ class Encode:
         return FeatureBlock(block.start, self.feature_map(X), codes, factor)
 
 
+@dataclass(frozen=True)
 class FeatureRows:
     """All rows as features: kept, or made again in every pass if there is an encode."""
 
-    def __init__(
-        self,
-        source: RowSource | DistributedRows,
-        encode: Encode | None,
-        n_rows: int,
-        n_components: int,
-        n_threads: int = 1,
-    ) -> None:
-        self.source, self.encode = source, encode
-        self.n_rows, self.n_components = n_rows, n_components
-        self.n_threads = n_threads
+    source: RowSource | DistributedRows
+    encode: Encode | None
+    n_rows: int
+    n_components: int
+    n_threads: int = 1
 
     @classmethod
     def of(

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from leaveout.large._feature_svc import FeatureSVC
     from leaveout.large._rows import Block, RowSource
 
-FIELDS = ("W", "b", "tau", "share", "done")
 # Largest C times squared length of features; f is a sum of terms of this size, and
 # beyond it what is called optimal need not be.
 MOST_DIGITS = 1e10
@@ -150,15 +148,14 @@ def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
 class FitCheckpoint:
     """The checkpoint of one fit, or none: the fit goes on if it is cut short."""
 
-    def __init__(
-        self, path: str | os.PathLike[str] | None, parameters: Mapping[str, Any]
-    ) -> None:
-        self.path = path
+    def __init__(self, svc: FeatureSVC) -> None:
+        self.path = path = svc.checkpoint
         self.facts: dict[str, Any] = {}
         self.probe = np.empty(0)
         self.stored: Any = None
         if path is not None:
             check_place(path)
+            parameters = {name: getattr(svc, name) for name in DECISIVE}
             self.meta = {"parameters": fingerprint(parameters)}
             if Path(path).exists():
                 with Checkpoint(path, self.meta) as file:
@@ -187,18 +184,17 @@ class FitCheckpoint:
         self.probe = probe
         if self.stored is None:
             return None
-        arrays = self.stored[0]
-        known = arrays["probe"]
+        arrays = dict(self.stored[0])
+        known = arrays.pop("probe")
         if known.shape != probe.shape or not np.allclose(known, probe):
             refuse_other_run(self.path, ["features, which must have a random_state"])
-        return LinearProgress(**{name: arrays[name] for name in FIELDS})
+        return LinearProgress(**arrays)
 
     def put(self, progress: LinearProgress, n_passes: int) -> None:
         if self.path is None:
             return
-        arrays = {name: getattr(progress, name) for name in FIELDS}
         facts = {**self.facts, "n_passes": n_passes}
-        self.stored = ({**arrays, "probe": self.probe}, facts)
+        self.stored = ({**vars(progress), "probe": self.probe}, facts)
         with Checkpoint(self.path, self.meta) as file:
             file.put(0, *self.stored)
 
@@ -275,10 +271,16 @@ class FitRun:
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
         """One SVM for each C and pair of classes; two classes: the second is +1."""
+        largest = float(Cs.max())
+        if not largest <= MOST_LOSS / self.total_weight:
+            raise ValueError(
+                f"C={largest:.3g} is too large for rows of weight "
+                f"{self.total_weight:.3g} in all: above a product of {MOST_LOSS:.0e} "
+                "losses overflow. Lower C."
+            )
         pairs = np.array(self.pairs, dtype=np.int32)
-        positive, negative = np.tile(
-            pairs.T[::-1] if len(self.classes) == 2 else pairs.T, len(Cs)
-        )
+        pairs = pairs[:, ::-1] if len(self.classes) == 2 else pairs
+        positive, negative = np.tile(pairs.T, len(Cs))
         C = np.repeat(Cs, len(pairs))
         W = np.zeros((C.size, self.feature_map.n_components))
         return LinearProblems(C, positive, negative, W, np.zeros(C.size))
@@ -359,16 +361,6 @@ class FitRun:
         return FeatureRows.of(*joined, n_threads=self.n_threads)
 
 
-def check_losses(Cs: FloatArray, total_weight: float) -> None:
-    """Raise if sums of losses are beyond what the solver computes with."""
-    C = float(Cs.max())
-    if not C <= MOST_LOSS / total_weight:
-        raise ValueError(
-            f"C={C:.3g} is too large for rows of weight {total_weight:.3g} in all: "
-            f"above a product of {MOST_LOSS:.0e} losses overflow. Lower C."
-        )
-
-
 def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
     """Raise if losses, C times what a weight moves, have too few digits."""
     C = float(Cs.max())
@@ -381,13 +373,3 @@ def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
             f"above {MOST_DIGITS:.0e} rounding decides. Scale the features, for "
             "example by a StandardScaler, or lower C."
         )
-
-
-def is_in_memory(X: Any) -> bool:
-    """Whether X is what scikit-learn calls array-like, and in memory."""
-    if isinstance(X, np.memmap | str | Path) or callable(X):
-        return False
-    if isinstance(X, list | tuple):
-        return not (X and isinstance(X[0], tuple | str | Path))
-    module = type(X).__module__.split(".")[0]
-    return module not in ("dask", "pyarrow", "dask_expr")

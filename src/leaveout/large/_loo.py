@@ -118,12 +118,11 @@ def _with_probes(
         np.append(window.problem.C, np.zeros(n_more)),
     )
     point = window.point(solution)
+    f = probes @ point[:-1] + point[-1]
     more = replace(
         solution,
         beta=np.append(solution.beta, np.zeros(n_more)),
-        decision_values=np.append(
-            solution.decision_values, probes @ point[:-1] + point[-1]
-        ),
+        decision_values=np.append(solution.decision_values, f),
         state=np.append(solution.state, np.full(n_more, OUTSIDE, dtype=np.int8)),
     )
     return problem, more

@@ -131,18 +131,14 @@ class KeptBlocks(RowSource):
 
 
 def no_rows(name: str = "X") -> ValueError:
-    return ValueError(
-        f"Found array with 0 sample(s): {name} has no rows, while a minimum of 1 is "
-        "required."
-    )
+    return ValueError(f"Found array with 0 sample(s): {name} has no rows.")
 
 
 def column_names(X: Any) -> NDArray[Any] | None:
     """Return the names of the columns of a table if all are text, else None."""
     names = list(getattr(X, "columns", ()))
-    if not names or not all(isinstance(name, str) for name in names):
-        return None
-    return np.array(names, dtype=object)
+    named = names and all(isinstance(name, str) for name in names)
+    return np.array(names, dtype=object) if named else None
 
 
 def as_table(X: Any, name: str = "") -> Any:
@@ -247,10 +243,8 @@ def _row(piece: RawRows, k: int, start: int) -> str:
     """Name row k of a piece: within its file, and of all."""
     if not piece.name:
         return f"row {start + k}"
-    return (
-        f"row {piece.first_row + k} of {piece.name} (row {start + k} of all, counted "
-        "from 0)"
-    )
+    of_all = f"(row {start + k} of all, counted from 0)"
+    return f"row {piece.first_row + k} of {piece.name} {of_all}"
 
 
 def _check_piece(piece: RawRows, schema: Schema, start: int) -> Block:

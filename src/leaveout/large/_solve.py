@@ -105,10 +105,7 @@ def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
 
 
 def half_width(bins: np.ndarray, n_rows: float) -> float:
-    """Return tau such that about this many rows have |u - 1| <= tau.
-
-    Between two powers of two the rows are taken as spread evenly.
-    """
+    """Return tau such that about this many rows have |u - 1| <= tau."""
     edges = np.ldexp(1.0, FIRST_EXPONENT + np.arange(-1, N_BINS))
     edges[0] = 0.0
     counts = np.concatenate([[0], np.cumsum(bins)])
@@ -116,7 +113,7 @@ def half_width(bins: np.ndarray, n_rows: float) -> float:
 
 
 def descend(
-    run: Callable[[Callable[[FeatureBlock], BandSums]], BandSums],
+    rows: FeatureRows,
     problems: LinearProblems,
     states: list[NewtonState],
     after_pass: Callable[[], None] | None,
@@ -128,7 +125,7 @@ def descend(
             break
         at = LinearProgress.of([states[k] for k in open_])
         here = problems.take(open_).moved(at.W, at.b)
-        sums = run(partial(sum_block, here, at.tau))
+        sums = rows.run(partial(sum_block, here, at.tau))
         for place, k in enumerate(open_):
             states[k].absorb(sums, place)
         if after_pass is not None:
@@ -236,17 +233,16 @@ def _newton_step(
 class Sizes:
     """From how many rows on the solver works with samples and windows of them."""
 
-    # Up to this many rows, or this many times the number of components, the exact
-    # solver takes all rows at once.
+    # Up to so many rows, or so many per component, are solved exactly at once.
     few_rows: int = 2000
     few_per_component: int = 8
-    # The largest sample stays in memory, so that passes over it are cheap. A sample of
-    # 1/8 of the rows costs an eighth of a pass and saves several.
+    # The largest sample stays in memory. A sample of 1/8 of the rows costs an eighth of
+    # a pass and saves several.
     largest_sample: int = 131_072
     smallest_sample: int = 500
     sample_factor: int = 8
-    # Rows in a window: at least this many, and three times the number that can be on
-    # the margin; at most so many on either side, because its Gram matrix is in memory.
+    # A window has at least so many rows, and three times those that can be on the
+    # margin; at most so many on either side, because its Gram matrix is in memory.
     smallest_window: int = 500
     largest_window: int = 4000
 
@@ -271,10 +267,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class LinearProgress:
-    """How far a fit has come: enough to go on from there.
-
-    ``done`` are the problems of which only the window is left.
-    """
+    """How far a fit has come; of problems that are done only the window is left."""
 
     W: FloatArray
     b: FloatArray
@@ -345,7 +338,7 @@ def _approach(
         if known:
             share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
             states = [state.on_more_rows(share) for state in states]
-        descend(part.run, problems, states, take_down if part is rows else None)
+        descend(part, problems, states, take_down if part is rows else None)
         known = part.n_rows
     return LinearProgress.of(states)
 
@@ -391,10 +384,7 @@ def scan_and_solve(
     size: int,
     merge: bool,
 ) -> list[LinearOptimum]:
-    """Take the window of each problem at its point, and solve it.
-
-    With ``merge`` equal rows are one row of the window.
-    """
+    """Solve the window of each problem at its point; with merge, of unequal rows."""
     most = (size,) * len(problems)
     sides = rows.run(partial(scan_margin, problems, most, merge=merge))
     numbers = np.concatenate([near.rows for near in sides.nearest])

@@ -42,7 +42,7 @@ def open_rows(
     thread or worker.
     """
     if _is_npy(X):
-        X, y, sample_weight = (_map_npy(values) for values in (X, y, sample_weight))
+        X, y, sample_weight = map(_map_npy, (X, y, sample_weight))
     if _is_arrow(X):
         return _open_arrow(X, y, sample_weight, rows_at_once)
     if y is None and not hasattr(X, "shape"):
@@ -62,6 +62,13 @@ def open_rows(
     if hasattr(X, "columns"):
         X, y, sample_weight = split_frame(X, y, sample_weight)
     return open_array(X, y, sample_weight, rows_at_once)
+
+
+def is_in_memory(X: Any) -> bool:
+    """Whether X is what scikit-learn calls array-like, and in memory."""
+    has_blocks = isinstance(X, list | tuple) and X and isinstance(X[0], tuple)
+    is_elsewhere = isinstance(X, np.memmap) or callable(X) or is_dask(X)
+    return not (has_blocks or is_elsewhere or _is_arrow(X))
 
 
 def _is_npy(path: Any) -> bool:
@@ -240,9 +247,7 @@ def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSou
             "Parquet and Arrow files are read by pyarrow, which is not installed: "
             'pip install "leaveout[parquet]".'
         ) from error
-    if isinstance(X, pa.RecordBatch):
-        X = pa.Table.from_batches([X])
-    if isinstance(X, pa.Table):
+    if isinstance(X, pa.Table | pa.RecordBatch):
         X = dataset(X)
     if isinstance(X, Dataset):
         files, names, where = _files(X), X.schema.names, "X"

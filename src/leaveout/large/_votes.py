@@ -79,16 +79,14 @@ def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, fl
     noise = noise_of_window(optimum.window, optimum.solution)
     if np.isinf(noise):
         return -np.inf, np.inf
-    low, far = optimum.window.intercept_without(
-        optimum.solution, sign, box, optimum.radius
-    )
-    b, R = sign * optimum.solution.intercept, optimum.radius
+    found, R = optimum.solution, optimum.radius
+    low, far = optimum.window.intercept_without(found, sign, box, R)
+    b = sign * found.intercept
     wrong_below = b - low - SLACK - noise
     right_above = np.inf
     if np.isfinite(far):
         rho = box * R + np.sqrt((box * R) ** 2 + box * (low - far))
         right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
-    found = optimum.solution
     if has_room(optimum.window.problem.C, found.alpha, found.free):
         # Beyond the margin alpha = 0, and beside a free support vector nothing changes.
         right_above = min(right_above, 1.0 + BEYOND + noise)
@@ -152,10 +150,9 @@ class OpenRows:
 
 @dataclass
 class Tally:
-    """Left-out labels counted over rows, at each C.
+    """Weight of rows proved wrong at each C, of open ones that the full problems miss.
 
-    ``wrong`` is the weight of the rows proved wrong, ``missed`` that of the open rows
-    that the full problems have wrong, ``total`` that of all rows.
+    ``total`` is the weight of all rows.
     """
 
     wrong: FloatArray
@@ -190,7 +187,7 @@ def count_votes(
     f = problems.decide(block.Z)
     n_classes = len(class_weight)
     n_pairs = n_classes * (n_classes - 1) // 2
-    signs = trained_signs(problems, block)
+    signs = problems.signs(block.codes) * (block.weight > 0.0)
     all_votes = left_out_votes(f, signs, thresholds)
     weight = block.weight / class_weight[block.codes]
     open_rows, wrong, missed = [], [], []
@@ -217,11 +214,6 @@ def count_votes(
     return Tally(np.array(wrong), np.array(missed), total, open_rows, scan)
 
 
-def trained_signs(problems: LinearProblems, block: FeatureBlock) -> FloatArray:
-    """Return +1, -1, or 0 for a row the problem does not know, or without weight."""
-    return problems.signs(block.codes) * (block.weight > 0.0)
-
-
 def label_votes(
     f: FloatArray, votes: np.ndarray, n_classes: int
 ) -> tuple[np.ndarray, BoolArray]:
@@ -244,8 +236,7 @@ def left_out_votes(
 ) -> np.ndarray:
     """Return the sign each problem without the row gives it, 0 if open; (L, m).
 
-    A problem that was not trained on the row keeps its sign, if it has one for all
-    optimal intercepts.
+    Not trained on the row it keeps its sign, if that is one for all optimal intercepts.
     """
     h = signs * f
     side = (signs < 0.0).astype(np.intp)
@@ -292,6 +283,7 @@ def label_block(
 ) -> Labels:
     """Label the rows of a block at one C, left out where that is proved."""
     f = problems.decide(block.Z)
-    votes = left_out_votes(f, trained_signs(problems, block), thresholds)
+    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    votes = left_out_votes(f, signs, thresholds)
     codes, proved = label_votes(f, votes, n_classes)
     return Labels([codes], [proved])

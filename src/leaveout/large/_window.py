@@ -91,10 +91,8 @@ class NearMarginRows:
 
 
 def row_keys(block: FeatureBlock) -> np.ndarray:
-    """Return one number per row, equal for equal rows of a class and else not.
-
-    Two of a million rows get the same one by chance once in thirty million tries.
-    """
+    """Return one number per row, equal for equal rows of a class and else not."""
+    # Two of a million rows get the same one by chance once in thirty million tries.
     h = block.codes.astype(np.uint64)
     for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
         h = mix_bits((h ^ column) + GOLDEN)
