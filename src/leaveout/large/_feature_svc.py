@@ -267,7 +267,8 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             Labels, as they were in y.
         """
-        return self.classes_[vote(self._pair_values(X))]
+        values = self._pair_values(X)
+        return self.classes_[vote(values)]
 
     def _pair_values(self, X: Any) -> FloatArray:
         """Value of each pair of classes, (n_rows, n_pairs)."""

@@ -50,8 +50,7 @@ DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 class ClassSample:
     """One class: how many rows, with weight, and those with the smallest hash.
 
-    The hash is one of the number of the row alone, so that the sample is the same
-    however the rows are cut into blocks, and whoever reads them.
+    The hash is one of the number of the row alone, so that blocks do not matter.
     """
 
     n_rows: int
@@ -172,11 +171,7 @@ class FitCheckpoint:
         self, n_rows: int, classes: NDArray[Any], samples: Sequence[ClassSample],
         probe: FloatArray,
     ) -> LinearProgress | None:  # fmt: skip
-        """Return where the file has come to with these rows and features.
-
-        The samples are chosen by the numbers of the rows, so that they are the same
-        here and on a cluster; features may differ by rounding.
-        """
+        """Return where the file has come to; features may differ by rounding."""
         if self.path is None:
             return None
         content = [[s.n_rows, s.hashes, s.X, s.weight] for s in samples]

@@ -296,10 +296,7 @@ def label_rows(
     c: int,
     n_classes: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return class and proof of every row left out at the c-th C.
-
-    The class is that of the full problems where it is not proved.
-    """
+    """Return the class of every row left out at the c-th C, and if it is proved."""
     n_pairs = n_classes * (n_classes - 1) // 2
     group = np.arange(c * n_pairs, (c + 1) * n_pairs)
     job = partial(label_block, problems.take(group), thresholds.take(group), n_classes)
