@@ -214,9 +214,7 @@ def test_columns_in_the_names_of_folders(tmp_path):
         pa.array(list("uvu")),
         pa.array(list("uvu"), "large_string"),
         pa.array(list("uvu")).dictionary_encode(),
-        pa.array([3, -1, 3]),
         pa.array([True, False, True]),
-        pa.array([0.5, 1.5, 0.5]),
     ],
     ids=lambda labels: str(labels.type),
 )
@@ -341,7 +339,7 @@ PLACES = {
     [
         ("height", np.nan, "X contains NaN in {}.*, column ('height'|2). Fill"),
         ("height", -np.inf, r"infinity \(inf\) in {}.*, column ('height'|2). Rep"),
-        ("height", "tall", "(?s)'tall' in {}.*, .*2|'height'.* not a number.*Encode"),
+        ("height", "tall", "(?s)'tall' in {}.*, column .* not a number.*Encode"),
         ("w", -1.5, "sample_weight must be .* got -1.5 in {}.*. Use 0"),
         ("kind", None, "label is missing .* in {}.*. Drop"),
     ],
@@ -390,15 +388,15 @@ def filtered(folder):
 OFFSETS = np.arange(N + 1, dtype=np.int32)  # of the labels
 
 
-def corrupted(name, change):
+def corrupted(name, old, new):
     def make(folder):
         path = folder / name
         if path.suffix == ".npy":
             np.save(path, X)
         else:
             write(TABLE, path)
-        path.write_bytes(change(path.read_bytes()))
-        return path, Y if path.suffix == ".npy" else "kind"
+        path.write_bytes(path.read_bytes().replace(bytes(old), bytes(new)))
+        return path, "kind"
 
     return make
 
@@ -422,8 +420,8 @@ def corrupted(name, change):
             "be mapped to",
         ),
         (
-            corrupted("a.npy", lambda raw: raw.replace(b"{'descr'", b'{{{{("""')),
-            "a.npy' cannot be mapped to memory",
+            corrupted("a.npy", b"{'descr'", b'{{{{("""'),
+            "a.npy' cannot be mapped to mem",
         ),
         # blocks
         (changed(lambda x, y, w: (x[NAMES[:3]], y, w)), "3 columns at row 0 of bl.* 4"),
@@ -466,20 +464,13 @@ def corrupted(name, change):
         ),
         ((TABLE.append_column("age", [WEIGHT]), "kind"), r"Multiple matches .*\(age\)"),
         (one_file("kind", "w", TABLE.slice(0, 0)), r"0 sample\(s\): '.*a.parquet' has"),
-        (corrupted("a.parquet", lambda raw: b"a,b"), "cannot be .* Parquet.*'csv'"),
+        (corrupted("a.parquet", b"PAR1", b"PAR2"), "cannot be .* Parquet.*'csv'"),
         (lambda folder: (folder, "kind"), "no files"),
         (filtered, "cannot be read by files.*before filter"),
-        (corrupted("a.parquet", lambda raw: raw[:-50]), "a.parquet' cannot be read"),
+        # Offsets of text that pyarrow would follow, and crash.
         (
-            corrupted("a.parquet", lambda raw: raw[:4] + bytes(1000) + raw[1004:]),
-            "a.parquet' cannot be read",
-        ),
-        (
-            corrupted(
-                "a.arrow",
-                lambda raw: raw.replace(OFFSETS.tobytes(), (-OFFSETS - 99).tobytes()),
-            ),
-            "a.arrow' cannot be read: .*negative offset",  # or pyarrow would crash
+            corrupted("a.arrow", OFFSETS, -OFFSETS - 9),
+            "a.arrow' cannot be read: .*negat",
         ),
     ],
 )
