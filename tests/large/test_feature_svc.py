@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import dask.dataframe as dd
 import numpy as np
@@ -22,7 +23,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 import leaveout as lo
 from leaveout.engine._solve import solve_svc
 from leaveout.large._solve import Sizes
+from leaveout.large._votes import is_settled
 from leaveout.large._window import WindowProblem
+from leaveout.loo._multiclass import elect
 
 pytestmark = pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning")
 # Labels of values closer to zero than this are left to rounding.
@@ -90,13 +93,17 @@ def compare_with_exact(make, X, y, C, weights=None, class_weight=None):
     intercept = svc.intercept_ - svc.coef_ @ centre
     np.testing.assert_allclose(clf.intercept_, intercept, atol=1e-6)
     np.testing.assert_array_equal(clf.predict(X), svc.predict(X - centre))
-    assert clf.duality_gap_.max() < 1e-9
+    assert clf.duality_gap_.max() < (1e-6 if C == 1e6 else 1e-9)
     assert_no_proof_is_wrong(clf, y, loo, weights)
     return clf, loo
 
 
 def problems(rng):
     """Yield X, y, C, sample_weight and class_weight."""
+    # A heavy row; others of its class are beyond the margin, outside of the window.
+    X = np.vstack([rng.normal(size=(200, 1)), [[2.5]], rng.uniform(60, 90, (40, 1))])
+    weights = np.where(np.arange(241) == 200, 300.0, 1.0)
+    yield X, np.repeat([0, 1], [200, 41]), 1e-2, weights
     for n_classes in (2, 4):
         for C in (1e-10, 1e-3, 1.0, 1e6):
             yield *draw(rng, 150, 3, n_classes, noise=0.5), C
@@ -108,10 +115,6 @@ def problems(rng):
         yield factor * X, y, 0.3 / factor**2
     # As many of each class, no free support vector: b is the middle of an interval.
     yield X, (X[:, 0] > np.median(X[:, 0])).astype(int), 1e-5
-    # A heavy row; others of its class are beyond the margin, outside of the window.
-    X = np.vstack([rng.normal(size=(200, 1)), [[2.5]], rng.uniform(60, 90, (40, 1))])
-    weights = np.where(np.arange(241) == 200, 300.0, 1.0)
-    yield X, np.repeat([0, 1], [200, 41]), 1e-2, weights
 
 
 @pytest.mark.parametrize("number", range(15))
@@ -236,9 +239,6 @@ def test_proved_labels_are_those_of_exact_arithmetic(seed, C, some_without_weigh
         assert truths[r].sign == (1 if clf.loo_labels_[r] == y[r] else -1)
 
 
-# Single cases
-
-
 @pytest.mark.parametrize("C", [1e-5, 1.0])
 def test_rows_without_weight_keep_the_label_of_the_machine(make, rng, C):
     X, y = draw(rng, 100, 2)
@@ -259,6 +259,13 @@ def test_what_no_intercept_turns_is_proved_among_three_classes():
     clf = FeatureSVC("linear", C=1.0).fit(X, y)
     np.testing.assert_array_equal(clf.loo_proved_, ~exact(X, y, 1.0)[1].ambiguous)
     np.testing.assert_array_equal(clf.loo_labels_[:6], 0)
+
+
+def test_votes_are_settled_if_no_open_one_changes_the_class():
+    votes = np.array(list(product([-1, 0, 1], repeat=6)), dtype=np.int8)  # 4 classes
+    ends = np.array(list(product([-1, 1], repeat=6)))
+    for row in votes[is_settled(votes, 4)]:
+        assert np.ptp(elect(np.where(row == 0, ends, row), 4)) == 0
 
 
 def test_several_penalties_are_as_one_at_a_time(rng):
@@ -335,17 +342,16 @@ def test_sources_threads_blocks_and_memory_change_nothing(rng, tmp_path):
             if source is not sources[-1]:  # whose blocks end elsewhere
                 np.testing.assert_array_equal(clf.loo_proved_, one.loo_proved_)
             assert clf.n_features_in_ == 3
-            named = isinstance(source[1], str)
-            assert hasattr(clf, "feature_names_in_") == named
+            assert hasattr(clf, "feature_names_in_") == isinstance(source[1], str)
     np.save(tmp_path / "X.npy", X)
     mapped = one.decision_function(np.load(tmp_path / "X.npy", mmap_mode="r"))
     np.testing.assert_allclose(mapped, one.decision_function(X), atol=1e-13)
 
 
-@pytest.mark.parametrize(
-    "features",
-    ["fourier", "nystroem", "linear", FunctionTransformer(), Nystroem(n_components=9)],
-)
+OWN = [FunctionTransformer(), Nystroem(n_components=9, random_state=0)]
+
+
+@pytest.mark.parametrize("features", ["fourier", "nystroem", "linear", *OWN])
 def test_features_and_model_files(tmp_path, rng, features):
     """A transformer is cloned and may return its input, which stays as it is."""
     X, y = draw(rng, 100, 3)
@@ -381,12 +387,10 @@ LARGE = np.where(np.arange(40)[:, None] < 20, 1e200 * X[:40], X[:40])
         ({"features": 3}, TypeError, "a transformer with fit and transform"),
         ({"C": []}, ValueError, "C is empty"),
         ({"C": [1.0, -1.0]}, ValueError, "C must be"),
-        ({"C": np.inf}, ValueError, "C must be finite"),
         ({"gamma": -1.0}, ValueError, "gamma must be a finite number > 0"),
         ({"gamma": "scal"}, (TypeError, ValueError), "gamma must be"),
         ({"n_components": 0}, ValueError, "n_components must be 1 or more"),
         ({"max_walks": -1}, ValueError, "max_walks must be 0 or more"),
-        ({"max_walks": 1.5}, TypeError, "max_walks must be a whole number"),
         ({"tol": 0}, ValueError, "tol must be"),
         ({"rows_at_once": 0}, ValueError, "rows_at_once must be 1 or more"),
         ({"class_weight": "balance"}, ValueError, "class_weight must be"),

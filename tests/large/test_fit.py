@@ -89,9 +89,3 @@ def test_features_drawn_anew_are_refused(tmp_path):
     svc = FeatureSVC(RBFSampler(n_components=20), **options).fit(X, Y)
     with pytest.raises(CheckpointError, match="features, which must have a random_st"):
         svc.fit(X, Y)
-
-
-def test_small_fits_need_no_file(tmp_path):
-    """The exact solver takes all rows at once: there is nothing to go on from."""
-    FeatureSVC(**COMMON, checkpoint=tmp_path / "fit.db").fit(X[:500], Y[:500])
-    assert not list(tmp_path.iterdir())

@@ -126,9 +126,7 @@ SOURCES = {
     "pandas and series": lambda folder: (PANDAS[NAMES], PANDAS["kind"], PANDAS["w"]),
     "blocks": lambda folder: ([(X[:0], Y[:0], WEIGHT[:0]), *blocks_of(9)],),
     "function": lambda folder: (lambda: iter(blocks_of(1)),),
-    "sparse blocks": lambda folder: (
-        [(sparse.csr_array(x), y, w) for x, y, w in blocks_of(20)],
-    ),
+    "sparse block": lambda folder: ([(sparse.csr_array(X), Y, WEIGHT)],),
     "tables": lambda folder: (
         [(pd.DataFrame(x, columns=NAMES), pd.Series(y), w) for x, y, w in blocks_of(7)],
     ),
@@ -184,6 +182,8 @@ def test_rows_come_back(kind, rows_at_once, tmp_path):
         sizes = [len(block.y) for block in blocks]
         if "dask" in kind:
             assert max(sizes) <= rows_at_once
+            first = rows.stops[:1]  # the first row of the second partition
+            assert rows.fetch(lambda block: block.start, first)[0] == first
         else:
             full = [rows_at_once] * (N // rows_at_once)
             assert sizes == [*full, N - sum(full)][: len(sizes)]
@@ -216,7 +216,6 @@ def test_columns_in_the_names_of_folders(tmp_path):
         pa.array(list("uvu")).dictionary_encode(),
         pa.array([True, False, True]),
     ],
-    ids=lambda labels: str(labels.type),
 )
 @pytest.mark.parametrize("ending", [".parquet", ".arrow"])
 def test_kinds_of_numbers_and_labels(tmp_path, labels, ending):
@@ -235,11 +234,8 @@ def test_kinds_of_numbers_and_labels(tmp_path, labels, ending):
 
 
 def test_numbers_of_pandas_and_large_ones():
-    table = pd.DataFrame({"n": pd.array([1, 2, 3], dtype="Int64"), "large": 1e308})
-    assert read(table, [0, 1, 0])[0].tolist() == [[n, 1e308] for n in (1, 2, 3)]
-
-
-# Memory
+    table = pd.DataFrame({"n": pd.array([1, 2], dtype="Int64"), "large": 1e308})
+    assert read(table, [0, 1])[0].tolist() == [[1, 1e308], [2, 1e308]]
 
 
 def peak_bytes(rows):
@@ -293,7 +289,6 @@ def test_file_is_never_in_memory_as_a_whole(tmp_path, rng, ending, options):
     columns = {f"x{j}": rng.normal(size=200_000) for j in range(8)}
     table = pa.table({**columns, "y": np.arange(200_000) % 2})
     path = write(table, tmp_path / f"a{ending}", **options)
-    del table
     block = 2000 * 9 * 8
     ours, of_pyarrow = peak_bytes(open_rows(path, "y", rows_at_once=2000))
     assert ours < 4 * block
@@ -304,9 +299,6 @@ def test_file_is_never_in_memory_as_a_whole(tmp_path, rng, ending, options):
 def test_only_needed_columns_are_decoded(tmp_path):
     rows = open_rows(with_fewer_columns(tmp_path), "kind", "w")
     assert peak_bytes(rows)[1] < 200_000  # of 530 kB
-
-
-# Bad rows
 
 
 def split(table):
@@ -331,7 +323,6 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("rows_at_once", [3, 1000])
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize(
     ("column", "value", "match"),
@@ -343,18 +334,14 @@ PLACES = {
         ("kind", None, "label is missing .* in {}.*. Drop"),
     ],
 )
-def test_bad_value_is_named_by_place(
-    tmp_path, kind, rows_at_once, column, value, match
-):
+def test_bad_value_is_named_by_place(tmp_path, kind, column, value, match):
     make, place = PLACES[kind]
-    table = PANDAS.copy()
-    if value == "tall":
-        if kind == "files":
-            pytest.skip("columns of files have one type")
-        table[column] = table[column].astype(object)
+    if (kind, value) == ("files", "tall"):
+        pytest.skip("columns of files have one type")
+    table = PANDAS.astype({column: object}) if value == "tall" else PANDAS.copy()
     table.loc[33, column] = value
     with pytest.raises(ValueError, match=match.format(place)):
-        read(*make(table, tmp_path), rows_at_once=rows_at_once)
+        read(*make(table, tmp_path), rows_at_once=3)
 
 
 # Sources that do not fit
@@ -447,17 +434,11 @@ def corrupted(name, old, new):
             altered(lambda t: t.set_column(2, "dose", t["kind"])),
             r"Not numbers in '.*1.parquet': column 'dose' \(string\).*replace_schema",
         ),
-        (
-            altered(lambda t: t.set_column(1, "kind", t["dose"])),
-            r"From row 0 of '.*1.parquet' \(row 20 .*another kind",
-        ),
+        (altered(lambda t: t.set_column(1, "kind", t["w"])), "From row 0 of '.*1.parq"),
         (one_file("Kind", "w"), "No column 'Kind' in '.*a.parquet'. Did you mean 'kin"),
         (one_file(None), "y must be the name of a column of '.*a.parquet', whose col"),
         (one_file("kind", "kind"), "'kind' cannot be both y and sample_weight"),
-        (
-            one_file("kind", "w", TABLE.select(["kind", "w"])),
-            r"0 feature\(s\): no column of .* 'kind'",
-        ),
+        (one_file("kind", "w", TABLE.select(["kind", "w"])), r"0 feature\(s\): no col"),
         ((TABLE.append_column("age", [WEIGHT]), "kind"), r"Multiple matches .*\(age\)"),
         (one_file("kind", "w", TABLE.slice(0, 0)), r"0 sample\(s\): '.*a.parquet' has"),
         (corrupted("a.parquet", b"PAR1", b"PAR2"), "cannot be .* Parquet.*'csv'"),
@@ -501,9 +482,6 @@ def test_rows_that_change_between_passes(tmp_path):
     paths[1].unlink()
     with pytest.raises(FileNotFoundError, match=r"No file '.*1.parquet' any more"):
         list(rows.blocks())
-
-
-def test_dask_rows_that_change_between_passes():
     shape = [5, 2]
     part = dask.delayed(lambda: np.ones(shape))()
     rows = open_rows(da.from_delayed(part, (np.nan, 2), float), np.ones(5))
