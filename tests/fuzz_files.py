@@ -32,7 +32,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import leaveout as lo
 from leaveout.data import read_dataset
-from leaveout.large._fit import CountClasses
+from leaveout.large._fit import count_classes
 from leaveout.large._sources import open_rows
 from leaveout.tables._files import is_svmlight, read_bytes, read_table
 
@@ -305,7 +305,7 @@ def read_rows(rows):
         assert np.isfinite(block.X).all()
         assert len(block.y) == len(block.X)
         assert block.weight is None or (block.weight >= 0).all()
-        census = CountClasses(0, 4)(block)
+        census = count_classes(block, seed=0, most=4)
         if counted is None:
             counted = census
         else:

@@ -11,47 +11,44 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.kernel_approximation import RBFSampler
 
 
-def rbf(A, B):
-    """The same kernel everywhere, bit by bit."""
-    squares = ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2)
-    return np.exp(-0.2 * squares)
+def make_trouble(folder, after, victim):
+    """Kill a process once, after some calls, which the folder counts over processes.
+
+    ``victim`` is None for the process that calls, 0 for a Ctrl-C in it.
+    """
+    folder = Path(folder)
+    with (folder / "calls").open("ab") as file:
+        file.write(b".")
+    if (folder / "calls").stat().st_size <= after:
+        return
+    try:
+        (folder / "trouble").touch(exist_ok=False)
+    except FileExistsError:
+        return
+    if victim == 0:
+        raise KeyboardInterrupt
+    os.kill(victim or os.getpid(), signal.SIGKILL)
 
 
 @dataclass(frozen=True)
-class TracingKernel:
-    """An rbf kernel that notes in a folder which processes computed it."""
+class TroubledKernel:
+    """An rbf kernel, the same everywhere, bit by bit; trouble in other processes."""
 
+    number: int
     folder: str
+    after: int = 0
+    victim: int | None = None
+    spared: int = os.getpid()
 
     def __call__(self, A, B):
-        Path(self.folder, str(os.getpid())).touch()
-        return rbf(A, B)
-
-
-@dataclass(frozen=True)
-class FatalKernel:
-    """An rbf kernel whose first call in a process other than the given one is fatal."""
-
-    folder: str
-    survivor: int
-
-    def __call__(self, A, B):
-        if os.getpid() != self.survivor:
-            try:
-                Path(self.folder, "killed").touch(exist_ok=False)
-            except FileExistsError:
-                pass
-            else:
-                os.kill(os.getpid(), signal.SIGKILL)
-        return rbf(A, B)
+        if os.getpid() != self.spared:
+            make_trouble(self.folder, self.after, self.victim)
+        squares = ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2)
+        return np.exp(-0.01 * (1 + self.number) * squares)
 
 
 class TroubledFeatures(TransformerMixin, BaseEstimator):
-    """Fourier features whose transform makes trouble, once, after some calls.
-
-    ``folder`` keeps count over all processes but ``spared``; ``victim`` is the process
-    to kill, None for the one that calls, 0 for a Ctrl-C in it.
-    """
+    """Fourier features whose transform makes trouble, not in the ``spared`` process."""
 
     def __init__(self, folder, after, victim=None, spared=None):
         self.folder = folder
@@ -65,19 +62,5 @@ class TroubledFeatures(TransformerMixin, BaseEstimator):
 
     def transform(self, X):
         if os.getpid() != self.spared:
-            self._make_trouble()
+            make_trouble(self.folder, self.after, self.victim)
         return self.sampler_.transform(X)
-
-    def _make_trouble(self):
-        folder = Path(self.folder)
-        with (folder / "calls").open("ab") as file:
-            file.write(b".")
-        if (folder / "calls").stat().st_size <= self.after:
-            return
-        try:
-            (folder / "trouble").touch(exist_ok=False)
-        except FileExistsError:
-            return
-        if self.victim == 0:
-            raise KeyboardInterrupt
-        os.kill(self.victim or os.getpid(), signal.SIGKILL)

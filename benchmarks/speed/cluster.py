@@ -31,7 +31,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 from leaveout.data import make_mixture
 from leaveout.large._features import Encode, FeatureMap, FeatureRows
-from leaveout.large._solve import BandJob
+from leaveout.large._solve import sum_block
 from leaveout.large._sources import open_rows
 from leaveout.large._window import LinearProblems
 
@@ -94,17 +94,18 @@ def map_file(path: Path, n: int) -> da.Array:
     return da.concatenate(parts)
 
 
-def make_work(n_machines: int = N_MACHINES) -> tuple[Encode, BandJob]:
+def make_work(n_machines: int = N_MACHINES) -> tuple[Encode, Callable]:
     """Features, and machines that have some rows in their bands."""
     X, _ = make_mixture(4000, N_FEATURES, random_state=1000)
     gamma = 1.0 / (N_FEATURES * X.var())
     map_ = FeatureMap.around(RBFSampler(gamma=gamma, n_components=D, random_state=0)
                              .fit(X), X)  # fmt: skip
     rng = np.random.default_rng(0)
-    zero = np.zeros(n_machines)
-    machines = LinearProblems.zero(zero + 1.0, zero + 1.0, zero, D)
-    machines = machines.moved(rng.normal(size=(n_machines, D)), zero)
-    job = BandJob(machines, np.full(n_machines, 0.05))
+    ones, zeros = np.ones(n_machines), np.zeros(n_machines)
+    positive, negative = ones.astype(np.int32), zeros.astype(np.int32)
+    W = rng.normal(size=(n_machines, D))
+    machines = LinearProblems(ones, positive, negative, W, zeros)
+    job = partial(sum_block, machines, np.full(n_machines, 0.05))
     return Encode(map_, np.array([0, 1]), np.ones(2)), job
 
 

@@ -40,23 +40,19 @@ R = TypeVar("R")
 S = TypeVar("S", bound=Summable)
 
 
+@dataclass(frozen=True)
 class DistributedRows:
-    """Rows of a dask collection: work is done where dask computes the partitions.
+    """Partitions of dask, Delayed iterables of blocks, and the row after each."""
 
-    ``partitions`` are Delayed iterables of blocks, ``stops`` the index of the row after
-    the last one of each.
-    """
-
-    def __init__(
-        self, partitions: Sequence[Any], stops: IntArray, schema: Schema
-    ) -> None:
-        self.partitions, self.stops, self.schema = list(partitions), stops, schema
+    partitions: Sequence[Any]
+    stops: IntArray
+    schema: Schema
 
     def sum(self, job: Callable[[Any], S], n_threads: int = 1) -> S:
         """Add up what a job makes of every block: one pass."""
         from dask import delayed
 
-        level = _apply(_SumBlocks(job), self.partitions)
+        level = _apply(_sum_blocks, job, self.partitions)
         while len(level) > 1:
             level = [
                 delayed(_add_up, pure=False)(level[i : i + FAN_IN])
@@ -70,7 +66,7 @@ class DistributedRows:
         import dask
 
         with _report_losses(), dask.config.set(num_workers=n_threads):
-            tasks = _apply(_EachBlock(make), self.partitions)
+            tasks = _apply(_each_block, make, self.partitions)
             kept = dask.persist(*tasks, retries=RETRIES)
         return DistributedRows(kept, self.stops, self.schema)
 
@@ -79,20 +75,34 @@ class DistributedRows:
     ) -> list[R]:
         """Return what is picked from each block of the partitions with these rows."""
         owners = np.unique(np.searchsorted(self.stops, index, side="right"))
-        tasks = _apply(_EachBlock(pick), [self.partitions[k] for k in owners])
+        tasks = _apply(_each_block, pick, [self.partitions[k] for k in owners])
         return [picked for part in _compute(tasks, n_threads) for picked in part]
 
 
-def _apply(function: Callable[[Any], Any], partitions: Sequence[Any]) -> list[Any]:
-    """Return one task for each partition; the function travels once for all."""
+def _apply(
+    loop: Callable[..., Any], job: Callable[[Any], Any], partitions: Sequence[Any]
+) -> list[Any]:
+    """Return one task for each partition; the job travels once for all."""
     from dask import delayed
 
-    shared = delayed(function, pure=False, traverse=False)
-    return [delayed(_call, pure=False)(shared, part) for part in partitions]
+    shared = delayed(job, pure=False, traverse=False)
+    return [delayed(loop, pure=False)(shared, part) for part in partitions]
 
 
-def _call(function: Callable[[Any], R], item: Any) -> R:
-    return function(item)
+def _sum_blocks(job: Callable[[Any], S], blocks: Iterable[Any]) -> S:
+    return sum_in_order(job, blocks, n_threads=1)
+
+
+def _each_block(job: Callable[[Any], R], blocks: Iterable[Any]) -> list[R]:
+    return [job(block) for block in blocks]
+
+
+def _add_up(sums: list[Any]) -> Any:
+    """Add neighbours up. Dask may need them again, so they must stay as they are."""
+    first, *others = map(deepcopy, sums)
+    for other in others:
+        first.add(other)
+    return first
 
 
 def _compute(tasks: Sequence[Any], n_threads: int) -> list[Any]:
@@ -116,9 +126,8 @@ def _report_losses() -> Iterator[None]:
     try:
         yield
     except (CancelledError, ClosedClientError, CommClosedError) as error:
-        raise ClusterLostError(
-            f"The Dask scheduler was lost: {_first_line(error)}"
-        ) from error
+        reason = _first_line(error)
+        raise ClusterLostError(f"The Dask scheduler was lost: {reason}") from error
     except (KilledWorker, NoWorkerError) as error:
         raise ClusterLostError(
             f"The workers of the Dask cluster were lost: {_first_line(error)} If "
@@ -128,34 +137,6 @@ def _report_losses() -> Iterator[None]:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
-
-
-@dataclass(frozen=True)
-class _SumBlocks:
-    """Add up what a job makes of the blocks of one partition."""
-
-    job: Callable[[Any], Any]
-
-    def __call__(self, blocks: Iterable[Any]) -> Any:
-        return sum_in_order(self.job, blocks, n_threads=1)
-
-
-@dataclass(frozen=True)
-class _EachBlock:
-    """What a function makes of each block of one partition."""
-
-    function: Callable[[Any], Any]
-
-    def __call__(self, blocks: Iterable[Any]) -> list[Any]:
-        return [self.function(block) for block in blocks]
-
-
-def _add_up(sums: list[Any]) -> Any:
-    """Add neighbours up. Dask may need them again, so they must stay as they are."""
-    first, *others = map(deepcopy, sums)
-    for other in others:
-        first.add(other)
-    return first
 
 
 @dataclass(frozen=True)
@@ -184,12 +165,10 @@ class Partition:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a collection of dask."""
     return hasattr(X, "__dask_graph__")
 
 
 def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> DistributedRows:
-    """Return the rows of a dask array or dataframe."""
     from dask import delayed
 
     if getattr(X, "ndim", 0) != 2:
@@ -197,40 +176,30 @@ def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> Distribu
             "Expected 2D array or a dataframe of dask, got a "
             f"{type(X).__module__}.{type(X).__name__} instead. Reshape your data."
         )
-    if y is None:
-        raise ValueError(
-            "The classifier requires y to be passed, but the target y is None. Pass "
-            "one label per row of X, or the name of their column."
-        )
+    counts: Any = [np.nan]
     if hasattr(X, "columns"):
-        names = split_frame(X, y, sample_weight)[0].columns
-        schema = Schema(len(names), column_names(X[list(names)]))
+        names = list(split_frame(X, y, sample_weight)[0].columns)
+        schema = Schema(len(names), column_names(X[names]))
     else:
-        if X.numblocks[1] > 1:
-            X = X.rechunk({1: X.shape[1]})  # rows must be whole
-        schema = Schema(int(X.shape[1]))
+        X = X.rechunk({1: X.shape[1]})  # rows must be whole
+        schema, counts = Schema(int(X.shape[1])), X.chunks[0]
     parts = _delayed(X)
-    sizes = [] if hasattr(X, "columns") else X.chunks[0]
-    if np.isfinite(sizes).all() and len(sizes):
-        counts = [int(size) for size in sizes]
-    else:
+    if np.isnan(counts).any():
         counts = _compute([delayed(len)(part) for part in parts], 1)
-    stops = np.cumsum(counts)
+    stops = np.cumsum(counts, dtype=np.intp)
     if not stops.size or stops[-1] == 0:
         raise no_rows()
-    y = _cut_at(stops, y, "y")
+    labels = _cut_at(stops, y, "y")
     weights = _cut_at(stops, sample_weight, "sample_weight")
-    partitions = []
     filled = np.flatnonzero(counts)
-    for k, part in enumerate(parts):
-        if counts[k] == 0:
-            continue
+    partitions = []
+    for k in filled.tolist():
         make = partial(
-            Partition, k=k, start=int(stops[k]) - counts[k], n_rows=counts[k],
+            Partition, k=k, start=int(stops[k] - counts[k]), n_rows=int(counts[k]),
             schema=schema, rows_at_once=rows_at_once,
         )  # fmt: skip
         task = delayed(make, pure=False, traverse=False)
-        partitions.append(task(part, y[k], weights[k]))
+        partitions.append(task(parts[k], labels[k], weights[k]))
     return DistributedRows(partitions, stops[filled], schema)
 
 
@@ -243,18 +212,14 @@ def _cut_at(stops: IntArray, values: Any, argument: str) -> list[Any]:
     """Return labels or weights cut at the same rows as X; names and numbers as such."""
     if values is None or isinstance(values, str) or np.ndim(values) == 0:
         return [values] * len(stops)
-    n_rows = values.shape[0] if hasattr(values, "chunks") else np.nan
     if not is_dask(values):
-        n_rows = len(values)
-        parts = np.split(np.asarray(values), stops[:-1])
-    elif n_rows == stops[-1]:
-        parts = _delayed(values.rechunk({0: tuple(np.diff(stops, prepend=0).tolist())}))
-    else:
-        parts = _delayed(values)
-    known = not np.isnan(n_rows)
-    if len(parts) != len(stops) or (known and n_rows != stops[-1]):
+        return np.split(np.asarray(values), stops[:-1])
+    if hasattr(values, "chunks") and values.shape[0] == stops[-1]:
+        values = values.rechunk({0: tuple(np.diff(stops, prepend=0).tolist())})
+    parts = _delayed(values)
+    if len(parts) != len(stops):
         raise ValueError(
-            f"X has {len(stops)} partition(s) with {stops[-1]} rows, {argument} has "
-            f"{len(parts)} with {n_rows} rows. Cut both at the same rows."
+            f"X has {len(stops)} partition(s), {argument} has {len(parts)}. Cut both "
+            "at the same rows."
         )
     return parts

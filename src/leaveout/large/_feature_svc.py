@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from leaveout._messages import did_you_mean
-from leaveout._typing import BoolArray, FloatArray
+from leaveout._messages import did_you_mean, list_names
+from leaveout._typing import FloatArray
 from leaveout.adapt._checks import (
     check_class_weight,
     check_count,
@@ -27,18 +28,11 @@ from leaveout.adapt._checks import (
 )
 from leaveout.large._dask import DistributedRows
 from leaveout.large._features import FeatureMap
-from leaveout.large._fit import (
-    DECISIVE,
-    FitCheckpoint,
-    FitRun,
-    check_digits,
-    check_losses,
-    is_in_memory,
-)
-from leaveout.large._loo import LinearLoo, ProvedError, label_rows, leave_one_out_linear
+from leaveout.large._fit import FitCheckpoint, FitRun, check_digits
+from leaveout.large._loo import LinearLoo, label_rows, leave_one_out_linear
 from leaveout.large._rows import RowSource
 from leaveout.large._solve import Sizes, solve_linear
-from leaveout.large._sources import open_rows
+from leaveout.large._sources import is_in_memory, open_rows
 from leaveout.large._window import LinearOptimum, LinearProblems
 from leaveout.loo._multiclass import one_value_per_class, vote
 
@@ -51,8 +45,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     For more rows than a Gram matrix has room for. The kernel is approximated by a map
     :math:`z(x)` to ``n_components`` features; in their space the classifier is that of
     :class:`~leaveout.SVC`, with the hinge and an intercept that is not regularised, and
-    is solved to its exact optimum. Rows may be in memory, in files or on a cluster,
-    and are gone through in passes; one pass serves all values of C.
+    is solved to its exact optimum. One pass over the rows serves all values of C.
 
     Every row is left out, for the map as it is: most labels follow from what the
     optimum proves, the others from exact walks (docs/method/large). With several values
@@ -74,27 +67,24 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     class_weight : dict or "balanced", default=None
         Factor of C per class.
     max_walks : int, default=2000
-        Rows that may be walked at each C. What is then still open widens
-        ``loo_error_``.
+        Rows that may be walked at each C. What is still open widens ``loo_error_``.
     tol : float, default=1e-6
-        Largest relative duality gap without a warning. The solver always aims at the
-        exact optimum; a gap is left only if it could not prove it.
+        Largest relative duality gap without a warning. A gap is left only if the
+        optimum could not be proved.
     rows_at_once : int, default=8192
         Rows per block.
     rows_in_memory : int, default=200_000
-        Up to this many rows keep their features in memory; on a cluster, in that of
-        all workers together. Of more rows only a sample of 131,072, some blocks and the
-        rows next to the margins are there at a time.
+        Up to this many rows keep their features in memory (on a cluster, in that of
+        all workers). Of more only a sample of 131,072, some blocks and the rows next
+        to the margins are there at a time.
     n_jobs : int or None, default=None
-        Threads; -1 for all processors. The results do not depend on it. If X is a
-        dask collection and there is a ``distributed.Client``, the workers of the
-        cluster go through the rows, and these threads do the rest (docs/clusters).
+        Threads; -1 for all processors. The results do not depend on it. The rows of a
+        dask collection are computed by the workers of the cluster (docs/clusters).
     random_state : int, RandomState or None, default=None
         Seed of the features and of the sample.
     checkpoint : str or path-like, default=None
-        A file that keeps how far the fit is, from pass to pass. If the fit is cut
-        short, one with the same data and parameters goes on from there. The file
-        stays.
+        A file that keeps how far the fit is, from pass to pass. If it is cut short,
+        one with the same data and parameters goes on from there. The file stays.
     verbose : bool, default=False
         Whether to write a line for each pass to stderr.
 
@@ -109,15 +99,13 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (n_pairs,)
         Intercepts.
     transformer_ : transformer or None
-        What makes the features; None for features="linear".
+        Maker of the features; None for features="linear".
     loo_error_ : ProvedError
-        Interval (low, high) of the leave-one-out error at ``C_``; one point if every
-        left-out label is proved.
+        Interval (low, high) of the leave-one-out error at ``C_``; a point if proved.
     loo_labels_ : ndarray of shape (n_rows,)
         Label of each row by the classifier without it.
     loo_proved_ : ndarray of bool, shape (n_rows,)
-        Whether that label is proved, for all optimal intercepts of that classifier;
-        where it is not, it is that of the full classifier.
+        Whether it is proved, for all optimal intercepts; else it is that of all rows.
     path_ : dict of ndarray
         For each C: "C", "loo_low", "loo_high", "n_open" (rows without proof),
         "objective", "duality_gap" (largest of the pairs, relative).
@@ -190,11 +178,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
-    # Tests set these down, so that few rows are solved as millions are.
-    _sizes = Sizes()
+    _sizes = Sizes()  # which tests set down, to solve few rows as millions are
 
     def __sklearn_tags__(self) -> Any:
-        """Declare sparse input."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -210,8 +196,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             folder of them, a ``pyarrow`` dataset, a dask array or dataframe, or an
             iterable of blocks (X, y) that can be iterated over again.
         y : array-like of shape (n_rows,), str or None
-            Labels, or the name of their column in files and tables. None if X is an
-            iterable of blocks.
+            Labels, or the name of their column; None if X is an iterable of blocks.
         sample_weight : array-like of shape (n_rows,), str or None
             Factor of C per row, or the name of its column.
 
@@ -221,9 +206,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             Itself.
         """
         Cs = self._check_parameters()
-        kept = FitCheckpoint(
-            self.checkpoint, {name: getattr(self, name) for name in DECISIVE}
-        )
+        kept = FitCheckpoint(self)
         source = self._open(X, y, sample_weight)
         drawn = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = kept.choose_seed(drawn, free=self.random_state is None)
@@ -233,31 +216,24 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
 
     def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
         """Solve the problems, leave every row out, store all there is."""
-        n_threads = fit.n_threads
-        check_losses(Cs, fit.total_weight)
-        problems = fit.problems(Cs)
-        optima = solve_linear(
-            fit.rows, problems, samples=fit.samples, progress=fit.progress,
-            sizes=fit.sizes, n_threads=n_threads, after_pass=fit.after_pass,
+        problems, optima = solve_linear(
+            fit.rows, fit.problems(Cs), samples=fit.samples, progress=fit.progress,
+            sizes=fit.sizes, after_pass=fit.after_pass,
         )  # fmt: skip
         check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
-        problems = problems.moved(
-            np.array([optimum.point[:-1] for optimum in optima]),
-            np.array([optimum.point[-1] for optimum in optima]),
-        )
         loos, thresholds, hinge = leave_one_out_linear(
             fit.rows, problems, optima, class_weight=fit.class_weight,
             class_sizes=np.array([part.n_weighted for part in fit.parts]),
             largest_weight=fit.largest_weight, max_walks=self.max_walks,
-            sizes=fit.sizes, n_threads=n_threads,
+            sizes=fit.sizes,
         )  # fmt: skip
-        self._store(fit, problems, optima, loos, hinge)
-        k = self._best(loos)
-        codes, proved = label_rows(
-            fit.rows, problems, thresholds, loos, k, len(self.classes_)
+        # Smallest error, open rows as the full classifier labels them; smallest C.
+        k = min(np.argsort(Cs, kind="stable"), key=lambda c: loos[c].estimate)
+        self._store(fit, problems, optima, loos, hinge, int(k))
+        codes, self.loo_proved_ = label_rows(
+            fit.rows, problems, thresholds, loos[k], int(k), len(self.classes_)
         )
         self.loo_labels_ = self.classes_[codes]
-        self.loo_proved_: BoolArray = proved
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the values whose sign, or whose largest, decides the label.
@@ -297,31 +273,24 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _pair_values(self, X: Any) -> FloatArray:
         """Value of each pair of classes, (n_rows, n_pairs)."""
         check_is_fitted(self)
-        if isinstance(X, np.memmap):
-            parts = range(0, X.shape[0], self.rows_at_once)
-            return np.concatenate(
-                [self._values_in_memory(X[i : i + self.rows_at_once]) for i in parts]
-            )
-        return self._values_in_memory(X)
-
-    def _values_in_memory(self, X: Any) -> FloatArray:
-        X = check_features(self, X, reset=False)
-        values = np.empty((X.shape[0], len(self.coef_)))
+        m = self.rows_at_once
+        if isinstance(X, np.memmap):  # one block at a time is in memory
+            starts = range(0, X.shape[0], m)
+            blocks = (check_features(self, X[i : i + m], reset=False) for i in starts)
+        else:
+            X = check_features(self, X, reset=False)
+            blocks = (X[i : i + m] for i in range(0, X.shape[0], m))
         features = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
-        for start in range(0, X.shape[0], self.rows_at_once):
-            part = slice(start, start + self.rows_at_once)
-            block = X[part]
-            block = block.toarray() if hasattr(block, "toarray") else block
-            values[part] = features(block) @ self.coef_.T
-        return values + self.intercept_
+        dense = (b.toarray() if sparse.issparse(b) else b for b in blocks)
+        values = [features(block) @ self.coef_.T for block in dense]
+        return np.concatenate(values) + self.intercept_
 
     def _check_parameters(self) -> FloatArray:
         """Raise if a parameter is wrong; return the values of C."""
         if isinstance(self.features, str) and self.features not in FEATURES:
-            names = ", ".join(repr(name) for name in FEATURES)
             raise ValueError(
-                f"features must be {names} or a transformer; got {self.features!r}."
-                f"{did_you_mean(self.features, FEATURES)}"
+                f"features must be {list_names(FEATURES)} or a transformer; got "
+                f"{self.features!r}.{did_you_mean(self.features, FEATURES)}"
             )
         if not isinstance(self.features, str) and not hasattr(self.features, "fit"):
             raise TypeError(
@@ -338,10 +307,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource | DistributedRows:
         """Open the rows; arrays in memory are checked as in every classifier."""
         if is_in_memory(X):
-            if y is None:
-                raise ValueError(
-                    "FeatureSVC requires y to be passed, but the target y is None."
-                )
             X = check_features(self, X, reset=True)
             y = check_labels(y, X.shape[0])
             if sample_weight is not None:
@@ -355,11 +320,6 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
         return source
 
-    def _best(self, loos: list[LinearLoo]) -> int:
-        """Smallest error, open rows as the full classifier labels them; first C."""
-        order = np.argsort(self._Cs, kind="stable")
-        return int(min(order, key=lambda c: loos[c].estimate))
-
     def _store(
         self,
         fit: FitRun,
@@ -367,9 +327,10 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         optima: list[LinearOptimum],
         loos: list[LinearLoo],
         hinge: FloatArray,
+        k: int,
     ) -> None:
-        """Set the fitted attributes."""
-        self._Cs = problems.C[:: len(fit.pairs)]
+        """Set the fitted attributes, those of the k-th C."""
+        Cs = problems.C[:: len(fit.pairs)].copy()
         self.classes_ = fit.classes
         self.class_weight_ = fit.class_weight
         primal = 0.5 * (problems.W**2).sum(axis=1) + problems.C * hinge
@@ -377,19 +338,18 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         # A window leaves out hinges that are zero or linear: its optimum is below that
         # of all rows, and the difference bounds the distance to the optimum.
         gaps = np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)
-        shape = (len(self._Cs), len(fit.pairs))
+        shape = (len(Cs), len(fit.pairs))
         self.path_ = {
-            "C": self._Cs.copy(),
+            "C": Cs,
             "loo_low": np.array([loo.error.low for loo in loos]),
             "loo_high": np.array([loo.error.high for loo in loos]),
             "n_open": np.array([loo.n_open for loo in loos]),
             "objective": primal.reshape(shape).sum(axis=1),
             "duality_gap": gaps.reshape(shape).max(axis=1),
         }
-        k = self._best(loos)
         chosen = slice(k * shape[1], (k + 1) * shape[1])
-        self.C_ = float(self._Cs[k])
-        self.loo_error_: ProvedError = loos[k].error
+        self.C_ = float(Cs[k])
+        self.loo_error_ = loos[k].error
         self.transformer_ = fit.feature_map.transformer
         self.coef_ = problems.W[chosen].copy()
         self.intercept_ = problems.b[chosen] - self.coef_ @ fit.feature_map.center

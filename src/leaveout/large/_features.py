@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,8 +13,8 @@ from scipy import sparse
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.large._dask import DistributedRows
-from leaveout.large._rows import Block, RowSource
-from leaveout.run._parallel import Summable, map_in_order, sum_in_order
+from leaveout.large._rows import Block, KeptBlocks, RowSource
+from leaveout.run._parallel import Summable
 
 S = TypeVar("S", bound=Summable)
 
@@ -37,11 +38,9 @@ class FeatureMap:
 
     @property
     def n_components(self) -> int:
-        """Number of features."""
         return self.center.shape[0]
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """Return the features of some rows, (m, n_components)."""
         if self.transformer is None:
             return X - self.center
         if X.shape[0] == 0:  # which scikit-learn's transformers refuse
@@ -56,10 +55,9 @@ class FeatureMap:
 
 
 class FeatureBlock(NamedTuple):
-    """Consecutive rows as features, from row ``start`` on.
+    """Rows from ``start`` on: features around the centre, codes (int32) of classes.
 
-    Z (m, n_components) is around the centre, ``codes`` (int32) are the classes, C times
-    ``weight`` is the upper bound of a row's coefficient.
+    C times ``weight`` is the upper bound of a row's coefficient.
     """
 
     start: int
@@ -68,32 +66,18 @@ class FeatureBlock(NamedTuple):
     weight: FloatArray
 
 
-@dataclass
-class Rows:
-    """Chosen rows as features; ``index`` has their numbers, ascending."""
+class Rows(NamedTuple):
+    """Chosen rows as features; ``numbers`` ascend."""
 
-    index: IntArray
-    Z: FloatArray
+    numbers: np.ndarray
+    Z: np.ndarray
     codes: np.ndarray
-    weight: FloatArray
-
-    @classmethod
-    def join(cls, parts: Iterable[Rows]) -> Rows:
-        """Put rows together."""
-        parts = list(parts)
-        return cls(
-            np.concatenate([part.index for part in parts]),
-            np.concatenate([part.Z for part in parts]),
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate([part.weight for part in parts]),
-        )
+    weight: np.ndarray
 
     def take(self, index: IntArray) -> Rows:
         """Return the rows with these numbers, which must be among them."""
-        place = np.searchsorted(self.index, index)
-        return Rows(
-            self.index[place], self.Z[place], self.codes[place], self.weight[place]
-        )
+        place = np.searchsorted(self.numbers, index)
+        return Rows(*(column[place] for column in self))
 
 
 @dataclass(frozen=True)
@@ -122,104 +106,58 @@ class Encode:
         return FeatureBlock(block.start, self.feature_map(X), codes, factor)
 
 
+@dataclass(frozen=True)
 class FeatureRows:
-    """All rows as features: kept, or made again in every pass if there is an encode.
+    """All rows as features: kept, or made again in every pass if there is an encode."""
 
-    ``source`` are blocks here (:class:`KeptBlocks`, RowSource) or with dask.
-    """
-
-    def __init__(
-        self,
-        source: KeptBlocks | RowSource | DistributedRows,
-        encode: Encode | None,
-        n_rows: int,
-        n_components: int,
-        n_threads: int = 1,
-    ) -> None:
-        self.source, self.encode = source, encode
-        self.n_rows, self.n_components = n_rows, n_components
-        self.n_threads = n_threads
+    source: RowSource | DistributedRows
+    encode: Encode | None
+    n_rows: int
+    n_components: int
+    n_threads: int = 1
 
     @classmethod
     def of(
-        cls,
-        Z: FloatArray,
-        codes: IntArray,
-        weight: FloatArray,
-        *,
-        size: int = 4096,
-        n_threads: int = 1,
+        cls, Z: FloatArray, codes: IntArray, weight: FloatArray, *, n_threads: int
     ) -> FeatureRows:
         """Cut arrays into blocks."""
         codes = np.asarray(codes, dtype=np.int32)
-        parts = [slice(i, i + size) for i in range(0, Z.shape[0], size)]
+        parts = [slice(i, i + 4096) for i in range(0, Z.shape[0], 4096)]
         blocks = [FeatureBlock(p.start, Z[p], codes[p], weight[p]) for p in parts]
         return cls(KeptBlocks(blocks), None, Z.shape[0], Z.shape[1], n_threads)
 
     def run(self, job: Callable[[FeatureBlock], S]) -> S:
         """Add up what a job makes of every block."""
-        on_block: Any = job if self.encode is None else _EncodeFirst(self.encode, job)
-        return self.source.sum(on_block, self.n_threads)
+        if self.encode is not None:
+            job = partial(_encode_first, self.encode, job)
+        return self.source.sum(job, self.n_threads)
 
     def gather(self, index: IntArray) -> Rows:
         """Fetch the rows with these numbers, ascending."""
-        pick = _Pick(index, self.encode)
-        return Rows.join(self.source.fetch(pick, index, self.n_threads))
+        pick = partial(_pick, index, self.encode)
+        parts = self.source.fetch(pick, index, self.n_threads)
+        return Rows(*map(np.concatenate, zip(*parts, strict=True)))
 
     def in_memory(self) -> FeatureRows:
         """Keep the features of all rows where they are computed."""
         assert self.encode is not None
-        assert not isinstance(self.source, KeptBlocks)
-        kept: KeptBlocks | DistributedRows
-        if isinstance(self.source, RowSource):
-            blocks = self.source.blocks()
-            kept = KeptBlocks(list(map_in_order(self.encode, blocks, self.n_threads)))
-        else:
-            kept = self.source.keep(self.encode, self.n_threads)
+        kept = self.source.keep(self.encode, self.n_threads)
         return FeatureRows(kept, None, self.n_rows, self.n_components, self.n_threads)
 
 
-@dataclass(frozen=True)
-class KeptBlocks:
-    """Blocks of features in memory."""
-
-    blocks: list[FeatureBlock]
-
-    def sum(self, job: Callable[[FeatureBlock], S], n_threads: int) -> S:
-        """Add up what a job makes of every block."""
-        return sum_in_order(job, self.blocks, n_threads)
-
-    def fetch(
-        self, pick: Callable[[FeatureBlock], Rows], index: IntArray, n_threads: int
-    ) -> list[Rows]:
-        """Return what is picked from each block."""
-        return [pick(block) for block in self.blocks]
+def _encode_first(
+    encode: Encode, job: Callable[[FeatureBlock], Any], block: Block
+) -> Any:
+    return job(encode(block))
 
 
-@dataclass(frozen=True)
-class _EncodeFirst:
-    """A job on features as one on rows as they come."""
-
-    encode: Encode
-    job: Callable[[FeatureBlock], Any]
-
-    def __call__(self, block: Block) -> Any:
-        return self.job(self.encode(block))
-
-
-@dataclass(frozen=True)
-class _Pick:
+def _pick(index: IntArray, encode: Encode | None, block: Any) -> Rows:
     """Take rows by their numbers out of a block; only these become features."""
-
-    index: IntArray
-    encode: Encode | None
-
-    def __call__(self, block: Any) -> Rows:
-        m = len(block.codes if self.encode is None else block.y)
-        low, high = np.searchsorted(self.index, [block.start, block.start + m])
-        index = self.index[low:high]
-        here = index - block.start
-        if self.encode is not None:
-            picked = self.encode(block, here)
-            return Rows(index, picked.Z, picked.codes, picked.weight)
-        return Rows(index, block.Z[here], block.codes[here], block.weight[here])
+    m = len(block.codes if encode is None else block.y)
+    low, high = np.searchsorted(index, [block.start, block.start + m])
+    index = index[low:high]
+    here = index - block.start
+    if encode is not None:
+        picked = encode(block, here)
+        return Rows(index, picked.Z, picked.codes, picked.weight)
+    return Rows(index, block.Z[here], block.codes[here], block.weight[here])

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,7 @@ from sklearn.base import clone
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_number
 from leaveout.exceptions import ClusterLostError
-from leaveout.large._features import (
-    Encode,
-    FeatureMap,
-    FeatureRows,
-)
+from leaveout.large._features import Encode, FeatureMap, FeatureRows
 from leaveout.large._rows import GOLDEN, mix_bits
 from leaveout.large._solve import LinearProgress, Sizes
 from leaveout.large._window import LinearProblems
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
     from leaveout.large._feature_svc import FeatureSVC
     from leaveout.large._rows import Block, RowSource
 
-FIELDS = ("W", "b", "tau", "share", "done")
 # Largest C times squared length of features; f is a sum of terms of this size, and
 # beyond it what is called optimal need not be.
 MOST_DIGITS = 1e10
@@ -55,8 +50,7 @@ DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 class ClassSample:
     """One class: how many rows, with weight, and those with the smallest hash.
 
-    The hash is one of the number of the row alone, so that the sample is the same
-    however the rows are cut into blocks, and whoever reads them.
+    The hash is one of the number of the row alone, so that blocks do not matter.
     """
 
     n_rows: int
@@ -67,7 +61,6 @@ class ClassSample:
     weight: FloatArray
 
     def add(self, other: ClassSample) -> None:
-        """Take over rows of another block."""
         self.n_rows += other.n_rows
         self.n_weighted += other.n_weighted
         self.total_weight += other.total_weight
@@ -99,13 +92,14 @@ class ClassStatistics:
     largest_weight: float
 
     def add(self, other: ClassStatistics) -> None:
-        """Take over what another block tells."""
         for label, sample in other.classes.items():
             if label in self.classes:
                 self.classes[label].add(sample)
             else:
                 self.classes[label] = sample
-        self._cut()
+        for sample in self.classes.values():
+            if sample.hashes.size > 1.5 * self.share:  # do not sort at every block
+                sample.cut(self.share)
         self.n_rows += other.n_rows
         # Chan, Golub & LeVeque (1983): variance of two samples put together
         total = self.n_values + other.n_values
@@ -117,72 +111,35 @@ class ClassStatistics:
         self.n_values = total
         self.largest_weight = max(self.largest_weight, other.largest_weight)
 
-    def _cut(self) -> None:
-        """Sort the samples when they have grown too large by half."""
-        for sample in self.classes.values():
-            if sample.hashes.size > self._share + self._share // 2:
-                sample.cut(self._share)
-
     @property
-    def _share(self) -> int:
+    def share(self) -> int:
         """Rows to keep of each class; fewer as classes turn up, never more."""
         return max(1, self.most // len(self.classes))
 
-    @property
-    def variance(self) -> float:
-        """Variance of all entries of X."""
-        return self.spread / self.n_values
 
-    def labels(self) -> NDArray[Any]:
-        """Return the labels of the classes that have weight, sorted."""
-        heavy = [k for k, sample in self.classes.items() if sample.total_weight > 0.0]
-        return np.unique(np.array(heavy))
-
-    def samples(self, labels: NDArray[Any]) -> Iterator[ClassSample]:
-        """Go through the samples of some classes, in the order of their hashes."""
-        for label in labels.tolist():
-            sample = self.classes[label]
-            sample.cut(self._share)
-            yield sample
-
-
-@dataclass(frozen=True)
-class CountClasses:
+def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
     """Count a block; ``most`` rows are kept, chosen by hashes with this seed."""
-
-    seed: int
-    most: int
-
-    def __call__(self, block: Block) -> ClassStatistics:
-        """Return the statistics of the block."""
-        X, m = block.X, block.X.shape[0]
-        weight = np.ones(m) if block.weight is None else block.weight
-        hashes = _hashes(block.start + np.arange(m), self.seed)
-        classes: dict[Hashable, ClassSample] = {}
-        labels, codes = np.unique(block.y, return_inverse=True)
-        for code, label in enumerate(labels.tolist()):
-            rows = np.flatnonzero(codes == code)
-            sample = ClassSample(
-                rows.size,
-                int(np.count_nonzero(weight[rows])),
-                float(weight[rows].sum()),
-                hashes[rows],
-                X[rows],
-                weight[rows],
-            )
-            sample.cut(self.most)
-            classes[label] = sample
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(X.mean()) if X.size else 0.0
-            spread = float(((X - mean) ** 2).sum())
-        return ClassStatistics(
-            classes, self.most, m, float(X.size), mean, spread,
-            float(weight.max(initial=0.0)),
-        )  # fmt: skip
+    X, m = block.X, block.X.shape[0]
+    weight = np.ones(m) if block.weight is None else block.weight
+    hashes = _hashes(block.start + np.arange(m), seed)
+    classes: dict[Hashable, ClassSample] = {}
+    labels, codes = np.unique(block.y, return_inverse=True)
+    for code, label in enumerate(labels.tolist()):
+        rows = np.flatnonzero(codes == code)
+        n_weighted = int(np.count_nonzero(weight[rows]))
+        total = float(weight[rows].sum())
+        classes[label] = ClassSample(
+            rows.size, n_weighted, total, hashes[rows], X[rows], weight[rows]
+        )
+        classes[label].cut(most)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(X.mean()) if X.size else 0.0
+        spread = float(((X - mean) ** 2).sum())
+    largest = float(weight.max(initial=0.0))
+    return ClassStatistics(classes, most, m, float(X.size), mean, spread, largest)
 
 
 def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
-    """Return a hash of each row number."""
     offset = (seed + 1) * int(GOLDEN) % 2**64
     return mix_bits(rows.astype(np.uint64) * GOLDEN + np.uint64(offset))
 
@@ -190,24 +147,18 @@ def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
 class FitCheckpoint:
     """The checkpoint of one fit, or none: the fit goes on if it is cut short."""
 
-    def __init__(
-        self, path: str | os.PathLike[str] | None, parameters: Mapping[str, Any]
-    ) -> None:
-        self.path = path
+    def __init__(self, svc: FeatureSVC) -> None:
+        self.path = path = svc.checkpoint
         self.facts: dict[str, Any] = {}
         self.probe = np.empty(0)
         self.stored: Any = None
         if path is not None:
             check_place(path)
+            parameters = {name: getattr(svc, name) for name in DECISIVE}
             self.meta = {"parameters": fingerprint(parameters)}
             if Path(path).exists():
                 with Checkpoint(path, self.meta) as file:
                     self.stored = file.get(0)
-
-    @property
-    def n_passes(self) -> int:
-        """Passes that the file is worth."""
-        return 0 if self.stored is None else int(self.stored[1]["n_passes"])
 
     def choose_seed(self, drawn: int, *, free: bool) -> int:
         """Return the seed of the fit: that of the file if none was asked for."""
@@ -217,36 +168,28 @@ class FitCheckpoint:
         return drawn
 
     def resume(
-        self, n_rows: int, classes: Sequence[Any], samples: Sequence[ClassSample],
+        self, n_rows: int, classes: NDArray[Any], samples: Sequence[ClassSample],
         probe: FloatArray,
     ) -> LinearProgress | None:  # fmt: skip
-        """Return where the file has come to with these rows and features.
-
-        The samples are chosen by the numbers of the rows, so that they are the same
-        here and on a cluster; features may differ by rounding.
-        """
+        """Return where the file has come to; features may differ by rounding."""
         if self.path is None:
             return None
         content = [[s.n_rows, s.hashes, s.X, s.weight] for s in samples]
-        self._compare("data", fingerprint([n_rows, list(classes), content]))
+        self._compare("data", fingerprint([n_rows, classes.tolist(), content]))
         self.probe = probe
         if self.stored is None:
             return None
-        arrays = self.stored[0]
-        known = arrays["probe"]
+        arrays = dict(self.stored[0])
+        known = arrays.pop("probe")
         if known.shape != probe.shape or not np.allclose(known, probe):
             refuse_other_run(self.path, ["features, which must have a random_state"])
-        return LinearProgress(**{name: arrays[name] for name in FIELDS})
+        return LinearProgress(**arrays)
 
     def put(self, progress: LinearProgress, n_passes: int) -> None:
-        """Keep where the fit is now."""
         if self.path is None:
             return
-        arrays = {name: getattr(progress, name) for name in FIELDS}
-        self.stored = (
-            {**arrays, "probe": self.probe},
-            {**self.facts, "n_passes": n_passes},
-        )
+        facts = {**self.facts, "n_passes": n_passes}
+        self.stored = ({**vars(progress), "probe": self.probe}, facts)
         with Checkpoint(self.path, self.meta) as file:
             file.put(0, *self.stored)
 
@@ -256,7 +199,7 @@ class FitCheckpoint:
         try:
             yield
         except KeyboardInterrupt:
-            if self.n_passes:
+            if self.stored is not None:
                 sys.stderr.write(f"Interrupted: {self._how_to_go_on()}\n")
                 sys.stderr.flush()
             raise
@@ -267,11 +210,11 @@ class FitCheckpoint:
     def _how_to_go_on(self) -> str:
         if self.path is None:
             return "With checkpoint=path a fit can be resumed after such a loss."
-        if not self.n_passes:
+        if self.stored is None:
             return f"Nothing is kept in {self.path} yet; run again."
         return (
-            f"{self.n_passes} passes are kept in {self.path}; run again, on a cluster "
-            "or without, to continue."
+            f"{self.stored[1]['n_passes']} passes are kept in {self.path}; run again, "
+            "on a cluster or without, to continue."
         )
 
     def _compare(self, name: str, value: Any) -> None:
@@ -285,56 +228,57 @@ class FitRun:
     """What a fit knows of the rows after the first pass."""
 
     def __init__(
-        self,
-        svc: FeatureSVC,
-        source: RowSource | DistributedRows,
-        kept: FitCheckpoint,
-        seed: int,
-    ) -> None:
-        self.svc, self.source, self.kept, self.seed = svc, source, kept, seed
+        self, svc: FeatureSVC, source: RowSource | DistributedRows,
+        kept: FitCheckpoint, seed: int,
+    ) -> None:  # fmt: skip
+        self.svc, self.kept, self.seed = svc, kept, seed
         self.n_threads = count_threads(svc.n_jobs)
         self.sizes: Sizes = svc._sizes
-        count = CountClasses(seed, self.sizes.largest_sample)
+        count = partial(count_classes, seed=seed, most=self.sizes.largest_sample)
         self.statistics = statistics = source.sum(count, self.n_threads)
         self.n_passes = 1
-        self.classes = statistics.labels()
+        known = statistics.classes
+        heavy = [label for label, part in known.items() if part.total_weight > 0.0]
+        self.classes = np.unique(np.array(heavy))
         if len(self.classes) < 2:
             raise ValueError(
                 "y needs two classes or more with weight; it has one class: "
                 f"{self.classes.tolist()}."
             )
         self.pairs = class_pairs(len(self.classes))
-        self.parts = list(statistics.samples(self.classes))
+        self.parts = [known[label] for label in self.classes.tolist()]
+        for part in self.parts:
+            part.cut(statistics.share)
         self.class_weight = self._class_weights()
         self.largest_weight = statistics.largest_weight * float(self.class_weight.max())
         totals = np.array([part.total_weight for part in self.parts])
         self.total_weight = float(totals @ self.class_weight)
         self.feature_map = self._make_map()
-        self.rows = self._make_rows()
-        probe = self.feature_map(self.parts[0].X[:16])
-        self.progress = kept.resume(
-            statistics.n_rows, self.classes.tolist(), self.parts, probe
-        )
-        self.samples = [] if self.progress else self._samples()
-
-    def _make_rows(self) -> FeatureRows:
-        """Return all rows as features, here or where dask computes them."""
         encode = Encode(self.feature_map, self.classes, self.class_weight)
-        n_rows, n_components = self.statistics.n_rows, self.feature_map.n_components
-        rows = FeatureRows(self.source, encode, n_rows, n_components, self.n_threads)
-        return rows.in_memory() if n_rows <= self.svc.rows_in_memory else rows
+        n_rows, D = statistics.n_rows, self.feature_map.n_components
+        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads)
+        if n_rows <= svc.rows_in_memory:
+            self.rows = self.rows.in_memory()
+        probe = self.feature_map(self.parts[0].X[:16])
+        self.progress = kept.resume(n_rows, self.classes, self.parts, probe)
+        sizes = [] if self.progress else self.sizes.samples(n_rows, D)
+        self.samples = [self._sample(size) for size in sizes]
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
         """One SVM for each C and pair of classes; two classes: the second is +1."""
-        two = len(self.classes) == 2
-        positive = [j if two else i for i, j in self.pairs]
-        negative = [i if two else j for i, j in self.pairs]
-        return LinearProblems.zero(
-            np.repeat(Cs, len(self.pairs)),
-            np.tile(positive, len(Cs)),
-            np.tile(negative, len(Cs)),
-            self.feature_map.n_components,
-        )
+        largest = float(Cs.max())
+        if not largest <= MOST_LOSS / self.total_weight:
+            raise ValueError(
+                f"C={largest:.3g} is too large for rows of weight "
+                f"{self.total_weight:.3g} in all: above a product of {MOST_LOSS:.0e} "
+                "losses overflow. Lower C."
+            )
+        pairs = np.array(self.pairs, dtype=np.int32)
+        pairs = pairs[:, ::-1] if len(self.classes) == 2 else pairs
+        positive, negative = np.tile(pairs.T, len(Cs))
+        C = np.repeat(Cs, len(pairs))
+        W = np.zeros((C.size, self.feature_map.n_components))
+        return LinearProblems(C, positive, negative, W, np.zeros(C.size))
 
     def after_pass(self, progress: Any) -> None:
         """Count the pass, keep what it gave, and say so."""
@@ -363,32 +307,28 @@ class FitRun:
         return np.array([float(given.get(label, 1.0)) for label in labels])
 
     def _make_map(self) -> FeatureMap:
-        """Fit the transformer on the sample."""
         X = np.concatenate([part.X for part in self.parts])
         return FeatureMap.around(self._fit_transformer(X), X[:: max(1, len(X) // 4096)])
 
     def _fit_transformer(self, X: FloatArray) -> Any:
+        """Fit what makes the features on the sample."""
         svc = self.svc
-        if isinstance(svc.features, str) and svc.features == "linear":
-            return None
         if not isinstance(svc.features, str):
             return clone(svc.features).fit(X)
+        if svc.features == "linear":
+            return None
         from sklearn.kernel_approximation import Nystroem, RBFSampler  # slow to import
 
-        gamma = self._gamma(X.shape[1])
-        if svc.features == "fourier":
-            return RBFSampler(
-                gamma=gamma, n_components=svc.n_components, random_state=self.seed
-            ).fit(X)
-        n_components = min(svc.n_components, len(X))
-        return Nystroem(
-            gamma=gamma, n_components=n_components, random_state=self.seed
-        ).fit(X)
+        kind, n_components = RBFSampler, svc.n_components
+        if svc.features == "nystroem":
+            kind, n_components = Nystroem, min(n_components, len(X))
+        transformer = kind(n_components=n_components, random_state=self.seed)
+        return transformer.set_params(gamma=self._gamma(X.shape[1])).fit(X)
 
     def _gamma(self, n_features: int) -> float:
         gamma = self.svc.gamma
         if gamma == "scale":
-            variance = self.statistics.variance
+            variance = self.statistics.spread / self.statistics.n_values
             if not np.isfinite(variance):
                 raise ValueError(
                     "gamma='scale' needs the variance of X, which is too large for a "
@@ -399,11 +339,6 @@ class FitRun:
         if gamma == "auto":
             return 1.0 / n_features
         return check_number("gamma", gamma, above=0.0)
-
-    def _samples(self) -> list[FeatureRows]:
-        """Take samples of growing size."""
-        n_rows, D = self.statistics.n_rows, self.feature_map.n_components
-        return [self._sample(size) for size in self.sizes.samples(n_rows, D)]
 
     def _sample(self, size: int) -> FeatureRows:
         """Take as many rows of each class, with weights as if they were all rows."""
@@ -417,20 +352,8 @@ class FitRun:
             X.append(self.feature_map(part.X[rows]))
             codes.append(np.full(weight.size, code))
             weights.append(weight)
-        return FeatureRows.of(
-            np.concatenate(X), np.concatenate(codes), np.concatenate(weights),
-            n_threads=self.n_threads,
-        )  # fmt: skip
-
-
-def check_losses(Cs: FloatArray, total_weight: float) -> None:
-    """Raise if sums of losses are beyond what the solver computes with."""
-    C = float(Cs.max())
-    if not C <= MOST_LOSS / total_weight:
-        raise ValueError(
-            f"C={C:.3g} is too large for rows of weight {total_weight:.3g} in all: "
-            f"above a product of {MOST_LOSS:.0e} losses overflow. Lower C."
-        )
+        joined = (np.concatenate(values) for values in (X, codes, weights))
+        return FeatureRows.of(*joined, n_threads=self.n_threads)
 
 
 def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
@@ -445,13 +368,3 @@ def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
             f"above {MOST_DIGITS:.0e} rounding decides. Scale the features, for "
             "example by a StandardScaler, or lower C."
         )
-
-
-def is_in_memory(X: Any) -> bool:
-    """Whether X is what scikit-learn calls array-like, and in memory."""
-    if isinstance(X, np.memmap | str | Path) or callable(X):
-        return False
-    if isinstance(X, list | tuple):
-        return not (X and isinstance(X[0], tuple | str | Path))
-    module = type(X).__module__.split(".")[0]
-    return module not in ("dask", "pyarrow", "dask_expr")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,22 +28,20 @@ from leaveout.engine._problem import (
     Solution,
 )
 from leaveout.engine._walk import Walker, settle_from_solution
-from leaveout.large._features import FeatureBlock, FeatureRows, Rows
+from leaveout.large._features import FeatureRows, Rows
 from leaveout.large._solve import Sizes
 from leaveout.large._votes import (
     OpenRows,
     Tally,
     Thresholds,
-    VoteJob,
-    full_votes,
+    count_votes,
+    favours_positive,
     is_settled,
-    left_out_votes,
-    trained_signs,
+    label_block,
 )
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
-    NearMarginRows,
     WindowProblem,
     noise_of_window,
 )
@@ -58,36 +57,26 @@ WALKS_AT_ONCE = 1000
 FIRST_WALKS, WORTHWHILE = 32, 0.5
 
 
-@dataclass(frozen=True)
-class WindowLoo:
-    """Left-out values of some rows of a window, b in the middle of its interval.
-
-    ``known`` if it is the value on all rows, ``proved`` if its sign is, too, whichever
-    optimal b is taken: a value that is zero up to rounding has none.
-    """
-
-    values: FloatArray
-    known: BoolArray
-    proved: BoolArray
-
-
 def leave_rows_out(
-    window: WindowProblem,
-    solution: Solution,
-    index: IntArray,
-    radius: float,
-    n_threads: int = 1,
-) -> WindowLoo:
-    """Leave rows of the window, ascending, out; radius is the largest norm of a row."""
+    window: WindowProblem, solution: Solution, index: IntArray, radius: float
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Leave rows of the window, ascending, out; radius is the largest norm of a row.
+
+    Returns their values, b in the middle of its interval; whether each is the value on
+    all rows; and whether its sign is proved, too, for all optimal b: a value that is
+    zero up to rounding has none.
+    """
     rows = np.searchsorted(window.index, index)
     noise = noise_of_window(window, solution)
     if np.isinf(noise):
         nothing = np.zeros(rows.size, dtype=bool)
-        return WindowLoo(solution.decision_values[rows], nothing, nothing)
+        return solution.decision_values[rows], nothing, nothing
     complete = bool(np.isinf(window.edges).all())
     problem, full = window.problem, solution
+    # Unit vectors are as long as the rows, so that tolerances fit both.
+    length = radius if radius > 0.0 else 1.0
     if not complete:
-        problem, full = _with_probes(window, solution, radius)
+        problem, full = _with_probes(window, solution, length)
     answer = LooIntervals.from_solution(full)
     open_ = settle_from_solution(problem, full, answer, labels_only=False)
     wanted = np.intersect1d(open_, rows)
@@ -100,32 +89,27 @@ def leave_rows_out(
         known = window.knows(point[:-1], *ends_b, radius, noise)
         known &= answer.settled_by != SINGLETON
     if wanted.size:
-        walker = Walker(problem, full, n_threads=n_threads, everywhere=not complete)
+        walker = Walker(problem, full, n_threads=1, everywhere=not complete)
         found = walker.leave_out(Folds.singles(wanted))
         answer.write(wanted, found)
         if found.everywhere is not None:
             f = found.everywhere[:, window.problem.n_samples :]
             b = f[:, -1]
-            W = (f[:, :-1] - b[:, None]) / _length(radius)
+            W = (f[:, :-1] - b[:, None]) / length
             ends_b = (b + found.lower - found.values, b + found.upper - found.values)
             known[wanted] = window.knows(W, *ends_b, radius, noise)
     values = answer.values
     known &= answer.certified
     proved = known & (np.maximum(answer.lower, -answer.upper) > noise)
-    return WindowLoo(values[rows], known[rows], proved[rows])
-
-
-def _length(radius: float) -> float:
-    """Length of the probes: that of the rows, so that tolerances fit both."""
-    return radius if radius > 0.0 else 1.0
+    return values[rows], known[rows], proved[rows]
 
 
 def _with_probes(
-    window: WindowProblem, solution: Solution, radius: float
+    window: WindowProblem, solution: Solution, length: float
 ) -> tuple[Problem, Solution]:
     """Add multiples of the unit vectors, and zero, without weight."""
     D = window.Z.shape[1]
-    probes = np.vstack([_length(radius) * np.eye(D), np.zeros(D)])
+    probes = np.vstack([length * np.eye(D), np.zeros(D)])
     Z = np.vstack([window.Z, probes])
     n_more = D + 1
     problem = Problem(
@@ -134,12 +118,11 @@ def _with_probes(
         np.append(window.problem.C, np.zeros(n_more)),
     )
     point = window.point(solution)
+    f = probes @ point[:-1] + point[-1]
     more = replace(
         solution,
         beta=np.append(solution.beta, np.zeros(n_more)),
-        decision_values=np.append(
-            solution.decision_values, probes @ point[:-1] + point[-1]
-        ),
+        decision_values=np.append(solution.decision_values, f),
         state=np.append(solution.state, np.full(n_more, OUTSIDE, dtype=np.int8)),
     )
     return problem, more
@@ -198,7 +181,6 @@ def leave_one_out_linear(
     largest_weight: float,
     max_walks: int,
     sizes: Sizes,
-    n_threads: int = 1,
 ) -> tuple[list[LinearLoo], Thresholds, FloatArray]:
     """Leave every row out of the problems at their optima, those of the first C first.
 
@@ -214,8 +196,10 @@ def leave_one_out_linear(
     most_open = max_walks
     if sizes.is_small(rows):
         near, most_open = (rows.n_rows,) * len(optima), rows.n_rows
-    tally = rows.run(VoteJob(problems, thresholds, class_weight, most_open, near))
-    _walk_all(rows, problems, optima, tally, n_threads)
+    tally = rows.run(
+        partial(count_votes, problems, thresholds, class_weight, most_open, near)
+    )
+    _walk_all(rows, problems, optima, tally)
     results = [
         _assemble_result(tally, c, open_, len(class_weight))
         for c, open_ in enumerate(tally.open_rows)
@@ -228,11 +212,10 @@ def _walk_all(
     problems: LinearProblems,
     optima: Sequence[LinearOptimum],
     tally: Tally,
-    n_threads: int,
 ) -> None:
     """Settle the open votes that walks can prove; writes into the open rows."""
     n_pairs = len(problems) // len(tally.open_rows)
-    jobs = []
+    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem, close calls first
     for k, optimum in enumerate(optima):
         open_ = tally.open_rows[k // n_pairs]
         known = np.isin(open_.codes, (problems.positive[k], problems.negative[k]))
@@ -240,68 +223,55 @@ def _walk_all(
         waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
         if optimum.proved and waiting.size:
             order = np.argsort(open_.closeness[waiting], kind="stable")
-            jobs.append(_Walks(problems, k, optimum, tally, open_, waiting[order]))
+            jobs.append((k, waiting[order]))
     if not jobs:
         return
-    needed = [job.near.rows for job in jobs]
-    needed += [job.open_.index[job.waiting] for job in jobs]
+    near = tally.scan.nearest
+    needed = [near[k].rows for k, _ in jobs]
+    needed += [tally.open_rows[k // n_pairs].index[waiting] for k, waiting in jobs]
     picked = rows.gather(np.unique(np.concatenate(needed)))
-    for _ in map_in_order(lambda job: job.run(picked), jobs, n_threads):
+
+    def walk(job: tuple[int, IntArray]) -> None:
+        k, waiting = job
+        first = FIRST_WALKS
+        if np.isinf(near[k].edges).all():
+            first = waiting.size  # all rows are in the window: all walks are proof
+        for part in np.split(waiting, np.arange(first, waiting.size, WALKS_AT_ONCE)):
+            part.sort()
+            if _walk(problems, k, optima[k], tally, part, picked) < WORTHWHILE:
+                break
+
+    for _ in map_in_order(walk, jobs, rows.n_threads):
         pass
 
 
-@dataclass(frozen=True)
-class _Walks:
-    """The open rows of one problem, the closest calls first."""
-
-    problems: LinearProblems
-    k: int
-    optimum: LinearOptimum
-    tally: Tally
-    open_: OpenRows
-    waiting: IntArray
-
-    @property
-    def near(self) -> NearMarginRows:
-        """The rows next to the margin."""
-        return self.tally.scan.nearest[self.k]
-
-    def run(self, picked: Rows) -> None:
-        """Walk part by part, as long as that proves something."""
-        first = FIRST_WALKS
-        if np.isinf(self.near.edges).all():
-            first = self.waiting.size  # all rows are in the window: all walks are proof
-        parts = np.split(
-            self.waiting, np.arange(first, self.waiting.size, WALKS_AT_ONCE)
-        )
-        for part in parts:
-            if self._walk(np.sort(part), picked) < WORTHWHILE:
-                break
-
-    def _walk(self, part: IntArray, picked: Rows) -> float:
-        """Leave some rows out; return the share of known values."""
-        index, radius = self.open_.index[part], self.tally.scan.radius
-        kept = picked.take(np.union1d(self.near.rows, index))
-        inside = self.tally.scan.inside[self.k]
-        window = WindowProblem.build(self.problems, self.k, kept, inside, self.near)
-        solution = window.solve(window.start_from(self.optimum))
-        moved = np.abs(window.point(solution) - window.origin).max()
-        if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
-            return 0.0  # the window does not know the optimum it was taken from
-        loo = leave_rows_out(window, solution, index, radius)
-        n_pairs = self.open_.votes.shape[1]
-        # f = 0 is class 1 of two, and the second of a pair, as in predict.
-        favours = loo.values >= 0.0 if n_pairs == 1 else loo.values > 0.0
-        votes = np.where(favours, 1, -1).astype(np.int8)
-        votes[~loo.proved] = 0
-        self.open_.votes[part, self.k % n_pairs] = votes
-        return float(loo.known.mean())
+def _walk(
+    problems: LinearProblems,
+    k: int,
+    optimum: LinearOptimum,
+    tally: Tally,
+    part: IntArray,
+    picked: Rows,
+) -> float:
+    """Leave open rows of problem k out; return the share of known values."""
+    n_pairs = len(problems) // len(tally.open_rows)
+    open_, scan = tally.open_rows[k // n_pairs], tally.scan
+    index, near = open_.index[part], scan.nearest[k]
+    kept = picked.take(np.union1d(near.rows, index))
+    window = WindowProblem.build(problems, k, kept, scan.inside[k], near)
+    solution = window.solve(window.start_from(optimum))
+    moved = np.abs(window.point(solution) - window.origin).max()
+    if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
+        return 0.0  # the window does not know the optimum it was taken from
+    values, known, proved = leave_rows_out(window, solution, index, scan.radius)
+    votes = np.where(favours_positive(values, n_pairs), 1, -1)
+    open_.votes[part, k % n_pairs] = np.where(proved, votes, 0)
+    return float(known.mean())
 
 
 def _assemble_result(
     tally: Tally, c: int, open_: OpenRows, n_classes: int
 ) -> LinearLoo:
-    """Count at one C."""
     settled = is_settled(open_.votes, n_classes)
     labels = np.where(settled, elect(open_.votes, n_classes), -1)
     wrong = float(tally.wrong[c])
@@ -322,51 +292,17 @@ def label_rows(
     rows: FeatureRows,
     problems: LinearProblems,
     thresholds: Thresholds,
-    loos: Sequence[LinearLoo],
+    loo: LinearLoo,
     c: int,
     n_classes: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return class and proof of every row left out at the c-th C.
-
-    The class is that of the full problems where it is not proved.
-    """
+    """Return the class of every row left out at the c-th C, and if it is proved."""
     n_pairs = n_classes * (n_classes - 1) // 2
     group = np.arange(c * n_pairs, (c + 1) * n_pairs)
-    job = _LabelJob(problems.take(group), thresholds.take(group), n_classes)
+    job = partial(label_block, problems.take(group), thresholds.take(group), n_classes)
     labels = rows.run(job)
     codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
-    settled = loos[c].labels >= 0
-    walked = loos[c].walked[settled]
-    codes[walked], proved[walked] = loos[c].labels[settled], True
+    settled = loo.labels >= 0
+    walked = loo.walked[settled]
+    codes[walked], proved[walked] = loo.labels[settled], True
     return codes, proved
-
-
-@dataclass
-class _Labels:
-    """Labels of blocks, in their order."""
-
-    codes: list[np.ndarray]
-    proved: list[np.ndarray]
-
-    def add(self, other: _Labels) -> None:
-        """Append those of the next block."""
-        self.codes += other.codes
-        self.proved += other.proved
-
-
-@dataclass(frozen=True)
-class _LabelJob:
-    """Labels of the rows of a block at one C."""
-
-    problems: LinearProblems
-    thresholds: Thresholds
-    n_classes: int
-
-    def __call__(self, block: FeatureBlock) -> _Labels:
-        f = self.problems.decide(block.Z)
-        full = full_votes(f, len(self.problems))
-        signs = trained_signs(self.problems, block)
-        votes = left_out_votes(f, signs, self.thresholds)
-        proved = is_settled(votes.T, self.n_classes)
-        codes = elect(np.where(votes == 0, full, votes).T, self.n_classes)
-        return _Labels([codes], [proved])

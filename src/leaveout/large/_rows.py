@@ -29,8 +29,6 @@ WHAT_TO_PASS = (
     "arguments that returns a new iterator over the blocks (X, y) or (X, y, weight): "
     "fit(lambda: read_blocks(path)), not fit(read_blocks(path))."
 )
-
-
 # Increment of SplitMix64 (Steele, Lea & Flood 2014).
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -43,23 +41,21 @@ def mix_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class Block(NamedTuple):
-    """Rows ready to compute with; perhaps views of the user's arrays: do not write.
-
-    ``start`` is the index of the first row in the whole source, X finite, float64 and
-    C-contiguous, y without missing labels, weight finite and >= 0, or None.
-    """
+    """Checked rows from row ``start`` on; perhaps views of the user's arrays."""
 
     start: int
     X: FloatArray
     y: NDArray[Any]
     weight: FloatArray | None
 
+    def part(self, first: int, stop: int | None = None) -> Block:
+        rows = slice(first, stop)
+        weight = None if self.weight is None else self.weight[rows]
+        return Block(self.start + first, self.X[rows], self.y[rows], weight)
+
 
 class RawRows(NamedTuple):
-    """Unchecked rows; ``name`` is a file or block in words, "" for arrays.
-
-    ``first_row`` is the row of that file with which these begin.
-    """
+    """Unchecked rows, from ``first_row`` of a file or block with this name on."""
 
     X: Any
     y: Any
@@ -94,7 +90,7 @@ class RowSource:
         self._make, self._rows_at_once = make, rows_at_once
         self._n_rows: int | None = None
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Any]:
         """Yield all rows in order; refuse a pass with more or fewer than the first."""
         n_rows = 0
         checked = check_rows(self._make(), self.schema, 0, self._rows_at_once)
@@ -111,49 +107,67 @@ class RowSource:
             )
         self._n_rows = n_rows
 
-    def sum(self, job: Callable[[Block], S], n_threads: int = 1) -> S:
+    def sum(self, job: Callable[[Any], S], n_threads: int = 1) -> S:
         """Add up what a job makes of every block: one pass."""
         return sum_in_order(job, self.blocks(), n_threads)
 
     def fetch(
-        self, pick: Callable[[Block], R], index: IntArray, n_threads: int = 1
+        self, pick: Callable[[Any], R], index: IntArray, n_threads: int = 1
     ) -> list[R]:
-        """Return what is picked from each block."""
         return list(map_in_order(pick, self.blocks(), n_threads))
+
+    def keep(self, make: Callable[[Any], Any], n_threads: int = 1) -> KeptBlocks:
+        return KeptBlocks(list(map_in_order(make, self.blocks(), n_threads)))
+
+
+class KeptBlocks(RowSource):
+    """Blocks in memory."""
+
+    def __init__(self, blocks: list[Any]) -> None:
+        self._kept = blocks
+
+    def blocks(self) -> Iterator[Any]:
+        return iter(self._kept)
 
 
 def no_rows(name: str = "X") -> ValueError:
-    """Return the error for a source without rows."""
-    return ValueError(
-        f"Found array with 0 sample(s): {name} has no rows, while a minimum of 1 is "
-        "required."
-    )
+    return ValueError(f"Found array with 0 sample(s): {name} has no rows.")
 
 
 def column_names(X: Any) -> NDArray[Any] | None:
     """Return the names of the columns of a table if all are text, else None."""
     names = list(getattr(X, "columns", ()))
-    if not names or not all(isinstance(name, str) for name in names):
-        return None
-    return np.array(names, dtype=object)
+    named = names and all(isinstance(name, str) for name in names)
+    return np.array(names, dtype=object) if named else None
 
 
-def schema_of(X: Any, *, min_rows: int = 1) -> Schema:
-    """Return the columns of X; refuse other shapes in the words of scikit-learn."""
-    head = slice_rows(X, slice(0, 1)) if X.shape else X
-    check_array(
-        head,
-        accept_sparse=True,
-        dtype=None,
-        ensure_all_finite=False,
-        ensure_min_samples=min_rows,
-    )
-    return Schema(int(X.shape[1]), column_names(X))
+def as_table(X: Any, name: str = "") -> Any:
+    """Return X as something with rows and columns, if it has these."""
+    try:
+        if sparse.issparse(X):
+            X = X.tocsr()
+        elif not hasattr(X, "shape"):
+            X = np.asarray(X)
+        check_array(
+            slice_rows(X, slice(0, 1)) if X.shape else X,
+            accept_sparse=True,
+            dtype=None,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+        )
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        reason = " ".join(str(error).split())
+        raise kind(f"X{_in(name)} cannot be used: {reason}") from error
+    return X
 
 
 def slice_rows(X: Any, part: slice) -> Any:
-    """Return consecutive rows of an array, a table or a CSR matrix."""
     return X.iloc[part] if hasattr(X, "iloc") else X[part]
+
+
+def _in(name: str) -> str:
+    return f" in {name}" if name else ""
 
 
 def split_frame(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -176,20 +190,77 @@ def check_rows(
     pieces: Iterable[RawRows], schema: Schema, start: int, rows_at_once: int
 ) -> Iterator[Block]:
     """Yield the rows as checked blocks of at most rows_at_once rows."""
+    first = None
     for piece in pieces:
         for rows in _cut(piece, rows_at_once):
-            block = check_piece(rows, schema, start)
+            block = _check_piece(rows, schema, start)
+            kinds = (isinstance(block.y[0], str | bytes), block.weight is None)
+            first = first or kinds
+            if first != kinds:
+                raise ValueError(
+                    f"From {_row(rows, 0, start)} on, labels or weights are of another "
+                    "kind than before. Give labels that are all text or all numbers, "
+                    "and weights to all rows or to none."
+                )
             start += len(block.y)
             yield block
 
 
-def check_piece(piece: RawRows, schema: Schema, start: int) -> Block:
+def _cut(piece: RawRows, rows_at_once: int) -> Iterator[RawRows]:
+    """Yield rows that are few enough, with y and weight as vectors."""
+    n_rows = count_rows(piece.X)
+    y, weight = _column(piece.y, "y", piece, n_rows), piece.weight
+    if weight is not None:
+        weight = _column(weight, "sample_weight", piece, n_rows)
+    for first in range(0, n_rows, rows_at_once):
+        part = slice(first, first + rows_at_once)
+        yield piece._replace(
+            X=slice_rows(piece.X, part),
+            y=y[part],
+            weight=None if weight is None else weight[part],
+            first_row=piece.first_row + first,
+        )
+
+
+def _column(values: Any, argument: str, piece: RawRows, n_rows: int) -> NDArray[Any]:
+    """Return labels or weights as a vector with one entry per row."""
+    where = _in(piece.name)
+    try:
+        if argument == "sample_weight" and np.ndim(values) == 0:
+            values = np.full(n_rows, values)
+        column = column_or_1d(values, warn=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{argument}{where}: {error} Pass one per row.") from error
+    if len(column) != n_rows:
+        raise ValueError(
+            f"X has {n_rows} rows{where} but {argument} has {len(column)} entries. "
+            "Pass one per row of X."
+        )
+    return column
+
+
+def _row(piece: RawRows, k: int, start: int) -> str:
+    """Name row k of a piece: within its file, and of all."""
+    if not piece.name:
+        return f"row {start + k}"
+    of_all = f"(row {start + k} of all, counted from 0)"
+    return f"row {piece.first_row + k} of {piece.name} {of_all}"
+
+
+def _check_piece(piece: RawRows, schema: Schema, start: int) -> Block:
     """Return the block that rows make; ``start`` is the first of them in the source."""
     X = _to_numbers(piece, schema, start)
     if X.shape[1] != schema.n_features:
         raise ValueError(
             f"X has {X.shape[1]} columns at {_row(piece, 0, start)}, the rows before "
             f"have {schema.n_features}. Every block must have the same columns."
+        )
+    names, wanted = column_names(piece.X), schema.names
+    if names is not None and wanted is not None and list(names) != list(wanted):
+        raise ValueError(
+            f"The columns{_in(piece.name)} are {list_names(names)}; those of the first "
+            f"rows are {list_names(wanted)}. Give all rows the same columns in the "
+            "same order."
         )
     _check_finite(X, piece, schema, start)
     y = np.asarray(piece.y)
@@ -200,55 +271,6 @@ def check_piece(piece: RawRows, schema: Schema, start: int) -> Block:
             f"{_row(piece, missing[0], start)}. Drop the rows without a label."
         )
     return Block(start, X, y, _check_weight(piece, start))
-
-
-def _cut(piece: RawRows, rows_at_once: int) -> Iterator[RawRows]:
-    """Yield rows that are few enough, with y and weight as vectors."""
-    n_rows = count_rows(piece.X)
-    y = _column(piece.y, "y", "label", piece, n_rows)
-    weight = piece.weight
-    if weight is not None:
-        weight = _column(weight, "sample_weight", "weight", piece, n_rows)
-    X = piece.X.tocsr() if sparse.issparse(piece.X) else piece.X
-    for first in range(0, n_rows, rows_at_once):
-        part = slice(first, first + rows_at_once)
-        yield piece._replace(
-            X=X if n_rows <= rows_at_once else slice_rows(X, part),
-            y=y[part],
-            weight=None if weight is None else weight[part],
-            first_row=piece.first_row + first,
-        )
-
-
-def _column(
-    values: Any, argument: str, word: str, piece: RawRows, n_rows: int
-) -> NDArray[Any]:
-    """Return labels or weights as a vector with one entry per row."""
-    where = f" in {piece.name}" if piece.name else ""
-    try:
-        if argument == "sample_weight" and np.ndim(values) == 0:
-            values = np.full(n_rows, values)
-        column = column_or_1d(values, warn=True)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{argument}{where}: {error} Pass one {word} per row."
-        ) from error
-    if len(column) != n_rows:
-        raise ValueError(
-            f"X has {n_rows} rows{where} but {argument} has {len(column)} entries. "
-            f"Pass one {word} per row of X."
-        )
-    return column
-
-
-def _row(piece: RawRows, k: int, start: int) -> str:
-    """Name row k of a piece: within its file, and of all."""
-    if not piece.name:
-        return f"row {start + k}"
-    return (
-        f"row {piece.first_row + k} of {piece.name} (row {start + k} of all, counted "
-        "from 0)"
-    )
 
 
 def _to_numbers(piece: RawRows, schema: Schema, start: int) -> FloatArray:
@@ -265,29 +287,22 @@ def _to_numbers(piece: RawRows, schema: Schema, start: int) -> FloatArray:
         )
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        found = _first_text(X)
-        if found is None:
-            where = f" in {piece.name}" if piece.name else ""
-            raise kind(f"X{where} cannot be used: {error}") from error
-        k, j, value = found
-        raise kind(
-            f"X has {value!r} in {_row(piece, k, start)}, {schema.column(j)}, which is "
-            f"not a number: {error}. Encode such columns "
-            "(sklearn.preprocessing.OneHotEncoder) or drop them."
-        ) from error
+        for (k, *_, j), value in np.ndenumerate(np.asarray(X, dtype=object)):
+            if not _is_number(value):
+                raise kind(
+                    f"X has {value!r} in {_row(piece, k, start)}, {schema.column(j)}, "
+                    f"which is not a number: {error}. Encode such columns "
+                    "(sklearn.preprocessing.OneHotEncoder) or drop them."
+                ) from error
+        raise
 
 
-def _first_text(X: Any) -> tuple[int, int, Any] | None:
-    """Return row, column and value of the first cell that is not a number, if any."""
-    table = np.asarray(X, dtype=object)
-    if table.ndim != 2:
-        return None
-    for (k, j), value in np.ndenumerate(table):
-        try:
-            float(0.0 if value is None else value)
-        except (TypeError, ValueError, OverflowError):
-            return k, j, value
-    return None
+def _is_number(value: Any) -> bool:
+    try:
+        float(0.0 if value is None else value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _check_finite(X: FloatArray, piece: RawRows, schema: Schema, start: int) -> None:
@@ -299,20 +314,16 @@ def _check_finite(X: FloatArray, piece: RawRows, schema: Schema, start: int) -> 
     if not bad.size:  # only the sum overflowed
         return
     k, j = (int(i) for i in bad[0])
-    missing = np.isnan(X[k, j])
-    word = "NaN" if missing else "infinity (inf)"
-    advice = (
-        "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
-        if missing
-        else "Replace or drop such values, or rescale the column."
-    )
+    word, advice = "infinity (inf)", "Replace or drop such values, or rescale them."
+    if np.isnan(X[k, j]):
+        word = "NaN"
+        advice = "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
     raise ValueError(
         f"X contains {word} in {_row(piece, k, start)}, {schema.column(j)}. {advice}"
     )
 
 
 def _check_weight(piece: RawRows, start: int) -> FloatArray | None:
-    """Return the weights, finite and >= 0."""
     if piece.weight is None:
         return None
     try:
@@ -332,28 +343,19 @@ def _check_weight(piece: RawRows, start: int) -> FloatArray | None:
 
 
 def regroup(blocks: Iterable[Block], rows_at_once: int) -> Iterator[Block]:
-    """Cut and join blocks so that each has rows_at_once rows, the last one the rest."""
+    """Join blocks of at most rows_at_once rows to such of exactly as many."""
     waiting: list[Block] = []
     n_waiting = 0
     for block in blocks:
-        rest = block
-        while n_waiting + len(rest.y) >= rows_at_once:
-            n_taken = rows_at_once - n_waiting
-            yield _join([*waiting, _slice(rest, 0, n_taken)])
-            rest = _slice(rest, n_taken, len(rest.y))
-            waiting, n_waiting = [], 0
-        if len(rest.y):
-            waiting.append(rest)
-            n_waiting += len(rest.y)
+        waiting.append(block)
+        n_waiting += len(block.y)
+        if n_waiting >= rows_at_once:
+            joined = _join(waiting)
+            yield joined.part(0, rows_at_once)
+            n_waiting -= rows_at_once
+            waiting = [joined.part(rows_at_once)] if n_waiting else []
     if waiting:
         yield _join(waiting)
-
-
-def _slice(block: Block, first: int, stop: int) -> Block:
-    if first == 0 and stop == len(block.y):
-        return block
-    weight = None if block.weight is None else block.weight[first:stop]
-    return Block(block.start + first, block.X[first:stop], block.y[first:stop], weight)
 
 
 def _join(blocks: list[Block]) -> Block:
@@ -373,35 +375,15 @@ def _join(blocks: list[Block]) -> Block:
 
 def open_array(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSource:
     """Return the rows of an array, a memory map, a table or a sparse matrix."""
-    if sparse.issparse(X):
-        X = X.tocsr()
-    elif not isinstance(X, np.ndarray) and not hasattr(X, "columns"):
-        X = np.asarray(X)
-    schema = schema_of(X)
-    if y is None:
+    X = as_table(X)
+    if isinstance(y, str) or isinstance(sample_weight, str):
         raise ValueError(
-            "The classifier requires y to be passed, but the target y is None. "
-            "Pass one label per row of X."
+            "y or sample_weight is the name of a column, but the columns of X have no "
+            "names. Pass arrays with one entry per row."
         )
-    for argument, values in (("y", y), ("sample_weight", sample_weight)):
-        if isinstance(values, str):
-            raise ValueError(
-                f"{argument}='{values}' names a column, but the columns of X have no "
-                f"names. Pass an array with one entry per row as {argument}."
-            )
-    n_rows = count_rows(X)
-    whole = RawRows(X, y, sample_weight)
-    y, weight = _column(y, "y", "label", whole, n_rows), sample_weight
-    if np.ndim(weight):
-        weight = _column(weight, "sample_weight", "weight", whole, n_rows)
-
-    def pieces() -> Iterator[RawRows]:
-        for start in range(0, n_rows, rows_at_once):
-            part = slice(start, start + rows_at_once)
-            w = weight[part] if np.ndim(weight) else weight
-            yield RawRows(slice_rows(X, part), y[part], w, first_row=start)
-
-    return RowSource(pieces, schema, rows_at_once)
+    rows = RawRows(X, y, sample_weight)
+    schema = Schema(X.shape[1], column_names(X))
+    return RowSource(lambda: iter([rows]), schema, rows_at_once)
 
 
 def open_iterable(blocks: Any, rows_at_once: int) -> RowSource:
@@ -410,18 +392,14 @@ def open_iterable(blocks: Any, rows_at_once: int) -> RowSource:
         kind = type(blocks).__name__
         raise ValueError(f"A {kind} can be read only once, but {WHAT_TO_PASS}")
 
-    def raw() -> Iterator[RawRows]:
+    def pieces() -> Iterator[RawRows]:
         return _name_blocks(blocks() if callable(blocks) else blocks)
 
-    first = next(raw(), None)
+    first = next(pieces(), None)
     if first is None:
         raise no_rows()
-    try:
-        schema = schema_of(first.X, min_rows=0)
-    except (TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise type(error)(f"X in {first.name} cannot be used: {reason}") from error
-    return RowSource(lambda: _check_alike(raw(), schema), schema, rows_at_once)
+    schema = Schema(first.X.shape[1], column_names(first.X))
+    return RowSource(pieces, schema, rows_at_once)
 
 
 def _name_blocks(blocks: Iterable[Any]) -> Iterator[RawRows]:
@@ -436,55 +414,4 @@ def _name_blocks(blocks: Iterable[Any]) -> Iterator[RawRows]:
                 "tuples, or pass the labels as y."
             )
         X, y, weight = (*item, None)[:3]
-        yield RawRows(_as_table(X, name), y, weight, name)
-
-
-def _check_alike(pieces: Iterator[RawRows], schema: Schema) -> Iterator[RawRows]:
-    """Yield the blocks if names, weights and labels are as in the first."""
-    weighted = text = None
-    for piece in pieces:
-        names, wanted = column_names(piece.X), schema.names
-        if names is not None and wanted is not None and list(names) != list(wanted):
-            raise ValueError(
-                f"The columns of {piece.name} are {list_names(names)}; those of block "
-                f"0 are {list_names(wanted)}. Give all blocks the same columns in the "
-                "same order."
-            )
-        if weighted is None:
-            weighted, text = piece.weight is not None, _is_text(piece.y)
-        if (piece.weight is not None) is not weighted:
-            raise ValueError(
-                f"Block 0 has {'weights' if weighted else 'no weights'}, {piece.name} "
-                f"has {'none' if weighted else 'some'}. Give weights with every block, "
-                "or with none."
-            )
-        if _is_text(piece.y) is not text:
-            raise ValueError(
-                f"The labels are {'text' if text else 'numbers'} in block 0, but not "
-                f"in {piece.name}. Give labels of one kind."
-            )
-        yield piece
-
-
-def _as_table(X: Any, where: str) -> Any:
-    """Return X as something with rows and columns."""
-    try:
-        X = X if hasattr(X, "shape") else np.asarray(X)
-    except ValueError as error:
-        raise ValueError(
-            f"X in {where} has rows of different lengths: {error}. Give every row the "
-            "same columns."
-        ) from error
-    if len(X.shape) != 2:
-        raise ValueError(
-            f"X in {where} has {len(X.shape)} dimensions, where it must have 2, rows "
-            "and columns. Reshape it: X.reshape(n_rows, n_columns)."
-        )
-    return X
-
-
-def _is_text(labels: Any) -> bool:
-    """Whether the first label is text."""
-    known = hasattr(labels, "dtype")
-    values = np.asarray(labels, dtype=None if known else object).ravel()
-    return values.size > 0 and isinstance(values[0], str | bytes)
+        yield RawRows(as_table(X, name), y, weight, name)

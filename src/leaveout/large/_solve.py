@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from scipy.linalg import lapack
@@ -28,9 +29,9 @@ from leaveout.large._features import FeatureBlock, FeatureRows
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
-    ScanMargin,
     WindowProblem,
     largest_norm,
+    scan_margin,
 )
 from leaveout.run._parallel import map_in_order
 
@@ -67,7 +68,6 @@ class BandSums:
     radius: float
 
     def add(self, other: BandSums) -> None:
-        """Take over the sums of another block."""
         self.totals += other.totals
         self.pull += other.pull
         self.curvature += other.curvature
@@ -75,35 +75,27 @@ class BandSums:
         self.radius = max(self.radius, other.radius)
 
 
-@dataclass(frozen=True)
-class BandJob:
+def sum_block(
+    problems: LinearProblems, tau: FloatArray, block: FeatureBlock
+) -> BandSums:
     """Sum the smoothed problems, with corners of half-width tau, over a block."""
-
-    problems: LinearProblems
-    tau: FloatArray
-
-    def __call__(self, block: FeatureBlock) -> BandSums:
-        """Return the sums over the block."""
-        problems, Z = self.problems, block.Z
-        f = problems.decide(Z)
-        share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
-        totals = np.empty((len(problems), 5))
-        bins = np.zeros((len(problems), N_BINS), dtype=np.int64)
-        sum_band(
-            f, block.codes, problems.positive, problems.negative, block.weight,
-            self.tau, share, band, totals, bins, FIRST_EXPONENT,
-        )  # fmt: skip
-        pull = np.empty((len(problems), Z.shape[1] + 1))
-        pull[:, :-1] = share @ Z
-        pull[:, -1] = share.sum(axis=1)
-        curvature = np.empty((len(problems), Z.shape[1] + 1, Z.shape[1] + 1))
-        for k in range(len(problems)):
-            _curvature(block, np.flatnonzero(band[k]), curvature[k])
-        return BandSums(totals, pull, curvature, bins, largest_norm(Z))
+    Z, n_problems = block.Z, len(problems)
+    f = problems.decide(Z)
+    share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
+    totals = np.empty((n_problems, 5))
+    bins = np.zeros((n_problems, N_BINS), dtype=np.int64)
+    sum_band(
+        f, block.codes, problems.positive, problems.negative, block.weight, tau,
+        share, band, totals, bins, FIRST_EXPONENT,
+    )  # fmt: skip
+    pull = np.column_stack([share @ Z, share.sum(axis=1)])
+    curvature = np.empty((n_problems, Z.shape[1] + 1, Z.shape[1] + 1))
+    for k in range(n_problems):
+        _curvature(block, np.flatnonzero(band[k]), curvature[k])
+    return BandSums(totals, pull, curvature, bins, largest_norm(Z))
 
 
 def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
-    """Write the sum of weight * (z, 1)(z, 1)' over some rows."""
     weight = block.weight[rows]
     A = block.Z[rows]
     A *= np.sqrt(weight)[:, None]
@@ -113,10 +105,7 @@ def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
 
 
 def half_width(bins: np.ndarray, n_rows: float) -> float:
-    """Return tau such that about this many rows have |u - 1| <= tau.
-
-    Between two powers of two the rows are taken as spread evenly.
-    """
+    """Return tau such that about this many rows have |u - 1| <= tau."""
     edges = np.ldexp(1.0, FIRST_EXPONENT + np.arange(-1, N_BINS))
     edges[0] = 0.0
     counts = np.concatenate([[0], np.cumsum(bins)])
@@ -124,22 +113,23 @@ def half_width(bins: np.ndarray, n_rows: float) -> float:
 
 
 def descend(
-    run: Callable[[BandJob], BandSums],
+    rows: FeatureRows,
     problems: LinearProblems,
-    descents: list[NewtonState],
-    after_pass: Callable[[], None] = lambda: None,
-) -> LinearProblems:
-    """Bring all problems near their optimum, one pass per step; changes descents."""
+    states: list[NewtonState],
+    after_pass: Callable[[], None] | None,
+) -> None:
+    """Bring all problems near their optimum, one pass per step; changes states."""
     for _ in range(MOST_PASSES):
-        open_ = np.array([k for k, d in enumerate(descents) if not d.done], np.intp)
+        open_ = np.array([k for k, s in enumerate(states) if not s.done], np.intp)
         if open_.size == 0:
             break
-        here = _assemble(problems.take(open_), [descents[k] for k in open_])
-        sums = run(BandJob(here, np.array([descents[k].tau for k in open_])))
+        at = LinearProgress.of([states[k] for k in open_])
+        here = problems.take(open_).moved(at.W, at.b)
+        sums = rows.run(partial(sum_block, here, at.tau))
         for place, k in enumerate(open_):
-            descents[k].absorb(sums, place)
-        after_pass()
-    return _assemble(problems, descents)
+            states[k].absorb(sums, place)
+        if after_pass is not None:
+            after_pass()
 
 
 @dataclass
@@ -212,7 +202,6 @@ class NewtonState:
         return self.tau + half_width(self.bins, min(wanted, self.rows))
 
     def _go(self) -> None:
-        """Propose a point on the line."""
         assert self.base is not None
         assert self.direction is not None
         point = self.base + self.step * self.direction
@@ -220,11 +209,7 @@ class NewtonState:
 
 
 def _newton_step(
-    curvature: FloatArray,
-    factor: float,
-    gradient: FloatArray,
-    most: float,
-    flat: float,
+    curvature: FloatArray, factor: float, gradient: FloatArray, most: float, flat: float
 ) -> FloatArray:
     """Return -H^-1 gradient, with the intercept moving by no more than a distance.
 
@@ -244,27 +229,20 @@ def _newton_step(
     return np.append(-x[:, 0] - db * x[:, 1], db)
 
 
-def _assemble(problems: LinearProblems, descents: list[NewtonState]) -> LinearProblems:
-    """Put the points of all problems into one object."""
-    W = np.array([descent.w for descent in descents])
-    return problems.moved(W, np.array([descent.b for descent in descents]))
-
-
 @dataclass(frozen=True)
 class Sizes:
     """From how many rows on the solver works with samples and windows of them."""
 
-    # Up to this many rows, or this many times the number of components, the exact
-    # solver takes all rows at once.
+    # Up to so many rows, or so many per component, are solved exactly at once.
     few_rows: int = 2000
     few_per_component: int = 8
-    # The largest sample stays in memory, so that passes over it are cheap. A sample of
-    # 1/8 of the rows costs an eighth of a pass and saves several.
+    # The largest sample stays in memory. A sample of 1/8 of the rows costs an eighth of
+    # a pass and saves several.
     largest_sample: int = 131_072
     smallest_sample: int = 500
     sample_factor: int = 8
-    # Rows in a window: at least this many, and three times the number that can be on
-    # the margin; at most so many on either side, because its Gram matrix is in memory.
+    # A window has at least so many rows, and three times those that can be on the
+    # margin; at most so many on either side, because its Gram matrix is in memory.
     smallest_window: int = 500
     largest_window: int = 4000
 
@@ -289,10 +267,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class LinearProgress:
-    """How far a fit has come: enough to go on from there.
-
-    ``done`` are the problems of which only the window is left.
-    """
+    """How far a fit has come; of problems that are done only the window is left."""
 
     W: FloatArray
     b: FloatArray
@@ -301,18 +276,12 @@ class LinearProgress:
     done: BoolArray
 
     @classmethod
-    def of(cls, descents: Sequence[NewtonState]) -> LinearProgress:
+    def of(cls, states: Sequence[NewtonState]) -> LinearProgress:
         """Take down where the problems are."""
-        return cls(
-            np.array([descent.w for descent in descents]),
-            np.array([descent.b for descent in descents]),
-            np.array([descent.tau for descent in descents]),
-            np.array([descent.share for descent in descents]),
-            np.array([descent.done for descent in descents]),
-        )
+        points = [(s.w, s.b, s.tau, s.share, s.done) for s in states]
+        return cls(*map(np.array, zip(*points, strict=True)))
 
-    def descents(self, problems: LinearProblems, least: int) -> list[NewtonState]:
-        """Go on from here."""
+    def states(self, problems: LinearProblems, least: int) -> list[NewtonState]:
         return [
             NewtonState(
                 self.W[k], float(self.b[k]), float(problems.C[k]), least,
@@ -329,22 +298,20 @@ def solve_linear(
     rows: FeatureRows,
     problems: LinearProblems,
     *,
-    samples: Sequence[FeatureRows] = (),
-    progress: LinearProgress | None = None,
+    samples: Sequence[FeatureRows],
+    progress: LinearProgress | None,
     sizes: Sizes,
-    n_threads: int = 1,
-    after_pass: AfterPass = lambda progress: None,
-) -> list[LinearOptimum]:
+    after_pass: AfterPass,
+) -> tuple[LinearProblems, list[LinearOptimum]]:
     """Solve all problems; ``after_pass`` is called after each pass over all rows.
 
     Samples grow in size, and their weights add up to those of all rows in each class.
     With ``progress`` the solver goes on from there instead.
     """
     if not sizes.is_small(rows):
-        descents = _approach(rows, problems, samples, progress, after_pass)
-        progress = LinearProgress.of(descents)
+        progress = _approach(rows, problems, samples, progress, after_pass)
         problems = problems.moved(progress.W, progress.b)
-    return _finish(rows, problems, progress, sizes, n_threads, after_pass)
+    return _finish(rows, problems, progress, sizes, after_pass)
 
 
 def _approach(
@@ -353,33 +320,27 @@ def _approach(
     samples: Sequence[FeatureRows],
     progress: LinearProgress | None,
     after_pass: AfterPass,
-) -> list[NewtonState]:
+) -> LinearProgress:
     """Bring the problems near their optimum."""
     D = rows.n_components
     least = 2 * (D + 1)
+    if progress is not None:
+        states, samples = progress.states(problems, least), ()
+    else:
+        points = zip(problems.W, problems.b, problems.C, strict=True)
+        states = [NewtonState(w, float(b), float(C), least) for w, b, C in points]
 
     def take_down() -> None:
-        after_pass(LinearProgress.of(descents))
+        after_pass(LinearProgress.of(states))
 
-    if progress is not None:
-        descents = progress.descents(problems, least)
-        descend(rows.run, problems, descents, take_down)
-        return descents
-    descents = [
-        NewtonState(problems.W[k], float(problems.b[k]), float(problems.C[k]), least)
-        for k in range(len(problems))
-    ]
     known = 0
     for part in [*samples, rows]:
         if known:
             share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
-            descents = [descent.on_more_rows(share) for descent in descents]
-        if part is rows:
-            descend(rows.run, problems, descents, take_down)
-        else:
-            descend(part.run, problems, descents)
+            states = [state.on_more_rows(share) for state in states]
+        descend(part, problems, states, take_down if part is rows else None)
         known = part.n_rows
-    return descents
+    return LinearProgress.of(states)
 
 
 def _finish(
@@ -387,9 +348,8 @@ def _finish(
     problems: LinearProblems,
     progress: LinearProgress | None,
     sizes: Sizes,
-    n_threads: int,
     after_pass: AfterPass,
-) -> list[LinearOptimum]:
+) -> tuple[LinearProblems, list[LinearOptimum]]:
     """Solve windows until each problem is proved, or has had its chances."""
     optima: dict[int, LinearOptimum] = {}
     open_ = np.arange(len(problems))
@@ -398,9 +358,8 @@ def _finish(
     size = rows.n_rows if few else sizes.window(rows.n_components)
     merge = False
     for _ in range(MOST_SCANS):
-        found = scan_and_solve(
-            rows, problems.take(open_), taus[open_], size, n_threads, merge
-        )
+        here = problems.take(open_)
+        found = scan_and_solve(rows, here, taus[open_], size, merge)
         optima.update(zip(open_.tolist(), found, strict=True))
         W, b = problems.W.copy(), problems.b.copy()
         W[open_] = [optimum.point[:-1] for optimum in found]
@@ -415,7 +374,7 @@ def _finish(
         merge = merge or any(optimum.window.has_copies() for optimum in found)
         size = min(2 * size, rows.n_rows, sizes.largest_window)
         taus = 0.25 * taus
-    return [optima[k] for k in range(len(problems))]
+    return problems, [optima[k] for k in range(len(problems))]
 
 
 def scan_and_solve(
@@ -423,16 +382,13 @@ def scan_and_solve(
     problems: LinearProblems,
     taus: FloatArray,
     size: int,
-    n_threads: int,
-    merge: bool = False,
+    merge: bool,
 ) -> list[LinearOptimum]:
-    """Take the window of each problem at its point, and solve it.
-
-    With ``merge`` equal rows are one row of the window.
-    """
-    sides = rows.run(ScanMargin(problems, (size,) * len(problems), merge))
-    index = np.unique(np.concatenate([near.rows for near in sides.nearest]))
-    picked = rows.gather(index)
+    """Solve the window of each problem at its point; with merge, of unequal rows."""
+    most = (size,) * len(problems)
+    sides = rows.run(partial(scan_margin, problems, most, merge=merge))
+    numbers = np.concatenate([near.rows for near in sides.nearest])
+    picked = rows.gather(np.unique(numbers))
 
     def solve(k: int) -> LinearOptimum:
         near = sides.nearest[k]
@@ -443,4 +399,4 @@ def scan_and_solve(
         proved = window.proves(solution, sides.radius)
         return LinearOptimum(window, solution, proved, sides.radius)
 
-    return list(map_in_order(solve, range(len(problems)), n_threads))
+    return list(map_in_order(solve, range(len(problems)), rows.n_threads))

@@ -6,24 +6,17 @@ Files are read a block at a time, and only the columns that are needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from leaveout._messages import (
-    check_names_known,
-    did_you_mean,
-    list_items,
-    list_names,
-)
+from leaveout._messages import check_names_known, did_you_mean, list_items, list_names
 from leaveout.large._dask import DistributedRows, is_dask, open_dask
 from leaveout.large._rows import (
     RawRows,
@@ -48,35 +41,34 @@ def open_rows(
     of an Arrow file one of its record batches, of a dask collection a partition per
     thread or worker.
     """
-    if not isinstance(rows_at_once, Integral) or rows_at_once < 1:
-        raise ValueError(
-            f"rows_at_once must be a whole number of rows, 1 or more; got "
-            f"{rows_at_once!r}."
-        )
-    rows_at_once = int(rows_at_once)
     if _is_npy(X):
-        path = X
-        X, y, sample_weight = (_map_npy(values) for values in (X, y, sample_weight))
-        if X.ndim != 2:
-            raise ValueError(
-                f"'{path}' has an array of shape {X.shape}; it must have two "
-                "dimensions, rows and columns."
-            )
+        X, y, sample_weight = map(_map_npy, (X, y, sample_weight))
     if _is_arrow(X):
         return _open_arrow(X, y, sample_weight, rows_at_once)
-    if is_dask(X):
-        return open_dask(X, y, sample_weight, rows_at_once)
-    if hasattr(X, "columns"):
-        X, y, sample_weight = split_frame(X, y, sample_weight)
-    is_table = isinstance(X, np.ndarray) or sparse.issparse(X) or hasattr(X, "columns")
-    if y is None and not is_table and (callable(X) or hasattr(X, "__iter__")):
+    if y is None and not hasattr(X, "shape"):
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight cannot stand beside an iterable of blocks. Put the "
                 "weights into the blocks: (X, y, weight)."
             )
         return open_iterable(X, rows_at_once)
+    if y is None:
+        raise ValueError(
+            "The classifier requires y to be passed, but the target y is None. Pass "
+            "one label per row of X, or the name of their column."
+        )
+    if is_dask(X):
+        return open_dask(X, y, sample_weight, rows_at_once)
+    if hasattr(X, "columns"):
+        X, y, sample_weight = split_frame(X, y, sample_weight)
     return open_array(X, y, sample_weight, rows_at_once)
+
+
+def is_in_memory(X: Any) -> bool:
+    """Whether X is what scikit-learn calls array-like, and in memory."""
+    has_blocks = isinstance(X, list | tuple) and X and isinstance(X[0], tuple)
+    is_elsewhere = isinstance(X, np.memmap) or callable(X) or is_dask(X)
+    return not (has_blocks or is_elsewhere or _is_arrow(X))
 
 
 def _is_npy(path: Any) -> bool:
@@ -100,71 +92,6 @@ def _map_npy(path: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns are features, which is the target, which the weight if any."""
-
-    features: tuple[str, ...]
-    target: str
-    weight: str | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """Names of all columns that are read."""
-        special = [self.target] if self.weight is None else [self.target, self.weight]
-        return [*self.features, *special]
-
-    def rows_of(
-        self, batch: Any, constants: Mapping[str, Any], name: str, first_row: int
-    ) -> RawRows:
-        """Return the rows of a record batch; constants has columns of one value."""
-
-        def values(column: str) -> NDArray[Any]:
-            if column in constants:
-                return np.full(batch.num_rows, constants[column])
-            return _to_numpy(batch.column(column))
-
-        X = np.empty((batch.num_rows, len(self.features)))
-        for j, column in enumerate(self.features):
-            X[:, j] = values(column)
-        weight = None if self.weight is None else values(self.weight)
-        return RawRows(X, values(self.target), weight, name, first_row)
-
-
-def _to_numpy(column: Any) -> NDArray[Any]:
-    """Return a column of a batch as an array; what is missing becomes NaN or None."""
-    if hasattr(column, "dictionary_decode"):
-        column = column.dictionary_decode()
-    return column.to_numpy(zero_copy_only=False)
-
-
-def _assign_columns(names: list[str], y: Any, weight: Any, where: str) -> Columns:
-    """Give columns their roles by the names of target and weight; the rest is X."""
-    for argument, name in (("y", y), ("sample_weight", weight)):
-        if not isinstance(name, str) and (argument == "y" or name is not None):
-            raise ValueError(
-                f"{argument} must be the name of a column of {where}, whose columns "
-                f"are {list_names(names)}; got a {type(name).__name__}."
-            )
-    special = [y] if weight is None else [y, weight]
-    check_names_known(special, names, where)
-    if y == weight:
-        raise ValueError(f"Column '{y}' cannot be both y and sample_weight.")
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise ValueError(
-            f"More than one column of {where} is named {list_names(twice)}. Rename "
-            "them."
-        )
-    features = tuple(name for name in names if name not in special)
-    if not features:
-        raise ValueError(
-            f"Found array with 0 feature(s): no column of {where} is left beside "
-            f"{list_names(special)}."
-        )
-    return Columns(features, y, weight)
-
-
-@dataclass(frozen=True)
 class File:
     """A file of a dataset (for pyarrow a fragment) and the types of its columns.
 
@@ -177,17 +104,83 @@ class File:
     types: dict[str, Any]
     constants: dict[str, Any]
 
-    def read(self, columns: Columns, rows_at_once: int) -> Iterator[RawRows]:
-        """Yield the rows in order."""
-        stored = [name for name in columns.names if name not in self.constants]
+    def read(
+        self, features: list[str], special: list[str], rows_at_once: int
+    ) -> Iterator[RawRows]:
+        """Yield the rows in order; ``special`` names labels and weights."""
+        names = [name for name in [*features, *special] if name not in self.constants]
         first_row = 0
         with _naming(self.name):
-            for batch in _batches(self.fragment, stored, rows_at_once):
+            for batch in _batches(self.fragment, names, rows_at_once):
                 batch.validate(full=True)  # or pyarrow would follow bad offsets
                 for start in range(0, batch.num_rows, rows_at_once):
                     rows = batch.slice(start, rows_at_once)
-                    yield columns.rows_of(rows, self.constants, self.name, first_row)
+                    X = np.empty((rows.num_rows, len(features)))
+                    for j, column in enumerate(features):
+                        X[:, j] = self._values(rows, column)
+                    y, weight = ([self._values(rows, k) for k in special] + [None])[:2]
+                    yield RawRows(X, y, weight, self.name, first_row)
                     first_row += rows.num_rows
+
+    def _values(self, batch: Any, name: str) -> NDArray[Any]:
+        """Return a column as an array; what is missing becomes NaN or None."""
+        if name in self.constants:
+            return np.full(batch.num_rows, self.constants[name])
+        column = batch.column(name)
+        if hasattr(column, "dictionary_decode"):
+            column = column.dictionary_decode()
+        return column.to_numpy(zero_copy_only=False)
+
+    def check(self, features: list[str], special: list[str]) -> None:
+        """Refuse a file that lacks a column, or has text where numbers are needed."""
+        lacking = [name for name in [*features, *special] if name not in self.types]
+        if lacking:
+            raise ValueError(
+                f"{self.name} lacks column {list_names(lacking)}. Give all files the "
+                "same columns."
+            )
+        text = [
+            f"'{name}' ({self.types[name]})"
+            for name in [*features, *special[1:]]
+            if not _is_number(self.types[name])
+        ]
+        if text:
+            raise ValueError(
+                f"Not numbers in {self.name or 'X'}: column {list_items(text)}. Encode "
+                "such columns as numbers, or leave them out by a dataset of fewer "
+                "columns: dataset = pyarrow.dataset.dataset(path), then dataset."
+                "replace_schema(dataset.schema.remove(k)) for column k."
+            )
+
+
+def _is_number(arrow_type: Any) -> bool:
+    from pyarrow import types
+
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(is_kind(arrow_type) for is_kind in kinds)
+
+
+def _name_columns(
+    names: list[str], y: Any, weight: Any, where: str
+) -> tuple[list[str], list[str]]:
+    """Return the features, and [y] or [y, weight], if these name columns."""
+    special = [y] if weight is None else [y, weight]
+    for argument, name in zip(("y", "sample_weight"), special, strict=False):
+        if not isinstance(name, str):
+            raise ValueError(
+                f"{argument} must be the name of a column of {where}, whose columns "
+                f"are {list_names(names)}; got a {type(name).__name__}."
+            )
+    check_names_known(special, names, where)
+    if y == weight:
+        raise ValueError(f"Column '{y}' cannot be both y and sample_weight.")
+    features = [name for name in names if name not in special]
+    if not features:
+        raise ValueError(
+            f"Found array with 0 feature(s): no column of {where} is left beside "
+            f"{list_names(special)}."
+        )
+    return features, special
 
 
 def _batches(fragment: Any, names: list[str], rows_at_once: int) -> Iterator[Any]:
@@ -219,11 +212,7 @@ def _batches(fragment: Any, names: list[str], rows_at_once: int) -> Iterator[Any
                 yield reader.get_batch(k)
     else:
         yield from fragment.to_batches(
-            columns=names,
-            batch_size=rows_at_once,
-            batch_readahead=1,
-            fragment_readahead=1,
-            use_threads=False,
+            columns=names, batch_size=rows_at_once, batch_readahead=1, use_threads=False
         )
 
 
@@ -258,9 +247,7 @@ def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSou
             "Parquet and Arrow files are read by pyarrow, which is not installed: "
             'pip install "leaveout[parquet]".'
         ) from error
-    if isinstance(X, pa.RecordBatch):
-        X = pa.Table.from_batches([X])
-    if isinstance(X, pa.Table):
+    if isinstance(X, pa.Table | pa.RecordBatch):
         X = dataset(X)
     if isinstance(X, Dataset):
         files, names, where = _files(X), X.schema.names, "X"
@@ -273,26 +260,26 @@ def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSou
             f"A {type(X).__name__} of pyarrow cannot be read many times, as a fit "
             "does. Pass a pyarrow.Table, a pyarrow.dataset.Dataset, or paths of files."
         )
-    columns = _assign_columns(names, y, sample_weight, where)
-    _check_files(files, columns)
+    features, special = _name_columns(names, y, sample_weight, where)
+    for file in files:
+        file.check(features, special)
 
     def pieces() -> Iterator[RawRows]:
         for file in files:
-            yield from file.read(columns, rows_at_once)
+            yield from file.read(features, special, rows_at_once)
 
-    schema = Schema(len(columns.features), np.array(columns.features, dtype=object))
+    schema = Schema(len(features), np.array(features, dtype=object))
     return RowSource(pieces, schema, rows_at_once, files[0].name or "X")
 
 
 def _files(dataset: Any) -> list[File]:
-    """Return the files of a dataset."""
     from pyarrow.dataset import get_partition_keys
 
     try:
         fragments = list(dataset.get_fragments())
     except ValueError as error:
         raise ValueError(
-            f"The dataset does not fall into files: {error}. Pass it as it was before "
+            f"The dataset cannot be read by files: {error}. Pass it as it was before "
             "filter and the like, or write the chosen rows to a file."
         ) from error
     files = []
@@ -328,55 +315,3 @@ def _open_path(path: str | Path) -> Any:
         f"({reasons[1]}). For other formats pass a dataset, such as "
         "pyarrow.dataset.dataset(path, format='csv')."
     )
-
-
-def _check_files(files: Sequence[File], columns: Columns) -> None:
-    """Refuse files that lack a column, or have text where numbers are needed."""
-    labels = _kind_of(files[0].types.get(columns.target))
-    for file in files:
-        lacking = [name for name in columns.names if name not in file.types]
-        if lacking:
-            raise ValueError(
-                f"{file.name} lacks column {list_names(lacking)}. Give all files the "
-                "same columns."
-            )
-        _check_types(file.types, columns, file.name or "X")
-        kind = _kind_of(file.types[columns.target])
-        if kind != labels:
-            raise ValueError(
-                f"The labels '{columns.target}' are {kind} in {file.name}, but "
-                f"{labels} in {files[0].name}. Give labels of one kind."
-            )
-
-
-def _check_types(types: Mapping[str, Any], columns: Columns, where: str) -> None:
-    """Refuse features and weights that are not numbers, by name and type."""
-    text = [
-        f"'{name}' ({types[name]})"
-        for name in columns.names
-        if name != columns.target and _kind_of(types[name]) != "numbers"
-    ]
-    if text:
-        raise ValueError(
-            f"Not numbers in {where}: column {list_items(text)}. Encode such columns "
-            "as numbers, or leave them out by a dataset of fewer columns: "
-            "dataset = pyarrow.dataset.dataset(path), then dataset.replace_schema("
-            "dataset.schema.remove(k)) for column k."
-        )
-
-
-def _kind_of(arrow_type: Any) -> str:
-    """Return "numbers", "text", or the name of another type."""
-    from pyarrow import types
-
-    if arrow_type is None:
-        return "missing"
-    if types.is_dictionary(arrow_type):
-        # Categories of numbers are codes, not measurements: as labels they will do.
-        return f"categories of {_kind_of(arrow_type.value_type)}"
-    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-    if any(is_kind(arrow_type) for is_kind in numbers):
-        return "numbers"
-    if types.is_string(arrow_type) or types.is_large_string(arrow_type):
-        return "text"
-    return str(arrow_type)

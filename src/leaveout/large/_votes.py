@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +38,7 @@ SLACK = 1e-10
 BEYOND = 1e-8
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """Where h = y f settles the left-out label, for each class of each problem.
 
     ``wrong_below`` and ``right_above`` are of the positive and the negative class.
@@ -63,37 +63,30 @@ class Thresholds:
         right = np.full((len(optima), 2), np.inf)
         elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
         for k, (optimum, box) in enumerate(zip(optima, boxes, strict=True)):
-            for side, sign in enumerate((1.0, -1.0)):
-                if optimum.proved:
+            if optimum.proved:
+                for side, sign in enumerate((1.0, -1.0)):
                     ends = _settled(optimum, sign, float(box))
                     wrong[k, side], right[k, side] = ends
-            if optimum.proved:
                 elsewhere[k] = _settled_elsewhere(optimum)
         wrong[alone], right[alone] = np.inf, np.inf
         return cls(wrong, right, elsewhere)
 
     def take(self, which: IntArray) -> Thresholds:
-        """Return those of some problems."""
-        return Thresholds(
-            self.wrong_below[which], self.right_above[which], self.elsewhere[which]
-        )
+        return Thresholds(*(each[which] for each in self))
 
 
 def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
-    """Return the two thresholds of one class."""
     noise = noise_of_window(optimum.window, optimum.solution)
     if np.isinf(noise):
         return -np.inf, np.inf
-    low, far = optimum.window.intercept_without(
-        optimum.solution, sign, box, optimum.radius
-    )
-    b, R = sign * optimum.solution.intercept, optimum.radius
+    found, R = optimum.solution, optimum.radius
+    low, far = optimum.window.intercept_without(found, sign, box, R)
+    b = sign * found.intercept
     wrong_below = b - low - SLACK - noise
     right_above = np.inf
     if np.isfinite(far):
         rho = box * R + np.sqrt((box * R) ** 2 + box * (low - far))
         right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
-    found = optimum.solution
     if has_room(optimum.window.problem.C, found.alpha, found.free):
         # Beyond the margin alpha = 0, and beside a free support vector nothing changes.
         right_above = min(right_above, 1.0 + BEYOND + noise)
@@ -112,6 +105,7 @@ def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
     return solution.intercept - high - noise, solution.intercept - low + noise
 
 
+@dataclass
 class OpenRows:
     """Rows whose label at one C is not settled yet; the ``most`` closest are kept.
 
@@ -120,28 +114,23 @@ class OpenRows:
     full problems have wrong.
     """
 
-    FIELDS = ("index", "closeness", "votes", "codes", "weight", "missed")
+    index: IntArray
+    closeness: FloatArray
+    votes: np.ndarray
+    codes: np.ndarray
+    weight: FloatArray
+    missed: BoolArray
+    most: int
+    dropped_weight: float = 0.0
+    n_dropped: int = 0
 
-    def __init__(
-        self,
-        index: IntArray,
-        closeness: FloatArray,
-        votes: np.ndarray,
-        codes: np.ndarray,
-        weight: FloatArray,
-        missed: BoolArray,
-        most: int,
-    ) -> None:
-        self.index, self.closeness, self.votes = index, closeness, votes
-        self.codes, self.weight, self.missed = codes, weight, missed
-        self.most = most
-        self.dropped_weight = 0.0
-        self.n_dropped = 0
+    COLUMNS = ("index", "closeness", "votes", "codes", "weight", "missed")
+
+    def __post_init__(self) -> None:
         self._cut()
 
     def add(self, other: OpenRows) -> None:
-        """Take over those of another block."""
-        for name in self.FIELDS:
+        for name in self.COLUMNS:
             both = [getattr(self, name), getattr(other, name)]
             setattr(self, name, np.concatenate(both))
         self.dropped_weight += other.dropped_weight
@@ -154,17 +143,16 @@ class OpenRows:
         keep = np.sort(np.argsort(self.closeness, kind="stable")[: self.most])
         total = float(self.weight.sum())
         self.n_dropped += self.index.size - keep.size
-        for name in self.FIELDS:
+        for name in self.COLUMNS:
             setattr(self, name, getattr(self, name)[keep])
         self.dropped_weight += total - float(self.weight.sum())
 
 
 @dataclass
 class Tally:
-    """Left-out labels counted over rows, at each C.
+    """Weight of rows proved wrong at each C, of open ones that the full problems miss.
 
-    ``wrong`` is the weight of the rows proved wrong, ``missed`` that of the open rows
-    that the full problems have wrong, ``total`` that of all rows.
+    ``total`` is the weight of all rows.
     """
 
     wrong: FloatArray
@@ -174,7 +162,6 @@ class Tally:
     scan: MarginScan
 
     def add(self, other: Tally) -> None:
-        """Take over the counts of another block."""
         self.wrong += other.wrong
         self.missed += other.missed
         self.total += other.total
@@ -183,63 +170,65 @@ class Tally:
             mine.add(its)
 
 
-@dataclass(frozen=True)
-class VoteJob:
+def count_votes(
+    problems: LinearProblems,
+    thresholds: Thresholds,
+    class_weight: FloatArray,
+    most_open: int,
+    most_near: tuple[int, ...],
+    block: FeatureBlock,
+) -> Tally:
     """Settle what can be settled of a block, at every C.
 
     The problems of the first C come first, one for each pair of classes.
     ``class_weight`` is a factor of the bounds and not part of the error. ``most_open``
     rows are kept at each C for walks, ``most_near`` next to each margin.
     """
-
-    problems: LinearProblems
-    thresholds: Thresholds
-    class_weight: FloatArray
-    most_open: int
-    most_near: tuple[int, ...]
-
-    def __call__(self, block: FeatureBlock) -> Tally:
-        """Return the counts of the block."""
-        f = self.problems.decide(block.Z)
-        n_classes = len(self.class_weight)
-        n_pairs = n_classes * (n_classes - 1) // 2
-        signs = trained_signs(self.problems, block)
-        full = full_votes(f, n_pairs)
-        votes = left_out_votes(f, signs, self.thresholds)
-        weight = block.weight / self.class_weight[block.codes]
-        open_rows, wrong, missed = [], [], []
-        for first in range(0, len(self.problems), n_pairs):
-            group = slice(first, first + n_pairs)
-            open_ = ~is_settled(votes[group].T, n_classes)
-            guess = np.where(votes[group] == 0, full[group], votes[group])
-            off = elect(guess.T, n_classes) != block.codes
-            wrong.append(float(weight[~open_ & off].sum()))
-            missed.append(float(weight[open_ & off].sum()))
-            rows = np.flatnonzero(open_)
-            # No walk settles what a problem says of a row it was not trained on.
-            walkable = (votes[group][:, rows] == 0) & (signs[group][:, rows] != 0.0)
-            doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
-            open_rows.append(
-                OpenRows(
-                    block.start + rows, doubt.min(axis=0, initial=np.inf),
-                    votes[group][:, rows].T, block.codes[rows], weight[rows],
-                    off[rows], self.most_open,
-                )
-            )  # fmt: skip
-        return Tally(
-            np.array(wrong), np.array(missed), float(weight.sum()),
-            open_rows, scan_margin(self.problems, block, f, self.most_near),
+    f = problems.decide(block.Z)
+    n_classes = len(class_weight)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    all_votes = left_out_votes(f, signs, thresholds)
+    weight = block.weight / class_weight[block.codes]
+    open_rows, wrong, missed = [], [], []
+    for first in range(0, len(problems), n_pairs):
+        group = slice(first, first + n_pairs)
+        votes = all_votes[group]
+        guess, settled = label_votes(f[group], votes, n_classes)
+        off = guess != block.codes
+        wrong.append(float(weight[settled & off].sum()))
+        missed.append(float(weight[~settled & off].sum()))
+        rows = np.flatnonzero(~settled)
+        # No walk settles what a problem says of a row it was not trained on.
+        walkable = (votes[:, rows] == 0) & (signs[group][:, rows] != 0.0)
+        doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
+        open_rows.append(
+            OpenRows(
+                block.start + rows, doubt.min(axis=0, initial=np.inf),
+                votes[:, rows].T, block.codes[rows], weight[rows], off[rows],
+                most_open,
+            )
         )  # fmt: skip
+    scan = scan_margin(problems, most_near, block, f=f)
+    total = float(weight.sum())
+    return Tally(np.array(wrong), np.array(missed), total, open_rows, scan)
 
 
-def trained_signs(problems: LinearProblems, block: FeatureBlock) -> FloatArray:
-    """Return +1, -1, or 0 for a row the problem does not know, or without weight."""
-    return problems.signs(block.codes) * (block.weight > 0.0)
+def label_votes(
+    f: FloatArray, votes: np.ndarray, n_classes: int
+) -> tuple[np.ndarray, BoolArray]:
+    """Return the class of each row, and whether open votes could not change it.
+
+    These are taken as those of the full problems f, (n_pairs, m).
+    """
+    full = np.where(favours_positive(f, len(f)), 1, -1)
+    guess = elect(np.where(votes == 0, full, votes).T, n_classes)
+    return guess, is_settled(votes.T, n_classes)
 
 
-def full_votes(f: FloatArray, n_pairs: int) -> np.ndarray:
-    """Return the sign of each problem; f = 0 is class 1 of two, else -1, as predict."""
-    return np.where(f >= 0.0 if n_pairs == 1 else f > 0.0, 1, -1).astype(np.int8)
+def favours_positive(f: FloatArray, n_pairs: int) -> BoolArray:
+    """Whether f is for the positive class; 0 is only of two classes, as in predict."""
+    return f >= 0.0 if n_pairs == 1 else f > 0.0
 
 
 def left_out_votes(
@@ -247,8 +236,7 @@ def left_out_votes(
 ) -> np.ndarray:
     """Return the sign each problem without the row gives it, 0 if open; (L, m).
 
-    A problem that was not trained on the row keeps its sign, if it has one for all
-    optimal intercepts.
+    Not trained on the row it keeps its sign, if that is one for all optimal intercepts.
     """
     h = signs * f
     side = (signs < 0.0).astype(np.intp)
@@ -273,3 +261,29 @@ def is_settled(votes: np.ndarray, n_classes: int) -> BoolArray:
     rival = most - (np.arange(n_classes) > first[:, None])
     rival[rows, first] = -1
     return np.asarray(least[rows, first] > rival.max(axis=1))
+
+
+@dataclass
+class Labels:
+    """Labels of blocks, in their order."""
+
+    codes: list[np.ndarray]
+    proved: list[np.ndarray]
+
+    def add(self, other: Labels) -> None:
+        self.codes += other.codes
+        self.proved += other.proved
+
+
+def label_block(
+    problems: LinearProblems,
+    thresholds: Thresholds,
+    n_classes: int,
+    block: FeatureBlock,
+) -> Labels:
+    """Label the rows of a block at one C, left out where that is proved."""
+    f = problems.decide(block.Z)
+    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    votes = left_out_votes(f, signs, thresholds)
+    codes, proved = label_votes(f, votes, n_classes)
+    return Labels([codes], [proved])

@@ -8,7 +8,7 @@ whose optimum is that of all rows if no row outside can have met the margin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,22 +18,17 @@ from leaveout.engine._certificate import (
     rounding_of_sum,
     weighted_median_interval,
 )
-from leaveout.engine._problem import (
-    BOUNDED,
-    OUTSIDE,
-    Problem,
-    Solution,
-)
+from leaveout.engine._problem import BOUNDED, OUTSIDE, Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
 from leaveout.large._features import FeatureBlock, Rows
 from leaveout.large._rows import GOLDEN, mix_bits
 
 
 def largest_norm(Z: FloatArray) -> float:
-    """Largest Euclidean norm of a row."""
     return float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
 
 
+@dataclass
 class NearMarginRows:
     """The rows next to the margin of one problem, as many on either side of b.
 
@@ -42,33 +37,26 @@ class NearMarginRows:
     ends of the interval of optimal intercepts. ``counted`` is the weight that was
     summed as inside (:func:`is_inside`); ``most`` rows of either sign are kept. With
     ``keys``, equal for equal rows, these are kept as one row with their summed weight.
+    ``edges`` are the distances from which on rows may be missing, below and above.
     """
 
-    FIELDS = ("offset", "rows", "weight", "counted")
+    offset: FloatArray
+    rows: IntArray
+    weight: FloatArray
+    counted: FloatArray
+    most: int
+    keys: np.ndarray | None
+    edges: FloatArray = field(default_factory=lambda: np.array([np.inf, np.inf]))
 
-    def __init__(
-        self,
-        offset: FloatArray,
-        rows: IntArray,
-        weight: FloatArray,
-        counted: FloatArray,
-        most: int,
-        keys: np.ndarray | None = None,
-    ) -> None:
-        self.most = most
-        self.offset, self.rows = offset, rows
-        self.weight, self.counted, self.keys = weight, counted, keys
-        # Distance from which on rows may be missing, below and above.
-        self.edges = np.array([np.inf, np.inf])
+    def __post_init__(self) -> None:
+        self.columns = ["offset", "rows", "weight", "counted"]
+        self.columns += [] if self.keys is None else ["keys"]
         self._cut()
 
     def add(self, other: NearMarginRows) -> None:
-        """Take over rows of another block."""
-        for name in self.FIELDS:
+        for name in self.columns:
             both = [getattr(self, name), getattr(other, name)]
             setattr(self, name, np.concatenate(both))
-        if self.keys is not None and other.keys is not None:
-            self.keys = np.concatenate([self.keys, other.keys])
         self.edges = np.minimum(self.edges, other.edges)
         self._cut()
 
@@ -98,17 +86,13 @@ class NearMarginRows:
         self._take(np.sort(first))
 
     def _take(self, which: IntArray) -> None:
-        for name in self.FIELDS:
+        for name in self.columns:
             setattr(self, name, getattr(self, name)[which])
-        if self.keys is not None:
-            self.keys = self.keys[which]
 
 
 def row_keys(block: FeatureBlock) -> np.ndarray:
-    """Return one number per row, equal for equal rows of a class and else not.
-
-    Two of a million rows get the same one by chance once in thirty million tries.
-    """
+    """Return one number per row, equal for equal rows of a class and else not."""
+    # Two of a million rows get the same one by chance once in thirty million tries.
     h = block.codes.astype(np.uint64)
     for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
         h = mix_bits((h ^ column) + GOLDEN)
@@ -122,7 +106,6 @@ class MarginScan:
     inside : sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
         positive and of the negative class; (L, 2, D + 1)
     hinge : sum of weight * max(0, 1 - h), (L,)
-    nearest : rows next to the margin of each problem
     radius : largest norm of a row
     """
 
@@ -132,7 +115,6 @@ class MarginScan:
     radius: float
 
     def add(self, other: MarginScan) -> None:
-        """Take over what another block tells."""
         self.inside += other.inside
         self.hinge += other.hinge
         self.radius = max(self.radius, other.radius)
@@ -140,32 +122,20 @@ class MarginScan:
             mine.add(its)
 
 
-@dataclass(frozen=True)
-class ScanMargin:
-    """Scan a block; ``most`` rows are kept on either side of each margin.
-
-    With ``merge`` equal rows are kept as one.
-    """
-
-    problems: LinearProblems
-    most: tuple[int, ...]
-    merge: bool = False
-
-    def __call__(self, block: FeatureBlock) -> MarginScan:
-        """Return what the block tells."""
-        f = self.problems.decide(block.Z)
-        keys = row_keys(block) if self.merge else None
-        return scan_margin(self.problems, block, f, self.most, keys)
-
-
 def scan_margin(
     problems: LinearProblems,
-    block: FeatureBlock,
-    f: FloatArray,
     most: tuple[int, ...],
-    keys: np.ndarray | None = None,
+    block: FeatureBlock,
+    *,
+    merge: bool = False,
+    f: FloatArray | None = None,
 ) -> MarginScan:
-    """Do the work of :class:`ScanMargin` with the values f, (L, m)."""
+    """Scan a block; ``most`` rows are kept on either side of each margin.
+
+    With ``merge`` equal rows are kept as one. ``f`` (L, m) if it is known already.
+    """
+    f = problems.decide(block.Z) if f is None else f
+    keys = row_keys(block) if merge else None
     signs = problems.signs(block.codes)
     short = 1.0 - signs * f
     inside = is_inside(short, signs)
@@ -239,7 +209,7 @@ class WindowProblem:
         short = 1.0 - y * (rows.Z @ w + b)
         # On the margin itself the sign is rounding: take what the sums were made of.
         weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
-        place = np.searchsorted(rows.index, near.rows)
+        place = np.searchsorted(rows.numbers, near.rows)
         weight[place], counted[place] = near.weight, near.counted
         means, signs, boxes = [rows.Z], [y], [weight]
         for side, sign in enumerate((1.0, -1.0)):
@@ -253,21 +223,23 @@ class WindowProblem:
                 boxes.append(np.array([total]))
         Z = np.concatenate(means)
         problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(boxes))
-        return cls(problem, C, Z, rows.index, near.edges, np.append(w, b))
+        return cls(problem, C, Z, rows.numbers, near.edges, np.append(w, b))
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that are kept as they are."""
         return self.index.size
 
     def has_copies(self) -> bool:
         """Whether so many rows are equal that its edges tell little."""
         return 2 * np.unique(self.Z, axis=0).shape[0] <= self.n_rows
 
+    def _short(self) -> FloatArray:
+        """1 - h at the origin."""
+        return 1.0 - self.problem.y * (self.Z @ self.origin[:-1] + self.origin[-1])
+
     def start(self, tau: float) -> FloatArray | None:
         """Return feasible coefficients from the shares of the smoothed problem."""
-        y, C = self.problem.y, self.problem.C
-        short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        y, C, short = self.problem.y, self.problem.C, self._short()
         share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
         share[self.n_rows :] = 1.0
         beta = y * C * share
@@ -282,8 +254,7 @@ class WindowProblem:
     def start_from(self, other: LinearOptimum) -> FloatArray | None:
         """Return feasible coefficients from the optimum of another window."""
         y, C = self.problem.y, self.problem.C
-        short = 1.0 - y * (self.Z @ self.origin[:-1] + self.origin[-1])
-        beta = np.where(short > 0.0, y * C, 0.0)
+        beta = np.where(self._short() > 0.0, y * C, 0.0)
         known = other.window.index
         place = np.minimum(np.searchsorted(known, self.index), known.size - 1)
         shared = known[place] == self.index
@@ -292,19 +263,13 @@ class WindowProblem:
         return beta if balanced and np.all(np.abs(beta) <= C) else None
 
     def solve(self, start: FloatArray | None = None) -> Solution:
-        """Solve it exactly."""
         return solve_at_unit_scale(self.problem, start)
 
     def point(self, solution: Solution) -> FloatArray:
-        """Return (w, b) of a solution."""
         return np.append(self.C * (solution.beta @ self.Z), solution.intercept)
 
     def noise(self, solution: Solution) -> float:
-        """How far decision values may be off, by the optimality conditions.
-
-        With boxes and norms of many digits the values cancel, and rows on the margin
-        have h = 1 up to this only.
-        """
+        """How far values may be off; rows on the margin have h = 1 up to this only."""
         point = self.point(solution)
         f = self.Z @ point[:-1] + point[-1]
         off = self.problem.y * f - 1.0
@@ -320,8 +285,8 @@ class WindowProblem:
     ) -> tuple[FloatArray, FloatArray]:
         """Return between which b all rows outside of the window stay on their sides.
 
-        A row changes sides where b meets its breakpoint v = y - <w, z>. Outside of the
-        window v is at least an edge away from the origin's b, less what w moves it by.
+        Their breakpoints are at least an edge away from the origin's b, less what w
+        moves them by.
         """
         moved = np.linalg.norm(W - self.origin[:-1], axis=-1) * radius
         b = self.origin[-1]
@@ -333,7 +298,7 @@ class WindowProblem:
         lowest: FloatArray | float,
         highest: FloatArray | float,
         radius: float,
-        noise: float = 0.0,
+        noise: float,
     ) -> BoolArray:
         """Whether all rows outside stay on their sides, for each w and range of b."""
         low, high = self.known_range(W, radius)
@@ -344,11 +309,8 @@ class WindowProblem:
 
         No row outside may change sides, nor hold an end of the intercept's interval.
         """
-        first, last = solution.intercept_interval
-        known = self.knows(
-            self.point(solution)[:-1], first, last, radius,
-            self.noise(solution),
-        )  # fmt: skip
+        w, noise = self.point(solution)[:-1], self.noise(solution)
+        known = self.knows(w, *solution.intercept_interval, radius, noise)
         return bool(solution.converged and known)
 
     def intercept_without(
@@ -384,7 +346,6 @@ class LinearOptimum:
 
     @property
     def point(self) -> FloatArray:
-        """The problem, (w, b)."""
         return self.window.point(self.solution)
 
     @property
@@ -407,32 +368,14 @@ class LinearProblems:
     W: FloatArray
     b: FloatArray
 
-    @classmethod
-    def zero(
-        cls, C: FloatArray, positive: IntArray, negative: IntArray, n_components: int
-    ) -> LinearProblems:
-        """Machines that say nothing yet."""
-        return cls(
-            np.asarray(C, dtype=np.float64),
-            np.asarray(positive, dtype=np.int32),
-            np.asarray(negative, dtype=np.int32),
-            np.zeros((len(C), n_components)),
-            np.zeros(len(C)),
-        )
-
     def __len__(self) -> int:
-        """Return the number of problems."""
         return self.C.shape[0]
 
     def take(self, which: IntArray) -> LinearProblems:
-        """Return some of the problems (a copy)."""
-        return LinearProblems(
-            self.C[which], self.positive[which], self.negative[which],
-            self.W[which], self.b[which],
-        )  # fmt: skip
+        arrays = (self.C, self.positive, self.negative, self.W, self.b)
+        return LinearProblems(*(array[which] for array in arrays))
 
     def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
-        """Return the problems at another point."""
         return LinearProblems(self.C, self.positive, self.negative, W, b)
 
     def decide(self, Z: FloatArray) -> FloatArray:
