@@ -58,27 +58,8 @@ def loo_lpm_walk(
 ) -> LooIntervals:
     """Leave every sample out of one LPM, by pivots from the full basis.
 
-    Parameters
-    ----------
-    problem, solution, folds, labels_only, n_threads
-        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only, and their
-        values.
-
-    Returns
-    -------
-    LooIntervals
-        ``lower`` and ``upper`` are the ends of f over all optima without the sample.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
-    >>> from leaveout.lp._lpm import solve_lpm
-    >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
-    >>> problem = Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0))
-    >>> loo = loo_lpm_walk(problem, solve_lpm(problem))
-    >>> loo.values.round(4), loo.certified.all()
-    (array([-2.    , -0.3333,  0.    ,  3.    ]), np.True_)
+    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
+    only. ``lower`` and ``upper`` are the ends of f over all optima without the sample.
     """
     found, rows = _start(problem, solution)
     tableau = None
@@ -100,10 +81,7 @@ def loo_lpm_refit(
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out by a linear program each, warm from the full basis.
-
-    Parameters and result are those of :func:`loo_lpm_walk`.
-    """
+    """Do the same by one linear program per sample, warm from the full basis."""
     found, rows = _start(problem, solution)
     counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
     refit_rows(problem, found, counts, rows, n_threads)
@@ -227,7 +205,7 @@ def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
     """
     C = problem.C.copy()
     C[row] = 0.0
-    without = Problem(problem.K, problem.y, C, problem.fit_intercept)
+    without = replace(problem, C=C)
     tableau = build_lpm_tableau(without, basis)
     if tableau is None:
         return None
@@ -269,10 +247,9 @@ def refit_rows(
     solver.solve()
 
     def run(part: slice) -> None:
-        own = LpmSolver(problem)
-        own.start_from(solver)
-        for row in rows[part]:
-            _refit(problem, own, found, int(row))
+        own = LpmSolver(problem, solver.start)
+        for row in rows[part].tolist():
+            _refit(problem, own, found, row)
 
     map_chunks(run, rows.size, n_threads, size=CHUNK)
     counts["refits"] += float(rows.size)
@@ -280,7 +257,7 @@ def refit_rows(
 
 def _refit(problem: Problem, solver: LpmSolver, found: LooIntervals, row: int) -> None:
     """Write the value of one sample by a linear program."""
-    left_out = solver.solve_without(np.array([row]))
+    left_out = solver.solve_without(row)
     found.lower[row] = found.upper[row] = left_out.decision_values[row]
     found.uncertified_by[row] = NOT_CONVERGED
     if found.settled_by[row] != UNTOUCHED:
