@@ -13,6 +13,8 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
+from leaveout.llw._solve import LlwProblem
+
 
 @dataclass(frozen=True)
 class LlwOptimum:
@@ -92,3 +94,13 @@ def random_llw(rng, Q=None, n=None):
     if kind == "hard":
         C = np.full(n, np.inf)
     return K, codes, C, Q, kind
+
+
+def random_problem(seed, **given):
+    """Return a random problem whose classes have two samples or more."""
+    rng = np.random.default_rng(seed)
+    while True:
+        K, codes, C, Q, kind = random_llw(rng, **given)
+        if np.bincount(codes, minlength=Q).min() >= 2:
+            problem = LlwProblem(K, codes, C, Q)
+            return problem.as_hard_margin() if kind == "quadratic" else problem
