@@ -46,6 +46,10 @@ def test_bounds_hold(seed):
         problem, solution = random_hard(rng)
         wrong = left_out_errors(problem, solution)
         numbers = llw_key_numbers(problem, solution)
+        K, Q = problem.K, problem.n_classes
+        reach = [(K[p, p] + np.diag(K) - 2 * K[p]).max() for p in range(len(K))]
+        size = np.sqrt((solution.alpha**2).sum(axis=1) * (Q - 1) ** 3 / Q)
+        assert numbers.sharp_ratio == pytest.approx(size * reach)
         assert (numbers.paper_ratio[wrong] >= 1 - 1e-9).all()
         assert (numbers.sharp_ratio[wrong] >= 1 - 1e-9).all()
         paper, total, count = bound_llw(problem, solution)

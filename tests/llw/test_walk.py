@@ -56,6 +56,18 @@ def test_who_is_walked_and_who_refitted(monkeypatch):
     assert_equal(walked, refitted, atol=1e-7)
 
 
+def test_without_a_zero_multiplier_b_loses_its_constraint():
+    x = np.array([0.0, 3.1, 0.2, 3.3, 0.4])
+    K = np.exp(-(np.subtract.outer(x, x) ** 2) / 4)
+    problem = LlwProblem(K, np.arange(5) % 2, np.full(5, 0.1), 2)
+    solution = solve_llw(problem)
+    zero = ~solution.alpha.any(axis=1)
+    found = loo_llw_walk(problem, solution=solution)
+    upper = (K @ solution.coef + solution.intercept_upper)[:, 1]
+    assert (found.upper[zero, 0] > upper[zero] + 1).any()
+    assert_equal(found, loo_llw_refit(problem), atol=1e-9)
+
+
 def test_threads_and_progress_change_nothing(capsys):
     problem = random_problem(9, Q=4, n=30)
     one = loo_llw_walk(problem)
