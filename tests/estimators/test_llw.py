@@ -4,27 +4,17 @@
 import numpy as np
 import pytest
 from oracles.llw import llw_clarabel
-from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.preprocessing import scale
 
 import leaveout as lo
 
 X, Y = scale(load_iris().data)[::3], load_iris().target[::3]
-SETTINGS = [
-    {"C": 1.0, "gamma": 0.5},
-    {"C": 5.0, "gamma": 0.5, "loss": "quadratic"},
-    {"C": np.inf, "gamma": 2.0},
-    {"C": 1.0, "kernel": "linear"},
-    {"C": 1.0, "gamma": 0.5, "class_weight": {0: 1.0, 1: 2.0, 2: 0.5}},
-]
 
 
-@pytest.mark.parametrize("params", SETTINGS)
-def test_what_is_stored_and_left_out(params):
-    clf = lo.LLWClassifier(**params).fit(X, Y)
+def test_attributes():
+    clf = lo.LLWClassifier(C=0.2, gamma=0.5).fit(X, Y)
     assert clf.expansion_coef_.shape == (3, 50)
     assert abs(clf.duality_gap_) < 1e-8
     values = clf.decision_function(X)
@@ -32,18 +22,15 @@ def test_what_is_stored_and_left_out(params):
     assert (values.argmax(axis=1) == clf.predict(X)).all()
     assert clf.score(X, Y) > 0.8
     outside = np.setdiff1d(np.arange(50), clf.support_)
+    assert outside.size > 0
     assert (clf.dual_[outside] == 0).all()
     assert (clf.dual_[np.arange(50), Y] == 0).all()
     low, high = clf.intercept_interval_.T
     assert (low - 1e-9 <= clf.intercept_).all()
     assert (clf.intercept_ <= high + 1e-9).all()
-    result = lo.leave_one_out(clf, X, Y)
-    loop = cross_val_predict(clf, X, Y, cv=LeaveOneOut(), method="decision_function")
-    sure = ~result.ambiguous
-    assert sure.any()
-    assert result.certified.all()
-    np.testing.assert_allclose(result.decision_values[sure], loop[sure], atol=1e-6)
-    assert (result.predictions[sure] == loop.argmax(axis=1)[sure]).all()
+    loss = 0.2 * np.maximum(0, values + 0.5)[Y[:, None] != np.arange(3)].sum()
+    norm = (clf.expansion_coef_.T * (values - clf.intercept_)).sum()
+    assert clf.objective_ == pytest.approx(0.5 * norm + loss)
 
 
 def test_two_classes_are_our_svc_with_half_of_c():
@@ -57,25 +44,6 @@ def test_two_classes_are_our_svc_with_half_of_c():
     np.testing.assert_allclose(ours.lower, theirs.lower, atol=1e-6)
     np.testing.assert_allclose(ours.upper, theirs.upper, atol=1e-6)
     assert (ours.predictions == theirs.predictions)[~theirs.ambiguous].all()
-
-
-def test_precomputed_and_sparse_are_the_same():
-    K, thin = rbf_kernel(X, gamma=0.5), sparse.csr_matrix(X)
-    expected = lo.LLWClassifier(gamma=0.5).fit(X, Y).decision_function(X)
-    gram = lo.LLWClassifier(kernel="precomputed").fit(K, Y).decision_function(K)
-    rows = lo.LLWClassifier(gamma=0.5).fit(thin, Y).decision_function(thin)
-    np.testing.assert_allclose([gram, rows], [expected, expected], atol=1e-7)
-
-
-@pytest.mark.parametrize("C", [2.0, np.inf])
-def test_rows_without_weight_are_absent(C):
-    weights = np.ones(50)
-    weights[::7] = 0.0
-    clf = lo.LLWClassifier(C=C, gamma=2.0).fit(X, Y, sample_weight=weights)
-    part = lo.LLWClassifier(C=C, gamma=2.0).fit(X[weights > 0], Y[weights > 0])
-    np.testing.assert_allclose(
-        clf.decision_function(X), part.decision_function(X), atol=1e-7
-    )
 
 
 def test_hard_margin_that_is_not_there():
@@ -109,51 +77,11 @@ def test_bounds_beside_the_exact_error():
         hinge["exact"]
 
 
-def test_search_and_predictor():
-    grid = {"C": [0.5, 5.0], "gamma": [0.1, 1.0]}
-    search = lo.LooSearchCV(lo.LLWClassifier(), grid).fit(X, Y)
-    candidates = [lo.LLWClassifier(**how) for how in search.cv_results_["params"]]
-    errors = [lo.leave_one_out(clf, X, Y).error for clf in candidates]
-    np.testing.assert_allclose(1 - search.cv_results_["mean_test_score"], errors)
-    predictor = lo.LooPredictor().fit([(clf, X, Y) for clf in candidates])
-    assert predictor.predict_errors(candidates[0].fit(X, Y), X, Y).shape == (50,)
-
-
-def test_singleton_class_and_progress(capsys):
-    labels = np.where(np.arange(50) == 0, 7, Y)
-    with pytest.warns(lo.SingletonClassWarning, match="Class 7 "):
-        result = lo.leave_one_out(lo.LLWClassifier(gamma=0.5, verbose=1), X, labels)
-    assert result.predictions[0] != 7
-    assert result.decision_values[0, 3] == -np.inf
+def test_progress(capsys):
+    lo.leave_one_out(lo.LLWClassifier(gamma=0.5, verbose=1), X, Y)
     captured = capsys.readouterr()
     assert "left out" in captured.err
     assert captured.out == ""
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: lo.LLWClassifier(loss="huber").fit(X, Y),
-            ValueError,
-            "loss must be 'hinge' or 'quadratic'",
-        ),
-        (lambda: lo.LLWClassifier(C=-1.0).fit(X, Y), ValueError, "C must be"),
-        (
-            lambda: lo.leave_one_out(lo.LLWClassifier(), X, Y, method="stopping"),
-            ValueError,
-            "'auto', 'walk', 'refit'",
-        ),
-        (
-            lambda: lo.llw_bounds(lo.SVC(), X, Y),
-            TypeError,
-            r"must be an LLWClassifier, or .*; SVC will",
-        ),
-    ],
-)
-def test_refusals(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_indefinite_kernel_warns():

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from oracles.llw import certify_llw, llw_clarabel, random_llw, random_problem
 
-from leaveout.engine._problem import Problem
-from leaveout.engine._solve import solve_svc
 from leaveout.llw._solve import LlwProblem, _finish, centre, solve_llw
 
 
@@ -39,7 +37,8 @@ def conflicting():
 
 CASES = {f"random {seed}": random_problem(seed) for seed in range(30)}
 CASES |= {f"degenerate {seed}": degenerate(seed) for seed in range(9)}
-CASES |= {"conflicting": conflicting()}
+CONSTANT = LlwProblem(np.ones((6, 6)), np.array([0, 0, 0, 1, 1, 2]), np.ones(6), 3)
+CASES |= {"conflicting": conflicting(), "constant": CONSTANT}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -65,21 +64,6 @@ def test_optimum_of_clarabel(name):
     assert abs(b.sum()) < 1e-15 * max(1.0, np.abs(solution.coef).sum())
     assert (b >= solution.intercept_lower - 1e-9).all()
     assert (b <= solution.intercept_upper + 1e-9).all()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_two_classes_are_the_svm_with_half_of_c(seed):
-    K, codes, C, _, _ = random_llw(np.random.default_rng(seed), Q=2)
-    C = np.where(np.isinf(C), 50.0, C)
-    solution = solve_llw(LlwProblem(K, codes, C, 2))
-    svm = solve_svc(Problem(K, np.where(codes == 1, 1.0, -1.0), C / 2))
-    # f = h_1 = -h_0 and 1/2 sum ||w_k||^2 = ||w||^2
-    np.testing.assert_allclose(
-        K @ solution.coef[:, 1], svm.decision_values - svm.intercept, atol=1e-8
-    )
-    assert solution.objective == pytest.approx(2 * svm.objective, rel=1e-9)
-    ends = solution.intercept_lower[1], solution.intercept_upper[1]
-    assert ends == pytest.approx(svm.intercept_interval, abs=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -158,28 +142,6 @@ def test_singular_kernels(C):
     own = certify(centred, solution.alpha, truth.b)
     assert own.dual == pytest.approx(truth.dual, rel=1e-8)
     assert solution.objective == pytest.approx(truth.dual, rel=2e-7)
-
-
-def test_constant_kernel():
-    codes = np.array([0, 0, 0, 1, 1, 2])
-    solution = solve_llw(LlwProblem(np.ones((6, 6)), codes, np.full(6, 1.0), 3))
-    assert solution.converged
-    assert np.abs(np.ones((6, 6)) @ solution.coef).max() < 1e-9
-    assert solution.intercept.argmax() == 0
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_absent_samples(seed):
-    problem = random_problem(seed, Q=3, n=24)
-    gone, C = np.array([1, 7, 20]), problem.C.copy()
-    C[gone] = 0.0
-    keep = np.setdiff1d(np.arange(24), gone)
-    K, codes = problem.K[np.ix_(keep, keep)], problem.codes[keep]
-    whole = solve_llw(replace(problem, C=C))
-    part = solve_llw(LlwProblem(K, codes, problem.C[keep], 3))
-    assert (whole.coef[gone] == 0).all()
-    assert whole.objective == pytest.approx(part.objective, rel=1e-8)
-    np.testing.assert_allclose(whole.coef[keep], part.coef, atol=1e-6)
 
 
 @pytest.mark.parametrize(

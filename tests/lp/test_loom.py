@@ -3,8 +3,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracles.problems import DEGENERATE, random_case
 from oracles.programs import loo_ranges, loom_clarabel, loom_range, loom_smallest_sum
 from sklearn.datasets import load_breast_cancer
@@ -68,22 +66,17 @@ def test_optimum_of_clarabel_with_the_smallest_sum(name):
     assert u.sum() == pytest.approx(w @ slack, rel=1e-7, abs=1e-9 * w.max())
 
 
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6), factor=st.sampled_from([1e-9, 0.125, 3.0, 1e8]))
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("factor", [1e-9, 0.125, 3.0, 1e8])
 def test_the_scale_of_the_kernel_changes_coefficients_only(seed, factor):
-    case = random_case(np.random.default_rng(seed), C=1.0, max_n=25)
+    case, _ = draw([36, seed], max_n=25)
     one = solve_loom(Problem(*case))
     other = solve_loom(Problem(*case._replace(K=factor * case.K)))
-    if factor == 0.125:  # no digit changes
-        assert other.coef * factor == pytest.approx(one.coef, rel=0, abs=0)
     assert other.objective == pytest.approx(one.objective, rel=1e-8, abs=1e-8)
     sums = [np.abs(solution.coef).sum() for solution in (one, other)]
     assert sums[1] * factor == pytest.approx(sums[0], rel=1e-5, abs=1e-6)
-    if one.face.unique:
-        size = max(1.0, np.abs(one.decision_values).max())
-        assert other.decision_values == pytest.approx(
-            one.decision_values, abs=1e-7 * size
-        )
+    if factor == 0.125:
+        assert (other.coef * factor == one.coef).all()  # no digit changes
 
 
 @pytest.mark.parametrize("seed", range(4))
