@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import LinAlgError
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.engine._certificate import nearly_coincide, weighted_median_interval
@@ -48,6 +48,7 @@ from leaveout.engine._problem import (
     Problem,
     middle,
 )
+from leaveout.engine._tableau import factor_lu, solve_lu
 from leaveout.engine._walk import settle_singletons
 from leaveout.exceptions import LeaveoutError
 from leaveout.lp._highs import Bounds, open_highs, run_simplex
@@ -363,7 +364,7 @@ class _Point:
         pull = at_upper @ self.M[:, basis.columns]
         if basis.has_intercept:
             pull = np.append(pull, at_upper @ self.y)
-        solved = basis.solve(self.M, self.y, -pull, trans=1)
+        solved = basis.solve(self.M, self.y, -pull, transposed=True)
         if solved is not None:
             at_upper[basis.rows] = solved
             candidates.append(np.clip(at_upper, 0.0, self.w))
@@ -377,14 +378,12 @@ class _Point:
 
     def read_primal(self, highs: Any) -> None:
         """Take a from the basis or as HiGHS has it, whichever costs less."""
-        n = self.w.size
-        solution = highs.getSolution()
-        read = -np.asarray(solution.row_dual)[:n]
+        n, solution = self.w.size, highs.getSolution()
+        candidates = [-np.asarray(solution.row_dual)[:n]]
         basis = _Basis(highs, self.fit_intercept)
-        candidates = [read]
         a = np.where(basis.capped, CAP, 0.0)
         rest = 1.0 - self.M[basis.rows] @ a
-        solved = basis.solve(self.M, self.y, rest, trans=0)
+        solved = basis.solve(self.M, self.y, rest, transposed=False)
         if solved is not None:
             a[basis.columns] = solved[: basis.columns.size]
             candidates.append(a)
@@ -431,8 +430,7 @@ class _Basis:
         self.has_intercept = fit_intercept and not outside[n]
         self.intercept_settled = self.has_intercept or not fit_intercept
         self.slack = np.flatnonzero(outside[:n])
-        n_free = self.columns.size + int(self.has_intercept)
-        self.square = self.rows.size == n_free
+        self.square = self.rows.size == self.columns.size + int(self.has_intercept)
 
     def is_inside(
         self, at_bound: BoolArray, open_columns: BoolArray, full: BoolArray
@@ -451,20 +449,18 @@ class _Basis:
         )
 
     def solve(
-        self, M: FloatArray, y: FloatArray, right: FloatArray, *, trans: int
+        self, M: FloatArray, y: FloatArray, right: FloatArray, *, transposed: bool
     ) -> FloatArray | None:
         """Solve with the square matrix of the basis; None if it is singular."""
+        if not self.square or self.rows.size == 0:
+            return np.zeros(0) if self.square else None
         G = M[np.ix_(self.rows, self.columns)]
         if self.has_intercept:
             G = np.column_stack([G, y[self.rows]])
-        if not self.square:
+        try:
+            solved = solve_lu(factor_lu(G), right, transposed=transposed)
+        except LinAlgError:
             return None
-        if G.size == 0:
-            return np.zeros(0)
-        lu, pivots, info = linalg.lapack.dgetrf(G)
-        if info != 0:
-            return None
-        solved, _ = linalg.lapack.dgetrs(lu, pivots, right, trans=trans)
         return solved if np.isfinite(solved).all() else None
 
 

@@ -103,13 +103,12 @@ class LpmSolver:
 
         Its row and column are switched off by bounds, and on again afterwards.
         """
-        highs, C = self._highs, self.problem.C.copy()
+        highs = self._highs
         highs.setBasis(self.start)
         highs.changeColBounds(row, 0.0, 0.0)
         highs.changeRowBounds(row, -highs.inf, highs.inf)
-        C[row] = 0.0
         try:
-            return self._solution(replace(self.problem, C=C), self._run())
+            return self._solution(leave_row_out(self.problem, row), self._run())
         finally:
             if self.problem.C[row] > 0.0:
                 highs.changeColBounds(row, 0.0, float(self.problem.C[row]))
@@ -130,6 +129,13 @@ class LpmSolver:
         z, row_dual = -np.asarray(found.row_dual), np.asarray(found.col_value)
         theirs = make_lpm_solution(problem, z, row_dual, basis, n_iter)
         return min(own, theirs, key=lambda solution: solution.duality_gap)
+
+
+def leave_row_out(problem: Problem, row: int) -> Problem:
+    """Return the problem in which a sample has C = 0."""
+    C = problem.C.copy()
+    C[row] = 0.0
+    return replace(problem, C=C)
 
 
 def make_lpm_solution(
