@@ -52,11 +52,6 @@ def many_steps():
     return make_pipeline(SimpleImputer(), log, PCA(3), SelectKBest(k=2), lo.SVC())
 
 
-def best_of_search():
-    search = lo.LooSearchCV(prepared(lo.SVC()), {"svc__C": [1.0, 10.0]})
-    return search.fit(FRAME, Y).best_estimator_
-
-
 MODELS = {
     "SVC": lambda: (lo.SVC(class_weight={0: 2.0}).fit(X, Y), X),
     "sparse": lambda: (lo.SVC().fit(THIN, Y), THIN),
@@ -64,7 +59,6 @@ MODELS = {
     "LOOM": lambda: (lo.LOOMClassifier(gamma=0.1).fit(X[50:], Y[50:]), X),
     "LLW": lambda: (lo.LLWClassifier(gamma=0.1).fit(X[::3], Y[::3]), X),
     "SVCCV": lambda: (prepared(lo.SVCCV(Cs=[1, 10])).fit(FRAME, NAMES), FRAME),
-    "search": lambda: (best_of_search(), FRAME),
     "many steps": lambda: (many_steps().fit(X, Y), X),
 }
 

@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.llw import certify_llw, llw_clarabel, random_llw, random_problem
+from oracles.llw import (
+    certify_llw,
+    degenerate_problem,
+    llw_clarabel,
+    random_llw,
+    random_problem,
+)
 
 from leaveout.llw._solve import LlwProblem, _finish, centre, solve_llw
 
@@ -18,15 +24,6 @@ def clarabel_of(problem):
     return llw_clarabel(problem.K, problem.codes, problem.C, problem.n_classes)
 
 
-def degenerate(seed):
-    """Repeated samples, conflicting labels, low rank, columns without a free entry."""
-    rng = np.random.default_rng(seed)
-    X = np.repeat(rng.integers(0, 3, size=(15, 2)).astype(float), 2, axis=0)
-    C = np.full(30, [0.01, 1.0, 30.0][seed % 3])
-    K = X @ X.T if seed % 2 else np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
-    return LlwProblem(K, np.arange(30) % (3 + seed % 4), C, 3 + seed % 4)
-
-
 def conflicting():
     K, codes, _, Q, _ = random_llw(np.random.default_rng(1), Q=3, n=20)
     K[1], K[:, 1] = K[0], K[:, 0]
@@ -36,7 +33,7 @@ def conflicting():
 
 
 CASES = {f"random {seed}": random_problem(seed) for seed in range(30)}
-CASES |= {f"degenerate {seed}": degenerate(seed) for seed in range(9)}
+CASES |= {f"degenerate {seed}": degenerate_problem(seed) for seed in range(9)}
 CONSTANT = LlwProblem(np.ones((6, 6)), np.array([0, 0, 0, 1, 1, 2]), np.ones(6), 3)
 CASES |= {"conflicting": conflicting(), "constant": CONSTANT}
 

@@ -104,3 +104,12 @@ def random_problem(seed, **given):
         if np.bincount(codes, minlength=Q).min() >= 2:
             problem = LlwProblem(K, codes, C, Q)
             return problem.as_hard_margin() if kind == "quadratic" else problem
+
+
+def degenerate_problem(seed):
+    """Return repeated samples with conflicting labels; low rank if the seed is odd."""
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.integers(0, 3, size=(15, 2)).astype(float), 2, axis=0)
+    C = np.full(30, [0.01, 1.0, 30.0][seed % 3])
+    K = X @ X.T if seed % 2 else np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    return LlwProblem(K, np.arange(30) % (3 + seed % 4), C, 3 + seed % 4)
