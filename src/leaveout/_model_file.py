@@ -177,7 +177,7 @@ def save_model(
     (array(['yes'], dtype='<U3'), 0.25)
     """
     _check_model(model)
-    card = make_card(model, loo_error, feature_names, details)
+    card = _make_card(model, loo_error, feature_names, details)
     raw = _import_skops().dumps(model, compression=ZIP_DEFLATED, compresslevel=1)
     buffer = BytesIO(raw)
     with ZipFile(buffer, "a", ZIP_DEFLATED) as archive:
@@ -217,11 +217,8 @@ def read_model_card(path: str | Path) -> ModelCard:
         return card
 
 
-def make_card(
-    model: Any,
-    loo_error: Any = None,
-    feature_names: list[str] | None = None,
-    details: Mapping[str, Any] | None = None,
+def _make_card(
+    model: Any, loo_error: Any, feature_names: list[str] | None, details: Any
 ) -> ModelCard:
     """Return the card of a fitted classifier."""
     if feature_names is None:

@@ -60,6 +60,10 @@ def test_who_is_walked_and_who_refitted(monkeypatch):
         names = np.array(SETTLED_BY)[found.settled_by]
         assert (names == np.where(zero, "zero_alpha", other)).all()
     assert_equal(walked, refitted, atol=1e-7)
+    monkeypatch.setattr(
+        _walk, "solve_llw", lambda problem: replace(solve_llw(problem), converged=False)
+    )
+    assert (loo_llw_walk(problem, solution=solution).certified == zero).all()
 
 
 def test_without_a_zero_multiplier_b_loses_its_constraint():
