@@ -41,6 +41,17 @@ def test_dense_sparse_and_precomputed_agree(clf, kernel):
         np.testing.assert_allclose(given.decision_function(K), values, atol=1e-7)
 
 
+@pytest.mark.parametrize("clf", [lo.SVC(), LPM, LOOM, LLW])
+def test_coefficients_are_those_of_the_kernel_as_given(clf):
+    """Far from unit scale the problem is scaled before it is solved."""
+    K, values = gram_matrix(X, kernel="rbf", gamma=0.5), []
+    for exponent in (0, 60):
+        how = {"C": np.ldexp(1.0, -exponent)} if hasattr(clf, "C") else {}
+        scaled, large = like(clf, kernel="precomputed", **how), np.ldexp(K, exponent)
+        values.append(scaled.fit(large, Y).decision_function(large))
+    np.testing.assert_allclose(values[1], values[0], atol=1e-9)
+
+
 @ALL
 def test_weights(clf):
     """That of a class is one of its samples; rows without any are absent."""
