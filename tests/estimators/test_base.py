@@ -92,14 +92,6 @@ def test_leave_one_out_equals_refits_of_the_classifier(clf, method, data):
     )
 
 
-@FAMILIES
-def test_a_class_of_one_sample_warns_and_is_wrong(clf):
-    points = np.array([[0.0], [0.5], [2.0], [2.5], [9.0]])
-    with pytest.warns(lo.SingletonClassWarning, match="Class 'c' has 1 sample"):
-        result = lo.leave_one_out(clf, points, list("aabbc"))
-    assert result.predictions[4] != "c"
-
-
 @pytest.mark.parametrize(
     ("clf", "method", "scoring"),
     [
@@ -168,8 +160,6 @@ OTHERS = "leave_one_out and LooSearchCV take it"
         (lambda: lo.loo_path(LOOM, X, Y, Cs=[1.0]), TypeError, OTHERS),
         (lambda: lo.loo_curve(LPM, X, Y, C_min=1, C_max=2), TypeError, OTHERS),
         (lambda: lo.suspects(LPM, X, Y), TypeError, OTHERS),
-        (lambda: lo.leave_pair_out_auc(LPM, X, Y), TypeError, OTHERS),
-        (lambda: lo.loo_permutation_test(LPM, X, Y), TypeError, OTHERS),
         (lambda: lo.llw_bounds(lo.SVC(), X, Y), TypeError, "must be an LLWClassifier"),
         (fit(LPM, C=np.inf), ValueError, "C must be finite"),
         (fit(LLW, C=-1.0), ValueError, "C must be"),

@@ -50,26 +50,3 @@ def test_attributes_of_the_loom(nu):
     assert (clf.predict(X) == (f > 0)).all()
     if nu == 1:
         assert clf.loo_bound_[0] == np.mean(SIGNS * (f - own) <= 0)
-
-
-def test_leave_one_out_and_search_by_bound_and_slack():
-    grid = {"gamma": [0.1, 2.0]}
-    fitted = [lo.LOOMClassifier(gamma=g).fit(X, Y) for g in grid["gamma"]]
-    bounds = [clf.loo_bound_[0] for clf in fitted]
-    results = [lo.leave_one_out(clf, X, Y, method="bound") for clf in fitted]
-    assert [result.error for result in results] == pytest.approx(bounds)
-    assert not results[0].certified.any()
-    assert results[0].counts["refits"] == 0
-    slacks = [clf.objective_[0] / 60 for clf in fitted]
-    for scoring, expected in (("accuracy", bounds), ("neg_hinge_loss", slacks)):
-        search = lo.LooSearchCV(
-            lo.LOOMClassifier(), grid, method="bound", scoring=scoring
-        ).fit(X, Y)
-        best = 1.0 if scoring == "accuracy" else 0.0
-        scores = search.cv_results_["mean_test_score"]
-        assert best - scores == pytest.approx(expected)
-
-
-def test_narrow_kernel_warns():
-    with pytest.warns(lo.CertificateWarning, match="Take a wider kernel"):
-        lo.LOOMClassifier(gamma=1e5).fit(X, Y)

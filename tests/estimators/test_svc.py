@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SVC against sklearn.svm.SVC at a tight tolerance: the same attributes and numbers."""
 
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -8,34 +9,23 @@ import pytest
 import sklearn.svm
 from oracles.binary import svc_clarabel
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import scale
 
-from leaveout import SVC, CertificateWarning
+from leaveout import SVC
 
-
-def without_duplicates(X, y):
-    # Rows 101 and 142 of iris are equal: either may be the support vector.
-    return np.delete(X, 142, axis=0), np.delete(y, 142)
-
-
-def digits_subset():
-    X, y = load_digits(return_X_y=True)
-    return X[:300] / 16.0, y[:300]
-
-
-IRIS = without_duplicates(*load_iris(return_X_y=True))
+# Rows 101 and 142 of iris are equal: either may be the support vector.
+IRIS = [np.delete(part, 142, axis=0) for part in load_iris(return_X_y=True)]
 IRIS_TWO = IRIS[0][50:], IRIS[1][50:]
 WINE = scale(load_wine().data), load_wine().target
-SPARSE = sparse.csr_array(digits_subset()[0]), digits_subset()[1]
+DIGITS = load_digits().data[:300] / 16.0, load_digits().target[:300]
+SPARSE = sparse.csr_array(DIGITS[0]), DIGITS[1]
 NAMED = IRIS[0], np.array(["no", "perhaps", "yes"])[IRIS[1]]
+WEIGHTS = np.random.default_rng(0).uniform(0.1, 5.0, 149)
 BOOLEAN = IRIS_TWO[0], IRIS_TWO[1] == 2
 GRAM = rbf_kernel(IRIS[0], gamma=0.4), IRIS[1]
-DATA = {"iris": IRIS, "two classes": IRIS_TWO, "wine": WINE, "digits": digits_subset()}
+DATA = {"iris": IRIS, "two classes": IRIS_TWO, "wine": WINE, "digits": DIGITS}
 
 
 def reference(**parameters):
@@ -48,13 +38,8 @@ def dense(array):
 
 
 def libsvm_accuracy(ours, X):
-    """How far LIBSVM may be off: it keeps kernel values in single precision.
-
-    Each is rounded by up to 6e-8 of itself, so f by that share of its terms, and the
-    optimum by about as much again.
-    """
-    absolute = clone(ours)  # f with all terms positive
-    absolute.__dict__.update(ours.__dict__)
+    """How far LIBSVM may be off: it rounds kernel values, by 6e-8 of each."""
+    absolute = copy(ours)  # f with all terms positive
     absolute.dual_coef_ = np.abs(ours.dual_coef_)
     absolute.intercept_ = np.zeros_like(ours.intercept_)
     absolute.decision_function_shape = "ovo"
@@ -73,17 +58,16 @@ def assert_same(X, y, sample_weight=None, **parameters):
     for name in ("classes_", "support_", "n_support_", "class_weight_"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
     got, wanted = ours.support_vectors_, theirs.support_vectors_
-    np.testing.assert_array_equal(dense(got), dense(wanted))
+    if not callable(ours.kernel):  # theirs keeps none then
+        np.testing.assert_array_equal(dense(got), dense(wanted))
     linear = ["coef_"] if ours.kernel == "linear" else []
     for name in ("intercept_", "dual_coef_", *linear):
         got, wanted = dense(getattr(ours, name)), dense(getattr(theirs, name))
         assert got.shape == wanted.shape
         np.testing.assert_allclose(got, wanted, atol=20 * atol, rtol=1e-4)
     assert ours.shape_fit_ == theirs.shape_fit_
-    assert ours.n_features_in_ == theirs.n_features_in_
     assert ours.n_iter_.shape == theirs.n_iter_.shape
     assert ours.fit_status_ == theirs.fit_status_ == 0
-    assert ours.duality_gap_.shape == ours.intercept_.shape
     assert np.abs(ours.duality_gap_).max() <= 1e-10
     return ours
 
@@ -109,9 +93,6 @@ def test_agrees_with_scikit_learn(data, parameters):
     assert_same(*DATA[data], **parameters)
 
 
-WEIGHTS = np.random.default_rng(0).uniform(0.1, 5.0, 149)
-
-
 @pytest.mark.parametrize(
     ("data", "sample_weight", "parameters"),
     [
@@ -122,36 +103,12 @@ WEIGHTS = np.random.default_rng(0).uniform(0.1, 5.0, 149)
         (GRAM, None, {"kernel": "precomputed"}),
         (NAMED, None, {}),
         (BOOLEAN, None, {}),
+        (IRIS, None, {"kernel": partial(laplacian_kernel, gamma=0.4)}),
     ],
 )
 def test_other_input_agrees_with_scikit_learn(data, sample_weight, parameters):
-    X, y = data
-    ours = assert_same(X, y, sample_weight, **parameters)
-    assert sparse.issparse(ours.support_vectors_) == sparse.issparse(X)
-    if data is GRAM:
-        values = SVC(gamma=0.4).fit(*IRIS).decision_function(IRIS[0][:7])
-        np.testing.assert_allclose(ours.decision_function(X[:7]), values, atol=1e-9)
-
-
-def test_rows_with_zero_weight_take_no_part():
-    X, y = IRIS
-    weights = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
-    present = weights > 0
-    ours = SVC(gamma=0.3).fit(X, y, weights)
-    alone = assert_same(X[present], y[present], weights[present], gamma=0.3)
-    # (scikit-learn's support_ counts the present rows only.)
-    np.testing.assert_array_equal(
-        ours.support_, np.flatnonzero(present)[alone.support_]
-    )
-    np.testing.assert_array_equal(ours.support_vectors_, X[ours.support_])
-    np.testing.assert_allclose(
-        ours.decision_function(X), alone.decision_function(X), rtol=0, atol=1e-12
-    )
-
-
-def test_one_number_as_weight_scales_c():
-    one, other = SVC(C=1.5).fit(*IRIS_TWO, sample_weight=2.0), SVC(C=3).fit(*IRIS_TWO)
-    np.testing.assert_allclose(one.dual_coef_, other.dual_coef_, atol=1e-10)
+    ours = assert_same(*data, sample_weight, **parameters)
+    assert sparse.issparse(ours.support_vectors_) == (data is SPARSE)
 
 
 def test_a_class_without_weight_is_no_class():
@@ -171,23 +128,13 @@ def test_weights_of_features_exist_for_a_linear_kernel_only():
     assert not hasattr(SVC(kernel="linear"), "coef_")
 
 
-def test_callable_kernel():
-    kernel = partial(laplacian_kernel, gamma=0.4)
-    ours, theirs = (svc(kernel=kernel).fit(*IRIS) for svc in (SVC, reference))
-    values = theirs.decision_function(IRIS[0])
-    np.testing.assert_allclose(ours.decision_function(IRIS[0]), values, atol=1e-6)
-    np.testing.assert_array_equal(ours.support_, theirs.support_)
-
-
-@pytest.mark.parametrize("C", [0.01, 1.0, 1000.0])
-@pytest.mark.parametrize(
-    ("gamma", "fit_intercept"), [(0.01, True), (1.0, True), (0.3, False)]
-)
-def test_two_classes_agree_with_the_interior_point(C, gamma, fit_intercept):
+@pytest.mark.parametrize("C", [0.01, 1000.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_two_classes_agree_with_the_interior_point(C, fit_intercept):
     X, y = IRIS_TWO
     signs, bounds = np.where(y == 2, 1.0, -1.0), np.full(len(y), C)
-    optimum = svc_clarabel(rbf_kernel(X, gamma=gamma), signs, bounds, fit_intercept)
-    clf = SVC(C=C, gamma=gamma, fit_intercept=fit_intercept).fit(X, y)
+    optimum = svc_clarabel(rbf_kernel(X, gamma=0.3), signs, bounds, fit_intercept)
+    clf = SVC(C=C, gamma=0.3, fit_intercept=fit_intercept).fit(X, y)
     np.testing.assert_allclose(clf.decision_function(X), optimum.f, rtol=0, atol=1e-8)
     assert fit_intercept or clf.intercept_ == [0.0]
 
@@ -208,26 +155,3 @@ def test_exact_ties_are_decided_as_scikit_learn_does(n_classes, shape, break_tie
     values = ours.decision_function(nowhere)
     np.testing.assert_array_equal(values, theirs.decision_function(nowhere))
     np.testing.assert_array_equal(ours.predict(nowhere), theirs.predict(nowhere))
-    last = n_classes - 1
-    assert ours.predict(nowhere) == [0 if break_ties and n_classes > 2 else last]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "kind", "message"),
-    [
-        ({"kernel": "sigmoid", "coef0": -1.0}, CertificateWarning, "eigenvalue is -"),
-        ({"max_iter": 1}, ConvergenceWarning, r"did not converge: .* Raise max_iter"),
-        ({"kernel": "linear", "C": 1e15}, CertificateWarning, "rounding may decide"),
-    ],
-)
-def test_warnings(parameters, kind, message):
-    with pytest.warns(kind, match=message) as caught:
-        SVC(**parameters).fit(*IRIS_TWO)
-    assert caught[0].filename == __file__
-
-
-def test_cross_validation_splits_a_precomputed_kernel():
-    np.testing.assert_array_equal(
-        cross_val_predict(SVC(kernel="precomputed"), *GRAM, cv=5),
-        cross_val_predict(SVC(gamma=0.4), *IRIS, cv=5),
-    )
