@@ -114,8 +114,8 @@ MUTATIONS = [
     ),
     Mutation(
         "lp",
-        "np.fill_diagonal(M, (1.0 - nu) * problem.K.diagonal())",
-        "np.fill_diagonal(M, (1.0 + nu) * problem.K.diagonal())",
+        "np.fill_diagonal(M, (1.0 - problem.nu) * problem.K.diagonal())",
+        "np.fill_diagonal(M, (1.0 + problem.nu) * problem.K.diagonal())",
     ),
     Mutation(
         "llw",

@@ -44,17 +44,16 @@ SKLEARN_PACKAGES = (
 _PLAIN = {f"builtins.{name}" for name in ("str", "int", "float", "bool", "NoneType")}
 _SCALARS = {f"numpy.{kind.__name__}" for kind in np.sctypeDict.values()}
 _MATRICES = {
-    f"scipy.sparse._{name}.{name}_{kind}"
-    for name in ("csr", "csc")
-    for kind in ("matrix", "array")
-}
-_SCORES = (
-    "_univariate_selection.f_classif", "_univariate_selection.chi2",
-    "_mutual_info.mutual_info_classif",
-)  # fmt: skip
+    "scipy.sparse._csr.csr_matrix", "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csc.csc_matrix", "scipy.sparse._csc.csc_array",
+}  # fmt: skip
 # The module of ufuncs has other names in NumPy 1 and 2.0.
 _UFUNCS = ("numpy", "numpy.core._multiarray_umath", "numpy._core._multiarray_umath")
-_FUNCTIONS = {f"sklearn.feature_selection.{name}" for name in _SCORES} | {
+_FUNCTIONS = {
+    "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.feature_selection._univariate_selection.chi2",
+    "sklearn.feature_selection._mutual_info.mutual_info_classif",
+} | {
     f"{module}.{name}"
     for module in _UFUNCS
     for name, function in vars(np).items()
@@ -171,13 +170,14 @@ def save_model(
     >>> import leaveout as lo
     >>> model = lo.SVC(kernel="linear").fit([[0.0], [1.0]], ["no", "yes"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lo.save_model(model, Path(folder, "model.skops"))
+    ...     lo.save_model(model, Path(folder, "model.skops"), loo_error=0.25)
     ...     again = lo.load_model(Path(folder, "model.skops"))
-    >>> again.predict([[2.0]])
-    array(['yes'], dtype='<U3')
+    ...     card = lo.read_model_card(Path(folder, "model.skops"))
+    >>> again.predict([[2.0]]), card.loo_error
+    (array(['yes'], dtype='<U3'), 0.25)
     """
     _check_model(model)
-    card = make_card(model, loo_error, feature_names, details)
+    card = _make_card(model, loo_error, feature_names, details)
     raw = _import_skops().dumps(model, compression=ZIP_DEFLATED, compresslevel=1)
     buffer = BytesIO(raw)
     with ZipFile(buffer, "a", ZIP_DEFLATED) as archive:
@@ -201,7 +201,7 @@ def load_model(path: str | Path) -> Any:
     with _open(path) as (archive, raw, _, what):
         _check_schema(json.loads(archive.read(SCHEMA)), what)
         model = _import_skops().loads(raw, trusted=TRUSTED)
-        if _type_name(_steps(model)[-1]) not in CLASSIFIERS:
+        if not _is_ours(model):
             raise ModelFileError(f"{what}: it holds no classifier of leaveout.")
         _check_arrays(model, what)
     return model
@@ -212,36 +212,21 @@ def read_model_card(path: str | Path) -> ModelCard:
 
     It has feature names, classes, leave-one-out error, date and versions. Errors are
     those of :func:`load_model`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import leaveout as lo
-    >>> model = lo.SVC(kernel="linear").fit([[0.0], [1.0]], ["no", "yes"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lo.save_model(model, Path(folder, "model.skops"), loo_error=0.25)
-    ...     lo.read_model_card(Path(folder, "model.skops")).loo_error
-    0.25
     """
     with _open(path) as (_, _, card, _):
         return card
 
 
-def make_card(
-    model: Any,
-    loo_error: float | None = None,
-    feature_names: list[str] | None = None,
-    details: Mapping[str, Any] | None = None,
+def _make_card(
+    model: Any, loo_error: Any, feature_names: list[str] | None, details: Any
 ) -> ModelCard:
     """Return the card of a fitted classifier."""
     if feature_names is None:
         feature_names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if loo_error is None:
-        known: Any = getattr(_steps(model)[-1], "loo_error_", None)
-        if hasattr(known, "proved"):  # FeatureSVC's bounds, which may meet
-            known = known.low if known.proved else None
-        loo_error = known
+        loo_error = getattr(_steps(model)[-1], "loo_error_", None)
+    if hasattr(loo_error, "proved"):  # FeatureSVC's bounds, which may meet
+        loo_error = loo_error.low if loo_error.proved else None
     return ModelCard(
         model=" + ".join(type(step).__name__ for step in _steps(model)),
         feature_names=feature_names,
@@ -270,26 +255,27 @@ def _steps(model: Any) -> list[Any]:
     return [step for _, step in getattr(model, "steps", [("", model)])]
 
 
-def _type_name(model: Any) -> str:
-    return f"{type(model).__module__}.{type(model).__name__}"
+def _is_ours(model: Any) -> bool:
+    """Whether the last step is a classifier of leaveout."""
+    last = type(_steps(model)[-1])
+    return f"{last.__module__}.{last.__name__}" in CLASSIFIERS
 
 
 def _check_model(model: Any) -> None:
     """Refuse anything but a fitted classifier of ours, with the way out."""
-    last = _steps(model)[-1]
-    name, full_name = type(last).__name__, _type_name(last)
-    if full_name in CLASSIFIERS:
+    if _is_ours(model):
         check_is_fitted(model)
         return
+    last = _steps(model)[-1]
     reason = "a model file holds a classifier of leaveout, or a Pipeline ending in one"
     if hasattr(last, "best_estimator_"):
         reason = "it holds more than a model. Save its best_estimator_"
-    elif full_name.startswith("sklearn.svm."):
+    elif type(last).__module__.startswith("sklearn.svm"):
         reason = (
             "its compiled code trusts the shapes of arrays, and a file may come from "
             "anywhere. Fit leaveout.SVC in its place"
         )
-    raise TypeError(f"A {name} cannot be saved: {reason}.")
+    raise TypeError(f"A {type(last).__name__} cannot be saved: {reason}.")
 
 
 def _import_skops() -> Any:
@@ -335,8 +321,7 @@ def _read_card(archive: ZipFile, what: str) -> ModelCard:
     card = ModelCard(**json.loads(archive.read(CARD)))
     number, whole = float | int | None, int | None
     kinds: Any = (str, list, whole, list, number, str, dict, dict, int)
-    values = vars(card).items()
-    pairs = zip(values, kinds, strict=True)
+    pairs = zip(vars(card).items(), kinds, strict=True)
     invalid = [name for (name, value), kind in pairs if not isinstance(value, kind)]
     if not invalid and not all(isinstance(name, str) for name in card.feature_names):
         invalid = ["feature_names"]
@@ -422,10 +407,8 @@ def _check_arrays(model: Any, what: str) -> None:
         elif hasattr(part, "support_vectors_"):
             wrong = [name for name, fits in _fitting(part) if not fits]
             if wrong:
-                raise ModelFileError(
-                    f"{what}: {wrong[0]} of its {type(part).__name__} does not fit the "
-                    "rest."
-                )
+                name = f"{wrong[0]} of its {type(part).__name__}"
+                raise ModelFileError(f"{what}: {name} does not fit the rest.")
 
 
 def _parts(part: Any) -> Iterable[Any]:
@@ -436,9 +419,8 @@ def _parts(part: Any) -> Iterable[Any]:
         return part
     if isinstance(part, np.ndarray):
         return part.ravel().tolist() if part.dtype == object else []
-    return (
-        [vars(part)] if hasattr(part, "__dict__") and not isinstance(part, type) else []
-    )
+    is_object = hasattr(part, "__dict__") and not isinstance(part, type)
+    return [vars(part)] if is_object else []
 
 
 def _fitting(svm: Any) -> Iterator[tuple[str, bool]]:

@@ -10,21 +10,21 @@ from leaveout.llw._bounds import bound_llw, llw_key_numbers
 from leaveout.llw._solve import LlwProblem, solve_llw
 
 
-def hard_loo(problem, solution):
+def left_out_errors(problem, solution):
     """Return who is wrong or ambiguous when left out: own class not the largest."""
-    machines = loo_llw_walk(problem, solution=solution)
-    lower, upper = machines.lower, machines.upper
+    found = loo_llw_walk(problem, solution=solution)
+    lower, upper = found.lower, found.upper
     if problem.n_classes == 2:
         lower, upper = np.hstack([-upper, lower]), np.hstack([-lower, upper])
     rows = np.arange(len(problem.codes))
     own = lower[rows, problem.codes].copy()
     upper[rows, problem.codes] = -np.inf
-    assert machines.certified.all()
+    assert found.certified.all()
     return own <= upper.max(axis=1) + 1e-9
 
 
 def random_hard(rng):
-    """Return a hard-margin machine, some made of a quadratic loss, and its optimum."""
+    """Return a hard margin, some made of a quadratic loss, and its optimum."""
     while True:
         K, codes, _, Q, _ = random_llw(rng, n=int(rng.integers(8, 17)))
         if np.bincount(codes, minlength=Q).min() < 2:
@@ -44,45 +44,18 @@ def test_bounds_hold(seed):
     rng = np.random.default_rng(100 + seed)
     for _ in range(20):
         problem, solution = random_hard(rng)
-        wrong = hard_loo(problem, solution)
-        numbers, n = llw_key_numbers(problem, solution), wrong.size
+        wrong = left_out_errors(problem, solution)
+        numbers = llw_key_numbers(problem, solution)
+        K, Q = problem.K, problem.n_classes
+        reach = [(K[p, p] + np.diag(K) - 2 * K[p]).max() for p in range(len(K))]
+        size = np.sqrt((solution.alpha**2).sum(axis=1) * (Q - 1) ** 3 / Q)
+        assert numbers.sharp_ratio == pytest.approx(size * reach)
+        # Proposition 2 of Guermeur & Monfrini (2009)
+        norm = np.trace(solution.coef.T @ K @ solution.coef)
+        assert solution.squared_norm == pytest.approx(norm, rel=1e-9)
+        assert solution.alpha.sum() / (Q - 1) == pytest.approx(norm, rel=1e-9)
         assert (numbers.paper_ratio[wrong] >= 1 - 1e-9).all()
         assert (numbers.sharp_ratio[wrong] >= 1 - 1e-9).all()
         paper, total, count = bound_llw(problem, solution)
         assert wrong.mean() <= count.value <= 1.0
         assert wrong.mean() <= total.value <= paper.value
-        assert n == problem.K.shape[0]
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_proposition_2(seed):
-    """Geometrical margins as printed, sum ||w_k||^2, a'Ha and sum(a)/(Q-1) agree."""
-    problem, solution = random_hard(np.random.default_rng(seed))
-    Q, alpha, W = problem.n_classes, solution.alpha, solution.coef
-    gram = W.T @ problem.K @ W  # <w_k, w_l>
-    h = solution.decision_values
-    gaps = {
-        (k, m): np.abs(h[:, k] - h[:, m])[np.isin(problem.codes, (k, m))].min()
-        for k in range(Q)
-        for m in range(k)
-    }
-    d = min(gaps.values())
-    total = 0.0
-    for (k, m), gap in gaps.items():
-        d_kl = gap / d - 1
-        gamma = d * (1 + d_kl) / np.sqrt(gram[k, k] + gram[m, m] - 2 * gram[k, m])
-        total += ((1 + d_kl) / gamma) ** 2
-    curve = problem.K @ (alpha - alpha.mean(axis=1, keepdims=True))
-    quadratic = (alpha * curve).sum()
-    expected = solution.squared_norm
-    assert d**2 / Q * total == pytest.approx(expected, rel=1e-9)
-    assert np.trace(gram) == pytest.approx(expected, rel=1e-9)
-    assert quadratic == pytest.approx(expected, rel=1e-9)
-    assert alpha.sum() / (Q - 1) == pytest.approx(expected, rel=1e-9)
-
-
-def test_no_margin_no_bound():
-    x = np.array([0.0, 1.0, 2.0, 3.0])
-    problem = LlwProblem(np.outer(x, x), np.array([0, 1, 0, 1]), np.full(4, np.inf), 2)
-    values = [bound.value for bound in bound_llw(problem, solve_llw(problem))]
-    assert values == [np.inf, np.inf, 1.0]

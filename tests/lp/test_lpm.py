@@ -1,24 +1,52 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The optimum of the LPM against clarabel and linprog."""
+"""The LPM against clarabel; its left-out values against linear programs of linprog."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from oracles.problems import DEGENERATE, random_case
-from oracles.programs import lpm_clarabel, lpm_objective
+from oracles.problems import DEGENERATE, Case, random_case
+from oracles.programs import loo_ranges, lpm_clarabel, lpm_range
+from solved import loo_lpm_refit, loo_lpm_walk
 
-from leaveout.engine._problem import Problem
+from leaveout.engine._problem import REFIT, SETTLED_BY, Problem
+from leaveout.exceptions import LeaveoutError
+from leaveout.lp import _lpm_walk
 from leaveout.lp._lpm import LpmSolver, solve_lpm
 
+# The oracle's optima cost up to a share of 1e-9 more than the smallest: that widens
+# its ranges, the more the larger C is; a second optimum shows by more than that.
+NARROW, WIDE = 1e-6, 2e-2
+LARGE_C = ["integer_grid_large_C", "line_large_C", "hard_margin_linear"]
 
-def assert_dual_certificate(case, solution):
-    """Weak duality, by the textbook: a feasible dual point with the primal's value."""
-    K, y, C, fit_intercept = case
+
+def draw(seed, **given):
+    return random_case(np.random.default_rng(seed), **given)
+
+
+def indefinite():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    return Case(np.tanh(X @ X.T - 1.0), np.sign(X[:, 0]), np.full(30, 3.0), True)
+
+
+RANDOM = {f"random {k}": draw([20, k], C=10 ** (k % 6 - 2.0)) for k in range(12)}
+SMALL = {
+    f"small {k}": draw([21, k], max_n=25, C=10 ** (k % 5 - 2.0)) for k in range(10)
+}
+CASES = {**DEGENERATE, **RANDOM, **SMALL, "indefinite": indefinite()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_optimum_of_clarabel(name):
+    """Also weak duality, by the textbook: a feasible dual point of the same value."""
+    K, y, C, fit_intercept = case = CASES[name]
+    solution = solve_lpm(Problem(*case))
+    assert solution.converged
+    objective = lpm_clarabel(*case)
+    assert solution.objective == pytest.approx(objective, rel=1e-7, abs=1e-7)
     lam, a = solution.row_dual, solution.coef
     scale = max(1.0, np.abs(lam).sum() * np.abs(K).max())
-    assert (lam >= 0).all()
-    assert (lam <= C).all()
+    assert ((lam >= 0) & (lam <= C)).all()
     assert np.abs((lam * y) @ K).max() <= 1 + 1e-12 * scale
     if fit_intercept:
         assert abs(lam @ y) <= 1e-12 * scale
@@ -28,94 +56,109 @@ def assert_dual_certificate(case, solution):
     assert lam.sum() == pytest.approx(primal, rel=1e-8, abs=1e-10 * scale)
 
 
-@pytest.mark.parametrize("name", DEGENERATE)
-def test_degenerate(name):
-    case = DEGENERATE[name]
-    solution = solve_lpm(Problem(*case))
-    assert solution.converged
-    assert_dual_certificate(case, solution)
-    assert solution.objective == pytest.approx(lpm_objective(*case), rel=1e-7)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_random_equals_clarabel(seed):
-    case = random_case(np.random.default_rng([20, seed]), C=10 ** (seed % 6 - 2.0))
-    solution = solve_lpm(Problem(*case))
-    objective, _ = lpm_clarabel(*case)
-    assert solution.converged
-    assert solution.objective == pytest.approx(objective, rel=1e-7, abs=1e-7)
-    assert_dual_certificate(case, solution)
-
-
-def test_indefinite_kernel():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 3))
-    K = np.tanh(X @ X.T - 1.0)
-    assert np.linalg.eigvalsh(K)[0] < -0.1
-    case = K, np.sign(X[:, 0]), np.full(30, 3.0), True
-    solution = solve_lpm(Problem(*case))
-    assert_dual_certificate(case, solution)
-    assert solution.objective == pytest.approx(lpm_objective(*case), rel=1e-8)
-
-
-def test_a_sample_with_c_0_is_absent():
-    K, y, C, fit_intercept = random_case(np.random.default_rng(3), n=20, C=5.0)
-    closed, rest = C.copy(), np.arange(20) % 4 != 0
-    closed[~rest] = 0.0
-    solution = solve_lpm(Problem(K, y, closed, fit_intercept))
-    absent = solve_lpm(Problem(K[np.ix_(rest, rest)], y[rest], C[rest], fit_intercept))
-    assert solution.objective == pytest.approx(absent.objective, rel=1e-12)
-    assert not solution.coef[~rest].any()
-    assert not solution.row_dual[~rest].any()
-
-
-def test_warm_start_without_samples_equals_a_cold_one():
-    case = random_case(np.random.default_rng(4), n=30, C=2.0, kernel="rbf")
-    K, y, C, fit_intercept = case
-    solver = LpmSolver(Problem(*case))
+def test_samples_that_are_absent():
+    """With C = 0, or by a warm start: the problem of the others."""
+    problem = Problem(*draw(4, n=30, C=2.0, kernel="rbf"))
+    solver = LpmSolver(problem)
     full = solver.solve()
-    for rows in ([0], [3], [5, 6, 7]):
-        rest = np.setdiff1d(np.arange(30), rows)
-        cold = lpm_objective(K[np.ix_(rest, rest)], y[rest], C[rest], fit_intercept)
-        warm = solver.solve_without(np.array(rows))
-        assert warm.objective == pytest.approx(cold, rel=1e-9)
-    # Everything is switched on again.
-    again = solver.solve_without(np.array([], dtype=np.intp))
-    assert again.objective == pytest.approx(full.objective, rel=1e-12)
+    for row in (0, 3, 5):
+        rest = np.delete(np.arange(30), row)
+        closed = replace(problem, C=np.where(np.arange(30) == row, 0.0, problem.C))
+        part, absent = solve_lpm(problem.subset(rest)), solve_lpm(closed)
+        assert absent.coef[row] == absent.row_dual[row] == 0
+        for found in (absent, solver.solve_without(row)):
+            assert found.objective == pytest.approx(part.objective, rel=1e-9)
+    assert solver.solve().objective == pytest.approx(full.objective, rel=1e-12)
 
 
 def test_small_box_has_no_coefficients():
     x = np.array([-1.0, 1.0])
     solution = solve_lpm(Problem(np.outer(x, x), x, np.full(2, 0.1)))
     assert not solution.coef.any()
-    # Every b in [-1, 1] is optimal: the middle is taken.
-    assert solution.intercept == 0.0
+    assert solution.intercept == 0.0  # the middle of [-1, 1], all of it optimal
     assert solution.objective == pytest.approx(0.2)
 
 
-@settings(max_examples=12, deadline=None)
-@given(st.integers(0, 10**6), st.floats(-2, 2), st.booleans())
-def test_flipped_labels_and_scaled_kernel(seed, exponent, fit_intercept):
-    """y -> -y flips f; K -> sK, C -> C/s with a -> a/s has the objective over s."""
-    K, y, C, _ = random_case(np.random.default_rng(seed), max_n=15, C=1.0)
-    s = 10.0**exponent
-    one = solve_lpm(Problem(K, y, C, fit_intercept)).objective
-    flipped = solve_lpm(Problem(K, -y, C, fit_intercept)).objective
-    scaled = solve_lpm(Problem(s * K, y, C / s, fit_intercept)).objective
-    assert flipped == pytest.approx(one, rel=1e-9, abs=1e-12)
-    assert scaled * s == pytest.approx(one, rel=1e-9, abs=1e-9)
-
-
 def test_numbers_of_highs_stand_in_for_a_singular_basis(monkeypatch):
-    case = random_case(np.random.default_rng(5), n=20, kernel="rbf", C=2.0)
-    truth = solve_lpm(Problem(*case))
+    problem = Problem(*draw(5, n=20, kernel="rbf", C=2.0))
+    truth = solve_lpm(problem)
+    singular = np.zeros(20 + problem.fit_intercept), np.zeros(20)
+    monkeypatch.setattr("leaveout.lp._lpm.solve_lpm_basis", lambda *_: singular)
+    values = solve_lpm(problem).decision_values
+    np.testing.assert_allclose(values, truth.decision_values, atol=1e-7)
 
-    def singular(problem, basis):
-        return np.zeros(basis.columns.size), np.zeros(problem.n_samples)
 
-    monkeypatch.setattr("leaveout.lp._lpm.solve_lpm_basis", singular)
-    solution = solve_lpm(Problem(*case))
-    assert solution.objective == pytest.approx(truth.objective, rel=1e-9)
-    np.testing.assert_allclose(
-        solution.decision_values, truth.decision_values, atol=1e-7
-    )
+def test_a_kernel_beyond_what_highs_takes_raises():
+    K = 1e200 * np.array([[1.0, 0.2], [0.2, 1.0]])
+    with pytest.raises(LeaveoutError, match="HiGHS found no optimum of the linear"):
+        solve_lpm(Problem(K, np.array([1.0, -1.0]), np.ones(2)))
+
+
+def assert_equal_ranges(loo, ranges, rows=slice(None)):
+    """Ours is inside the oracle's, and as wide."""
+    low, high = ranges.T
+    lower, upper = loo.lower[rows], loo.upper[rows]
+    unit = 1 + np.abs(np.where(np.isfinite(low), low, high))
+    with np.errstate(invalid="ignore"):
+        below, above = (low - lower) / unit, (upper - high) / unit
+    for beyond, ours, truth in ((below, lower, low), (above, upper, high)):
+        same = ours == truth  # infinite ends
+        assert (same | (beyond <= NARROW)).all()
+        assert (same | (beyond >= -WIDE)).all()
+
+
+@pytest.mark.parametrize("name", [*DEGENERATE, *SMALL])
+def test_left_out_ranges(name):
+    case = CASES[name]
+    walk, refit = loo_lpm_walk(Problem(*case)), loo_lpm_refit(Problem(*case))
+    assert walk.certified.all()
+    assert refit.certified.all()
+    assert walk.counts["refits"] == 0
+    assert SETTLED_BY[refit.settled_by.max()] in ("refit", "singleton")
+    np.testing.assert_allclose(walk.lower, refit.lower, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(walk.upper, refit.upper, rtol=1e-6, atol=1e-6)
+    if name not in LARGE_C:
+        rows = np.arange(len(case.y))[: 8 if name in SMALL else None]
+        assert_equal_ranges(walk, loo_ranges(lpm_range, *case, rows=rows), rows)
+
+
+def test_two_optima_without_a_sample_are_an_interval():
+    """Without the last sample the classes weigh the same, and b is free in [-1, 1]."""
+    case = np.eye(5), np.array([1.0, 1, -1, -1, 1]), np.full(5, 0.1), True
+    loo = loo_lpm_walk(Problem(*case))
+    assert (loo.lower[4], loo.upper[4]) == pytest.approx((-1.0, 1.0))
+    assert loo.values[4] == pytest.approx(0.0)
+
+
+def test_a_sample_without_box_gets_its_value_without_it():
+    case = draw(23, n=20, C=5.0)
+    case.C[3] = 0.0
+    loo = loo_lpm_walk(Problem(*case))
+    assert SETTLED_BY[loo.settled_by[3]] == "untouched"
+    assert_equal_ranges(loo, loo_ranges(lpm_range, *case))
+
+
+def test_singular_basis_falls_back_to_refits(monkeypatch):
+    problem = Problem(*draw(24, n=15, C=2.0))
+    truth = loo_lpm_walk(problem)
+    build, tries = _lpm_walk.build_lpm_tableau, []
+
+    def fails_first(problem, basis):
+        tries.append(1)
+        return None if len(tries) == 1 else build(problem, basis)
+
+    monkeypatch.setattr(_lpm_walk, "build_lpm_tableau", fails_first)
+    loo = loo_lpm_walk(problem)
+    assert loo.counts["refits"] > 0
+    assert (loo.settled_by == REFIT).any()
+    np.testing.assert_allclose(loo.values, truth.values, atol=1e-8)
+
+
+def test_short_of_memory_a_walk_is_repeated_and_threads_change_nothing(monkeypatch):
+    problem = Problem(*draw(26, n=150, C=1.0))
+    one, two = loo_lpm_walk(problem), loo_lpm_walk(problem, n_threads=2)
+    np.testing.assert_array_equal([two.lower, two.upper], [one.lower, one.upper])
+    monkeypatch.setattr(_lpm_walk, "CAPACITIES", (1, 1024))
+    again = loo_lpm_walk(problem)
+    assert again.counts["refits"] == 0
+    np.testing.assert_allclose(again.lower, one.lower, rtol=1e-12)

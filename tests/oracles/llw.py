@@ -13,6 +13,8 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
+from leaveout.llw._solve import LlwProblem
+
 
 @dataclass(frozen=True)
 class LlwOptimum:
@@ -92,3 +94,22 @@ def random_llw(rng, Q=None, n=None):
     if kind == "hard":
         C = np.full(n, np.inf)
     return K, codes, C, Q, kind
+
+
+def random_problem(seed, **given):
+    """Return a random problem whose classes have two samples or more."""
+    rng = np.random.default_rng(seed)
+    while True:
+        K, codes, C, Q, kind = random_llw(rng, **given)
+        if np.bincount(codes, minlength=Q).min() >= 2:
+            problem = LlwProblem(K, codes, C, Q)
+            return problem.as_hard_margin() if kind == "quadratic" else problem
+
+
+def degenerate_problem(seed):
+    """Return repeated samples with conflicting labels; low rank if the seed is odd."""
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.integers(0, 3, size=(15, 2)).astype(float), 2, axis=0)
+    C = np.full(30, [0.01, 1.0, 30.0][seed % 3])
+    K = X @ X.T if seed % 2 else np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    return LlwProblem(K, np.arange(30) % (3 + seed % 4), C, 3 + seed % 4)

@@ -6,6 +6,7 @@ Two classes have one f; with more, each class has one against the rest.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_features
 from leaveout.engine._problem import TIE
+from leaveout.exceptions import CertificateWarning
 from leaveout.kernel._gram import check_gram, evaluate_expansion
+from leaveout.kernel._symmetric import smallest_eigenvalue
 from leaveout.loo._task import Task
 
 
@@ -90,15 +93,26 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _store_expansion(self, task: Task, solutions: Sequence[Any]) -> None:
         """Set the fitted attributes of the linear programs."""
-        self.expansion_coef_ = task.unscale(
-            np.array([solution.coef for solution in solutions])
-        )
-        self.intercept_ = np.array([solution.intercept for solution in solutions])
-        self.objective_: Any = task.unscale(
-            np.array([solution.objective for solution in solutions])
-        )
-        self.duality_gap_: Any = np.array(
-            [solution.duality_gap for solution in solutions]
-        )
-        self.n_iter_: Any = np.array([solution.n_iter for solution in solutions])
+        self.expansion_coef_ = task.unscale(stack(solutions, "coef"))
+        self.intercept_ = stack(solutions, "intercept")
+        self.objective_: Any = task.unscale(stack(solutions, "objective"))
+        self.duality_gap_: Any = stack(solutions, "duality_gap")
+        self.n_iter_: Any = stack(solutions, "n_iter")
         self._store_task(task, np.flatnonzero(self.expansion_coef_.any(axis=0)))
+
+    def _warn_indefinite(self, task: Task, stacklevel: int) -> None:
+        """Warn that the kernel is not positive semi-definite, with the eigenvalue."""
+        least = smallest_eigenvalue(np.ldexp(task.K, task.gram.exponent))
+        warnings.warn(
+            f"The kernel {self.kernel!r} is not positive semi-definite on these data: "
+            f"its smallest eigenvalue is {least:.2g}. The SVM then has no certified "
+            "optimum. Use another kernel, or other parameters of it, or cut the "
+            "negative eigenvalues of the matrix.",
+            CertificateWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def stack(solutions: Sequence[Any], name: str) -> NDArray[Any]:
+    """Return one attribute of all solutions."""
+    return np.array([getattr(solution, name) for solution in solutions])

@@ -13,12 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leaveout.adapt._prepare import fit_task
 from leaveout.estimators._base import KernelClassifier
-from leaveout.exceptions import CertificateWarning
 from leaveout.kernel._gram import may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
-from leaveout.llw._solve import LlwSolution
 from leaveout.loo._leave_out import solve_task
-from leaveout.loo._task import Task
 from leaveout.run._parallel import limit_blas
 
 
@@ -139,22 +136,6 @@ class LLWClassifier(KernelClassifier):
         task = fit_task(self, X, y, sample_weight)
         with limit_blas(1):
             _, [solution] = solve_task(task)
-        self._store(task, solution)
-        if may_be_indefinite(self.kernel, self.coef0) and not is_psd(task.K):
-            warn_indefinite(self.kernel)
-        elif not solution.converged:
-            warnings.warn(
-                f"The relative duality gap stayed at {solution.duality_gap:.1e}, "
-                "wanted 1e-8. Standardise the features "
-                "(sklearn.preprocessing.StandardScaler), or lower C "
-                f"(C={self.C:g}).",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self
-
-    def _store(self, task: Task, solution: LlwSolution) -> None:
-        """Set the fitted attributes."""
         self._store_task(task, np.flatnonzero(solution.alpha.any(axis=1)))
         self.expansion_coef_ = task.unscale(np.ascontiguousarray(solution.coef.T))
         self.intercept_ = solution.intercept
@@ -165,14 +146,14 @@ class LLWClassifier(KernelClassifier):
         self.objective_ = float(np.ldexp(solution.objective, -task.gram.exponent))
         self.duality_gap_ = solution.duality_gap
         self.n_iter_ = solution.n_iter
-
-
-def warn_indefinite(kernel: Any) -> None:
-    """Warn that no optimum can be proved."""
-    warnings.warn(
-        f"The kernel {kernel!r} is not positive semi-definite on these data: the "
-        "machine has no certified optimum. Use another kernel, or other parameters of "
-        "it, or cut the negative eigenvalues of the matrix.",
-        CertificateWarning,
-        stacklevel=3,
-    )
+        if may_be_indefinite(self.kernel, self.coef0) and not is_psd(task.K):
+            self._warn_indefinite(task, stacklevel=2)
+        elif not solution.converged:
+            warnings.warn(
+                f"The relative duality gap stayed at {solution.duality_gap:.1e}, "
+                "wanted 1e-8. Standardise the features "
+                f"(sklearn.preprocessing.StandardScaler), or lower C (C={self.C:g}).",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self

@@ -12,12 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from leaveout.adapt._prepare import fit_task
-from leaveout.estimators._base import KernelClassifier
+from leaveout.estimators._base import KernelClassifier, stack
 from leaveout.exceptions import CertificateWarning
 from leaveout.loo._leave_out import solve_task
-from leaveout.loo._task import Task
 from leaveout.lp._loom import LoomSolution, loom_bound
-from leaveout.lp._lpm import LpmSolution
 
 
 class LPMClassifier(KernelClassifier):
@@ -122,7 +120,8 @@ class LPMClassifier(KernelClassifier):
         """
         task = fit_task(self, X, y, sample_weight)
         _, solutions = solve_task(task)
-        self._store(task, solutions)
+        self._store_expansion(task, solutions)
+        self.row_dual_ = task.unscale(stack(solutions, "row_dual"))
         worst = max(solution.duality_gap for solution in solutions)
         if not all(solution.converged for solution in solutions):
             warnings.warn(
@@ -133,13 +132,6 @@ class LPMClassifier(KernelClassifier):
                 stacklevel=2,
             )
         return self
-
-    def _store(self, task: Task, solutions: list[LpmSolution]) -> None:
-        """Set the fitted attributes."""
-        self._store_expansion(task, solutions)
-        self.row_dual_ = task.unscale(
-            np.array([solution.row_dual for solution in solutions])
-        )
 
 
 class LOOMClassifier(KernelClassifier):
@@ -257,13 +249,12 @@ class LOOMClassifier(KernelClassifier):
         """
         task = fit_task(self, X, y, sample_weight)
         subproblems, solutions = solve_task(task)
-        problems = [sub.problem for sub in subproblems]
         self._store_expansion(task, solutions)
-        self.slack_ = np.array([solution.slack for solution in solutions])
-        self.row_dual_ = np.array([solution.row_dual for solution in solutions])
-        self.loo_bound_ = np.array(
-            [loom_bound(*pair) for pair in zip(problems, solutions, strict=True)]
-        )
+        self.slack_ = stack(solutions, "slack")
+        self.row_dual_ = stack(solutions, "row_dual")
+        pairs = zip(subproblems, solutions, strict=True)
+        bounds = [loom_bound(sub.problem, solution) for sub, solution in pairs]
+        self.loo_bound_ = np.array(bounds)
         _warn_of_trouble(solutions)
         return self
 
@@ -285,8 +276,7 @@ def _warn_of_trouble(solutions: list[LoomSolution]) -> None:
         warnings.warn(
             "HiGHS found no smallest coefficients, or no proof of them (relative "
             f"duality gap {worst:.1e}, wanted 1e-6). Standardise the features "
-            "(sklearn.preprocessing.StandardScaler) or take "
-            "a wider kernel.",
+            "(sklearn.preprocessing.StandardScaler) or take a wider kernel.",
             ConvergenceWarning,
             stacklevel=3,
         )

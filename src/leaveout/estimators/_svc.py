@@ -17,9 +17,8 @@ from leaveout._typing import FloatArray
 from leaveout.adapt._checks import check_kernel_size
 from leaveout.adapt._prepare import fit_task
 from leaveout.engine._problem import Solution
-from leaveout.estimators._base import KernelClassifier
+from leaveout.estimators._base import KernelClassifier, stack
 from leaveout.exceptions import CertificateWarning
-from leaveout.kernel._symmetric import smallest_eigenvalue
 from leaveout.loo._leave_out import Fitted, restore
 from leaveout.loo._multiclass import (
     one_value_per_class,
@@ -27,7 +26,6 @@ from leaveout.loo._multiclass import (
     stack_coefficients,
     vote,
 )
-from leaveout.loo._task import Subproblem, Task
 
 # Values that doubles do not keep to this are worth a warning.
 ROUNDING = 1e-2
@@ -191,10 +189,10 @@ class SVC(KernelClassifier):
         task = fit_task(self, X, y, sample_weight)
         if not task.gram.definite:
             check_kernel_size(task.K, "A kernel that is not positive semi-definite")
-            self._warn_indefinite(np.ldexp(task.K, task.gram.exponent))
+            self._warn_indefinite(task, stacklevel=3)
         # A search that has solved the problem already leaves its solution here.
         fitted = restore(task, self.__dict__.pop("_kept_betas", None))
-        self._store(task, fitted.subproblems, fitted.solutions)
+        self._store(fitted)
         if task.gram.definite and self.fit_status_:
             self._warn_not_converged(fitted.solutions)
         elif task.gram.definite:
@@ -220,11 +218,9 @@ class SVC(KernelClassifier):
         values = self._values(X)
         if len(self.classes_) == 2:
             return values[:, 0]
-        return (
-            values
-            if self.decision_function_shape == "ovo"
-            else one_value_per_class(values)
-        )
+        if self.decision_function_shape == "ovo":
+            return values
+        return one_value_per_class(values)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label with most votes; X as in :meth:`decision_function`."""
@@ -250,41 +246,27 @@ class SVC(KernelClassifier):
         values.flags.writeable = False
         return weights
 
-    def _store(
-        self,
-        task: Task,
-        subproblems: Sequence[Subproblem],
-        solutions: Sequence[Solution],
-    ) -> None:
+    def _store(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""
+        task, solutions, betas = fitted.task, fitted.solutions, fitted.betas
+        assert betas is not None
         codes = task.target.codes
-        stacked = _stacked_coefficients(task, subproblems, solutions)
+        stacked = stack_coefficients(list(task.unscale(betas)), codes)
         support = np.flatnonzero(stacked.any(axis=0))
         support = support[np.argsort(codes[support], kind="stable")]
         counts = np.bincount(codes[support], minlength=len(task.target.classes))
         self._store_task(task, support.astype(np.int32))
         self.n_support_ = counts.astype(np.int32)
         self.dual_coef_ = stacked[:, support]
-        self.intercept_ = np.array([solution.intercept for solution in solutions])
-        self.duality_gap_ = np.array([solution.duality_gap for solution in solutions])
-        self.n_iter_ = np.array([solution.n_iter for solution in solutions])
+        self.intercept_ = stack(solutions, "intercept")
+        self.duality_gap_ = stack(solutions, "duality_gap")
+        self.n_iter_ = stack(solutions, "n_iter")
         self.fit_status_ = int(not all(solution.converged for solution in solutions))
 
     def _columns(self) -> FloatArray:
         """``dual_coef_`` with one column per pair, (n_SV, n_pairs)."""
         codes = np.repeat(np.arange(len(self.classes_)), self.n_support_)
         return pair_coefficients(self.dual_coef_, codes)
-
-    def _warn_indefinite(self, K: FloatArray) -> None:
-        """Warn that the kernel is not positive semi-definite, with the eigenvalue."""
-        warnings.warn(
-            f"The kernel {self.kernel!r} is not positive semi-definite on these data: "
-            f"its smallest eigenvalue is {smallest_eigenvalue(K):.2g}. The SVM then "
-            "has no certified optimum. Use another kernel, or other parameters of it, "
-            "or cut the negative eigenvalues of the matrix.",
-            CertificateWarning,
-            stacklevel=4,
-        )
 
     def _warn_of_rounding(self, K: FloatArray, solutions: Sequence[Solution]) -> None:
         """Warn if values are sums of terms so large that rounding decides labels."""
@@ -314,15 +296,3 @@ class SVC(KernelClassifier):
             ConvergenceWarning,
             stacklevel=4,
         )
-
-
-def _stacked_coefficients(
-    task: Task, subproblems: Sequence[Subproblem], solutions: Sequence[Solution]
-) -> FloatArray:
-    """Signed coefficients over all rows, in the layout of ``dual_coef_``."""
-    betas = []
-    for sub, solution in zip(subproblems, solutions, strict=True):
-        beta = np.zeros(task.C.shape[0])
-        beta[sub.rows] = task.unscale(solution.beta)
-        betas.append(beta)
-    return stack_coefficients(betas, task.target.codes)

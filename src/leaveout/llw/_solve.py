@@ -238,11 +238,7 @@ class Centred:
     K: FloatArray
     scale: float
     means: FloatArray
-
-    @cached_property
-    def magnitude(self) -> FloatArray:
-        """|K|."""
-        return np.abs(self.K)
+    magnitude: FloatArray  # |K|
 
 
 def centre(problem: LlwProblem) -> Centred:
@@ -257,7 +253,7 @@ def centre(problem: LlwProblem) -> Centred:
     if not scale > 1e-14 * float(np.abs(problem.K.diagonal()).max(initial=0.0)):
         scale = 1.0  # of a constant kernel
     K /= scale
-    return Centred(K, scale, means)
+    return Centred(K, scale, means, np.abs(K))
 
 
 def with_certificate(
@@ -277,7 +273,7 @@ def with_certificate(
     norm = float((coef * (gradient - 1.0 / (Q - 1))).sum())
     linear = float(alpha.sum()) / (Q - 1)
     terms = np.maximum(1.0, centred.magnitude @ np.abs(centred.scale * coef))
-    primal, rounding = _primal(problem, norm, slope, open_, terms)
+    primal, rounding = _primal(problem, norm, slope, terms)
     violation = np.maximum(
         np.where(can_rise, slope, 0.0), np.where(can_fall, -slope, 0.0)
     )
@@ -310,18 +306,14 @@ def _snap(alpha: FloatArray, found: LlwPoint, box: FloatArray) -> StateArray:
 
 
 def _primal(
-    problem: LlwProblem,
-    norm: float,
-    slope: FloatArray,
-    open_: BoolArray,
-    terms: FloatArray,
+    problem: LlwProblem, norm: float, slope: FloatArray, terms: FloatArray
 ) -> tuple[float, float]:
     """Return the value of a feasible primal point, and what rounding leaves open of it.
 
     Either h with its slacks, or h scaled until it needs none: if C is large and no
     alpha reaches it, slacks are rounding, and C times that would hide the optimum.
     """
-    eps, Q = 16 * np.finfo(float).eps, problem.n_classes
+    eps, Q, open_ = 16 * np.finfo(float).eps, problem.n_classes, problem.open
     worst = float(np.where(open_, slope, -np.inf).max()) * (Q - 1)
     scaled = 0.5 * norm / (1.0 - worst) ** 2 if worst < 1.0 else np.inf
     scaled_eps = eps * 2.0 * (Q - 1) * float(terms.max())
@@ -356,7 +348,7 @@ def descend(K: FloatArray, C: FloatArray) -> LlwPoint:
     alpha, gradient = np.zeros(upper.shape), np.full(upper.shape, 1.0 / (Q - 1))
     n_smo = _run_smo(K, upper, alpha, gradient)
     hard = bool(np.isinf(C).any())
-    free, n_active, settled = _finish(K, upper, alpha, gradient, hard=hard)
+    free, n_active, settled = _finish(K, upper, alpha, gradient, hard)
     if not np.isfinite(alpha).all():
         alpha, free = np.zeros(upper.shape), free[:0]
     state = np.where(alpha > 0.0, BOUNDED, OUTSIDE).astype(np.int8)
@@ -387,7 +379,6 @@ def _finish(
     upper: FloatArray,
     alpha: FloatArray,
     gradient: FloatArray,
-    *,
     hard: bool,
 ) -> tuple[IntArray, int, bool]:
     """Active set in place; return the free entries, the steps, whether it ended.

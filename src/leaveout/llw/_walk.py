@@ -32,6 +32,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -106,8 +107,8 @@ class LlwTableau:
     """Columns of the tableau: those of S at once, others on request.
 
     K + 1 takes the place of K: the same on equal column sums, and regular beside them.
-    ``columns`` (n_columns, length) has those of S first, and padding behind row
-    ``n Q + Q - 1``; ``where`` is the row of each entry in it, or -1.
+    ``columns`` (n_columns, length) has those of S first; ``where`` is the row of each
+    entry in it, or -1. Rows are padded.
     """
 
     def __init__(self, K: FloatArray, state: StateArray) -> None:
@@ -202,10 +203,8 @@ class LlwTableau:
             W = alpha.mean(axis=2, keepdims=True) - alpha
             stacked = np.ascontiguousarray(W.transpose(1, 0, 2)).reshape(n, -1)
             slopes = (self.K @ stacked).reshape(n, -1, Q).transpose(1, 0, 2)
-            b = A[:, n_free:] @ self.basis.T
-            self.columns[part, : self.n_entries] = (b[:, None] - slopes).reshape(
-                -1, n * Q
-            )
+            b = (A[:, n_free:] @ self.basis.T)[:, None]
+            self.columns[part, : n * Q] = (b - slopes).reshape(-1, n * Q)
             self.columns[part, self.basic] = -A
 
 
@@ -219,11 +218,7 @@ def _invert_shifted(H: FloatArray, eps: float) -> FloatArray:
     if failed:
         raise linalg.LinAlgError
     inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
-    diagonal = inverse.diagonal().copy()
-    lower = np.tril(inverse)
-    lower += lower.T.copy()
-    lower[np.diag_indices_from(lower)] = diagonal
-    return lower
+    return np.tril(inverse) + np.tril(inverse, -1).T
 
 
 class LlwWalker:
@@ -232,15 +227,8 @@ class LlwWalker:
     ``ready`` says whether the start is an optimum to the last digits.
     """
 
-    def __init__(
-        self,
-        problem: LlwProblem,
-        solution: LlwSolution,
-        *,
-        max_pivots: int = MAX_PIVOTS,
-    ) -> None:
+    def __init__(self, problem: LlwProblem, solution: LlwSolution) -> None:
         self.problem, self.centred = problem, centre(problem)
-        self.max_pivots = max_pivots
         scale = self.centred.scale
         self.box = problem.box * scale
         W = scale * np.abs(solution.coef)
@@ -257,12 +245,8 @@ class LlwWalker:
         self.ready = self._settle(self.full, self._begin(self.full), self.box, 1)
         self.origin = self._quantities()
 
-    def without(self, r: int) -> LlwSolution | None:
-        """Return the optimum without sample r; None if the walk does not reach it."""
-        return next(self.without_each(np.array([r])))
-
     def without_each(self, rows: IntArray) -> Iterator[LlwSolution | None]:
-        """Yield the optimum without each of some samples; all begin at once."""
+        """Yield the optimum without each of some samples, None if not reached."""
         fading = np.where(self.full.state[rows] == MARGIN, 0.0, self.full.alpha[rows])
         for r, start in zip(rows, self.tableau.respond(rows, -fading), strict=True):
             yield self._walk(r, start)
@@ -283,7 +267,7 @@ class LlwWalker:
         """Return a walk that begins at the full optimum and changes the sets given."""
         x, low, high = self.origin.copy()
         state, box = point.state.reshape(-1), self.box.reshape(-1)
-        return FadingWalk(x, low, high, state, box, self.max_pivots)
+        return FadingWalk(x, low, high, state, box, MAX_PIVOTS)
 
     def _quantities(self) -> FloatArray:
         """Return what a walk follows at the full optimum, and ranges, (3, length)."""
@@ -411,11 +395,8 @@ def drop_unsafe_llw(
             rounding = SEVERAL * max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
     clear = _is_clear(found.values, rounding)
     reasons = np.where(found.certified & ~clear, BY_ROUNDING, found.uncertified_by)
-    return replace(
-        found,
-        uncertified_by=reasons.astype(np.int8),
-        counts={**found.counts, "rounding": rounding},
-    )
+    counts = {**found.counts, "rounding": rounding}
+    return replace(found, uncertified_by=reasons.astype(np.int8), counts=counts)
 
 
 def bring_to_scale(
@@ -455,20 +436,11 @@ def loo_llw_walk(
 ) -> LooIntervals:
     """Leave every sample out, by walks from the full optimum.
 
-    Parameters
-    ----------
-    problem, solution, folds, labels_only, n_threads
-        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only, and their
-        values. A hard margin must be separable.
-    verbose : bool, default=False
-        Whether to show progress on stderr.
-
-    Returns
-    -------
-    LooIntervals
-        h_k without r at x_r: one column for two classes, of class 1, else one per
-        class. The intervals are those of each b_k, free of each other: of more than
-        two classes, some corners of it have no sum 0.
+    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
+    only, and a hard margin must be separable. ``verbose`` shows progress on stderr. The
+    values are h_k without r at x_r: one column for two classes, of class 1, else one
+    per class. The intervals are those of each b_k, free of each other: of more than two
+    classes, some corners of it have no sum 0.
     """
     walker = LlwWalker(problem, solution)
     leaver = _Leaver(problem, solution, walker if walker.ready else None)
@@ -484,10 +456,7 @@ def loo_llw_refit(
     n_threads: int = 1,
     verbose: bool = False,
 ) -> LooIntervals:
-    """Leave every sample out, each problem solved from nothing: slow, to compare with.
-
-    Parameters and result are those of :func:`loo_llw_walk`.
-    """
+    """Do the same, each problem solved from nothing: slow, to compare with."""
     return _Leaver(problem, solution, None, refit_all=True).run(n_threads, verbose)
 
 
@@ -524,8 +493,7 @@ class _Leaver:
         starts = range(0, n, size)
         for first in show_progress(starts, len(starts), "left out", verbose=verbose):
             rows = np.arange(first, min(first + size, n))
-            work = partial(self._leave, rows)
-            map_chunks(work, rows.size, n_threads, CHUNK)
+            map_chunks(partial(self._leave, rows), rows.size, n_threads, CHUNK)
         counts = {
             "walks": float(np.count_nonzero(self.settled_by == WALK)),
             "refits": float(np.count_nonzero(self.settled_by == REFIT)),
@@ -534,13 +502,9 @@ class _Leaver:
         columns = [1] if Q == 2 else list(range(Q))
         reasons = np.where(self.certified, CERTIFIED, NOT_CONVERGED).astype(np.int8)
         return LooIntervals(
-            self.lower[:, columns],
-            self.upper[:, columns],
-            self.settled_by,
-            reasons,
-            counts,
-            chosen=self.values[:, columns],
-        )
+            self.lower[:, columns], self.upper[:, columns], self.settled_by, reasons,
+            counts, chosen=self.values[:, columns],
+        )  # fmt: skip
 
     def _leave(self, rows: IntArray, part: slice) -> None:
         """Keep what is known, and solve without each of the others."""
@@ -560,67 +524,50 @@ class _Leaver:
         if self.walker is not None:
             walked = self.walker.without_each(np.array(others))
         for r, left in zip(others, walked, strict=True):
-            self._solve_without(r, left)
-
-    def _solve_without(self, r: int, walked: LlwSolution | None) -> None:
-        """Take the end of the walk, or refit."""
-        left = solve_llw(self.problem.without(r)) if walked is None else walked
-        ends = left.intercept_lower, left.intercept_upper
-        settled_by = REFIT if walked is None else WALK
-        self._store(r, left, left.coef, left.intercept, ends, settled_by)
-        self.steps[r] = left.n_iter
+            if left is None:
+                self._store(r, solve_llw(self.problem.without(r)), REFIT)
+            else:
+                self._store(r, left, WALK)
 
     def _keep(self, r: int, settled_by: int) -> None:
         """Keep W; b loses the constraints of r."""
         can_fall, can_rise = self.can_fall.copy(), self.can_rise.copy()
         can_fall[r] = can_rise[r] = False
-        ends = intercept_box(
+        low, high = intercept_box(
             self.solution.gradient, can_fall, can_rise, can_fall & can_rise
         )
-        b = choose_intercept(*ends)
-        self._store(r, self.solution, self.solution.coef, b, ends, settled_by)
+        b = choose_intercept(low, high)
+        kept = replace(self.solution, intercept=b, intercept_lower=low,
+                       intercept_upper=high, n_iter=0)  # fmt: skip
+        self._store(r, kept, settled_by)
 
     def _without_its_class(self, r: int) -> None:
         """Leave r out with its class: a problem of one class less, or none is left."""
         problem, gone = self.problem, self.problem.codes[r]
         others = np.arange(problem.n_classes) != gone
-        self.settled_by[r] = SINGLETON
         if problem.n_classes == 2:
             # Everything is of the other class: h = -1 or less for the one that is gone.
             self.values[r] = np.where(others, 1.0, -1.0)
             self.lower[r] = np.where(others, 1.0, -np.inf)
             self.upper[r] = np.where(others, np.inf, -1.0)
-            self.certified[r] = True
+            self.certified[r], self.settled_by[r] = True, SINGLETON
             return
         codes = problem.codes - (problem.codes > gone)
-        C = problem.C.copy()
-        C[r] = 0.0
+        C = problem.without(r).C
         left = solve_llw(LlwProblem(problem.K, codes, C, problem.n_classes - 1))
-        base = problem.K[r] @ left.coef
+        self._store(r, left, SINGLETON, others)
+
+    def _store(
+        self, r: int, left: LlwSolution, settled_by: int, classes: Any = slice(None)
+    ) -> None:
+        """Store h(x_r) with its ends; classes that are gone have -inf."""
+        base = self.problem.K[r] @ left.coef
         for out, b in (
             (self.values, left.intercept),
             (self.lower, left.intercept_lower),
             (self.upper, left.intercept_upper),
         ):
-            out[r, others] = base + b
-            out[r, gone] = -np.inf
-        self.certified[r], self.steps[r] = left.converged, left.n_iter
-
-    def _store(
-        self,
-        r: int,
-        left: LlwSolution,
-        coef: FloatArray,
-        b: FloatArray,
-        ends: tuple[FloatArray, FloatArray],
-        settled_by: int,
-    ) -> None:
-        """Store h(x_r) with its ends."""
-        base = self.problem.K[r] @ coef
-        self.values[r], self.lower[r], self.upper[r] = (
-            base + b,
-            base + ends[0],
-            base + ends[1],
-        )
-        self.certified[r] = left.converged
-        self.settled_by[r] = settled_by
+            out[r] = -np.inf
+            out[r, classes] = base + b
+        self.certified[r], self.settled_by[r] = left.converged, settled_by
+        self.steps[r] = left.n_iter

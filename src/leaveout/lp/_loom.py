@@ -19,10 +19,9 @@ to 0: first eps = 0; then, around that u, its direction v = du / deps, which is 
 of "smallest sum of a on the optimal face". The bases that it ends with are solved again
 in full precision, and primal and dual value are compared (docs/method/loom).
 
-The objective judges each sample without its own term (eq. (11)). That is not the
-leave-one-out error of the LOOM: the other coefficients were chosen with the sample
-present. The exact one takes row and column of the sample out of both stages and solves
-them again, warm.
+The objective judges each sample without its own term, with the other coefficients
+chosen in its presence (eq. (11)): not the leave-one-out error. That one takes row and
+column of the sample out of both stages and solves them again, warm.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import LinAlgError
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout._typing import BoolArray, FloatArray
 from leaveout.engine._certificate import nearly_coincide, weighted_median_interval
 from leaveout.engine._problem import (
     BOUND_ONLY,
@@ -47,10 +46,12 @@ from leaveout.engine._problem import (
     Folds,
     LooIntervals,
     Problem,
+    middle,
 )
+from leaveout.engine._tableau import factor_lu, solve_lu
 from leaveout.engine._walk import settle_singletons
 from leaveout.exceptions import LeaveoutError
-from leaveout.lp._highs import open_highs, run_simplex
+from leaveout.lp._highs import Bounds, open_highs, run_simplex
 from leaveout.run._parallel import map_chunks
 
 # Largest coefficient, where the largest kernel value is 1: kernel values below its
@@ -105,7 +106,7 @@ class LoomFace:
     unique: bool  # strict complementarity proves that it is one point
 
     def range_of(self, slope: FloatArray) -> tuple[float, float]:
-        """Return least and largest value of ``slope @ a + b`` on the face."""
+        """Return the ends of ``slope @ a + b`` on the face; NaN if HiGHS has none."""
         fixed = self.least == self.most
         columns, rows = np.flatnonzero(~fixed), np.flatnonzero(self.w > 0.0)
         base = float(slope[fixed] @ self.least[fixed])
@@ -115,24 +116,16 @@ class LoomFace:
             G = np.column_stack([G, self.y[rows]])
             cost, least = np.append(cost, 1.0), np.append(least, -np.inf)
             most = np.append(most, np.inf)
-        if cost.size == 0:
-            return base, base
         done = self.M[rows] @ np.where(fixed, self.least, 0.0)
-        bounds = self.low[rows] - done, self.high[rows] - done
-        return (
-            base + _smallest(cost, G, (least, most), bounds),
-            base - _smallest(-cost, G, (least, most), bounds),
-        )
+        bounds = (least, most), (self.low[rows] - done, self.high[rows] - done)
+        return base + _smallest(cost, G, *bounds), base - _smallest(-cost, G, *bounds)
 
 
-def _smallest(
-    cost: FloatArray,
-    G: FloatArray,
-    columns: tuple[FloatArray, FloatArray],
-    rows: tuple[FloatArray, FloatArray],
-) -> float:
-    """Return the smallest cost; -inf if there is none."""
+def _smallest(cost: FloatArray, G: FloatArray, columns: Bounds, rows: Bounds) -> float:
+    """Return the smallest cost; -inf if there is none, NaN if HiGHS fails."""
     n_rows, n_columns = G.shape
+    if n_columns == 0:
+        return 0.0
     start = np.arange(n_columns + 1) * n_rows
     index = np.tile(np.arange(n_rows), n_columns)
     matrix = start, index, np.ascontiguousarray(G.T).ravel()
@@ -140,13 +133,9 @@ def _smallest(
     highs.setOptionValue("presolve", "off")
     highs.run()
     status = highs.modelStatusToString(highs.getModelStatus())
-    if status == "Unbounded":
-        return -np.inf
-    if status != "Optimal":
-        raise LeaveoutError(
-            f"HiGHS found no end of the optimal face (status {status!r})."
-        )
-    return float(highs.getInfo().objective_function_value)
+    if status == "Optimal":
+        return float(highs.getInfo().objective_function_value)
+    return -np.inf if status == "Unbounded" else np.nan
 
 
 @dataclass(frozen=True)
@@ -156,7 +145,7 @@ class LoomSolution:
     coef: FloatArray  # (n,), signed a_j y_j, with the smallest sum of sizes
     intercept: float  # the middle of the interval that is optimal with these
     decision_values: FloatArray  # (n,), f = K coef + b
-    own_terms: FloatArray  # (n,), coef_i K_ii
+    left_out_values: FloatArray  # (n,), f without the own term coef_i K_ii
     slack: FloatArray  # (n,), max(0, 1 - y_i (f_i - nu coef_i K_ii)); 0 without weight
     row_dual: FloatArray  # (n,), u
     objective: float  # sum_i w_i xi_i
@@ -173,11 +162,6 @@ class LoomSolution:
     # that sees no tie there. What both do not agree on depends on the last digits.
     rival: LoomSolution | None = None
 
-    @property
-    def left_out_values(self) -> FloatArray:
-        """Decision values without the own term, (n,)."""
-        return self.decision_values - self.own_terms
-
 
 @dataclass(frozen=True)
 class LoomProblem(Problem):
@@ -191,45 +175,32 @@ class LoomProblem(Problem):
 
 
 def solve_loom(problem: LoomProblem) -> LoomSolution:
-    """Solve one binary LOOM.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
-    >>> problem = LoomProblem(np.outer(x, x), np.sign(x), np.ones(4), False)
-    >>> solution = solve_loom(problem)
-    >>> solution.coef.round(4) + 0.0, solution.objective
-    (array([-0.125 ,  0.    ,  0.    ,  0.1875]), 0.0)
-    """
-    return LoomSolver(problem, nu=problem.nu).solve()
+    """Solve one binary LOOM."""
+    return LoomSolver(problem).solve()
 
 
 class LoomSolver:
-    """HiGHS with the dual of one problem loaded; solves it, also without samples."""
+    """HiGHS with the dual of one problem loaded; solves it, also without a sample.
 
-    def __init__(self, problem: Problem, *, nu: float = 1.0) -> None:
-        self.problem, self.nu = problem, nu
-        M = loom_matrix(problem, nu)
+    ``start`` is the basis that another solver of the same problem ended with.
+    """
+
+    def __init__(self, problem: LoomProblem, start: Any = None) -> None:
+        self.problem, self.start = problem, start
         largest = float(np.abs(problem.K).max())
         # A power of 2, so that scaling K by one changes no digit.
         self.scale = 2.0 ** np.ceil(np.log2(largest)) if largest > 0.0 else 1.0
-        self.M = M / self.scale
+        self.M = loom_matrix(problem) / self.scale
         self._highs = _load(self.M, problem)
-        self._start: Any = None
 
     def solve(self) -> LoomSolution:
         """Solve from scratch; keep the basis for warm starts."""
         return self._solve(self.problem.C)
 
-    def start_from(self, solver: LoomSolver) -> None:
-        """Take the basis that another solver of the same problem ended with."""
-        self._start = solver._start
-
-    def solve_without(self, rows: IntArray) -> LoomSolution:
-        """Solve without some samples, warm from the full basis."""
+    def solve_without(self, row: int) -> LoomSolution:
+        """Solve without a sample, warm from the full basis."""
         weights = self.problem.C.copy()
-        weights[rows] = 0.0
+        weights[row] = 0.0
         return self._solve(weights)
 
     def _solve(self, weights: FloatArray) -> LoomSolution:
@@ -237,7 +208,7 @@ class LoomSolver:
         w = weights / weights.max()
         n_iter = self._run_first(w)
         first = _Point(self.M, self.problem, w)
-        first.read_dual(self._highs, _column_values(self._highs))
+        first.read_dual(self._highs, np.asarray(self._highs.getSolution().col_value))
         first.read_primal(self._highs)
         if first.gap > FINE:
             # If HiGHS fails at that, the gap stays as it is.
@@ -271,11 +242,11 @@ class LoomSolver:
         upper = np.concatenate([w, np.where(w > 0.0, infinity, 0.0)])
         _set_columns(highs, np.zeros(2 * n), upper)
         _set_rows(highs, np.where(w > 0.0, 0.0, infinity))
-        if self._start is not None:
-            highs.setBasis(self._start)
-        n_iter = run_simplex(highs, STRATEGIES, "leave-one-out machine")
-        if self._start is None:
-            self._start = highs.getBasis()
+        if self.start is not None:
+            highs.setBasis(self.start)
+        n_iter = _run(highs)
+        if self.start is None:
+            self.start = highs.getBasis()
         return n_iter
 
     def _refine(self, first: _Point) -> int:
@@ -292,8 +263,8 @@ class LoomSolver:
         spare = at[w.size :] - self.M.T @ first.u
         lack = -LENS * float(first.u @ self.problem.y)
         _set_rows(highs, np.where(w > 0.0, LENS * spare, highs.inf), lack)
-        n_iter = run_simplex(highs, STRATEGIES, "leave-one-out machine")
-        first.read_dual(highs, at + _column_values(highs) / LENS)
+        n_iter = _run(highs)
+        first.read_dual(highs, at + np.asarray(highs.getSolution().col_value) / LENS)
         first.read_primal(highs)
         return n_iter
 
@@ -311,7 +282,7 @@ class LoomSolver:
         # Columns of M with a dual constraint to spare have a = 0 on the whole face.
         inside = (self.M.T @ first.u - first.s < -tie) | absent
         _set_rows(highs, np.where(inside, infinity, 1.0))
-        return run_simplex(highs, STRATEGIES, "leave-one-out machine")
+        return _run(highs)
 
     def _face(self, first: _Point, tie: float) -> LoomFace:
         """Describe what both stages leave open, by complementary slackness."""
@@ -342,12 +313,13 @@ class LoomSolver:
         coef = problem.y * point.a / self.scale
         own = coef * problem.K.diagonal()
         f = problem.K @ coef + point.b
-        slack = np.maximum(0.0, 1.0 - problem.y * (f - self.nu * own))
+        slack = np.maximum(0.0, 1.0 - problem.y * (f - problem.nu * own))
         slack[weights == 0.0] = 0.0
         return LoomSolution(
-            coef, point.b, f, own, slack, np.minimum(point.u * weights.max(), weights),
-            float(weights @ slack), point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()),
-            n_iter, face is not None and bool(point.gap <= OPTIMAL),
+            coef, point.b, f, f - own, slack,
+            np.minimum(point.u * weights.max(), weights), float(weights @ slack),
+            point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()), n_iter,
+            face is not None and bool(point.gap <= OPTIMAL),
             face is not None and point.is_telling, point.tight, face,
         )  # fmt: skip
 
@@ -389,7 +361,10 @@ class _Point:
         basis = _Basis(highs, self.fit_intercept)
         at_upper = np.where(read > 0.5 * self.w, self.w, 0.0)
         at_upper[basis.rows] = 0.0
-        solved = basis.solve(self.M, self.y, -self._pull(at_upper, basis), trans=1)
+        pull = at_upper @ self.M[:, basis.columns]
+        if basis.has_intercept:
+            pull = np.append(pull, at_upper @ self.y)
+        solved = basis.solve(self.M, self.y, -pull, transposed=True)
         if solved is not None:
             at_upper[basis.rows] = solved
             candidates.append(np.clip(at_upper, 0.0, self.w))
@@ -403,14 +378,12 @@ class _Point:
 
     def read_primal(self, highs: Any) -> None:
         """Take a from the basis or as HiGHS has it, whichever costs less."""
-        n = self.w.size
-        solution = highs.getSolution()
-        read = -np.asarray(solution.row_dual)[:n]
+        n, solution = self.w.size, highs.getSolution()
+        candidates = [-np.asarray(solution.row_dual)[:n]]
         basis = _Basis(highs, self.fit_intercept)
-        candidates = [read]
         a = np.where(basis.capped, CAP, 0.0)
         rest = 1.0 - self.M[basis.rows] @ a
-        solved = basis.solve(self.M, self.y, rest, trans=0)
+        solved = basis.solve(self.M, self.y, rest, transposed=False)
         if solved is not None:
             a[basis.columns] = solved[: basis.columns.size]
             candidates.append(a)
@@ -430,8 +403,7 @@ class _Point:
             ends = weighted_median_interval(
                 self.y * (1.0 - m), self.w, float(self.w[self.y > 0].sum())
             )
-            finite = [end for end in ends if np.isfinite(end)]
-            b = float(np.mean(finite)) if finite else 0.0
+            b = float(middle(*np.array(ends)))
         return float(self.w @ np.maximum(0.0, 1.0 - m - self.y * b)), b
 
     def _lower_bound(self, u: FloatArray) -> float:
@@ -439,11 +411,6 @@ class _Point:
         excess = np.maximum(0.0, self.M.T @ u)[self.w > 0.0]
         lack = abs(float(u @ self.y)) if self.fit_intercept else 0.0
         return max(0.0, float(u.sum() - CAP * (excess.sum() + lack)))
-
-    def _pull(self, u: FloatArray, basis: _Basis) -> FloatArray:
-        """Return what u adds to the dual constraints of the basis."""
-        pull = u @ self.M[:, basis.columns]
-        return np.append(pull, u @ self.y) if basis.has_intercept else pull
 
 
 class _Basis:
@@ -463,8 +430,7 @@ class _Basis:
         self.has_intercept = fit_intercept and not outside[n]
         self.intercept_settled = self.has_intercept or not fit_intercept
         self.slack = np.flatnonzero(outside[:n])
-        n_free = self.columns.size + int(self.has_intercept)
-        self.square = self.rows.size == n_free
+        self.square = self.rows.size == self.columns.size + int(self.has_intercept)
 
     def is_inside(
         self, at_bound: BoolArray, open_columns: BoolArray, full: BoolArray
@@ -483,27 +449,25 @@ class _Basis:
         )
 
     def solve(
-        self, M: FloatArray, y: FloatArray, right: FloatArray, *, trans: int
+        self, M: FloatArray, y: FloatArray, right: FloatArray, *, transposed: bool
     ) -> FloatArray | None:
         """Solve with the square matrix of the basis; None if it is singular."""
+        if not self.square or self.rows.size == 0:
+            return np.zeros(0) if self.square else None
         G = M[np.ix_(self.rows, self.columns)]
         if self.has_intercept:
             G = np.column_stack([G, y[self.rows]])
-        if not self.square:
+        try:
+            solved = solve_lu(factor_lu(G), right, transposed=transposed)
+        except LinAlgError:
             return None
-        if G.size == 0:
-            return np.zeros(0)
-        lu, pivots, info = linalg.lapack.dgetrf(G)
-        if info != 0:
-            return None
-        solved, _ = linalg.lapack.dgetrs(lu, pivots, right, trans=trans)
         return solved if np.isfinite(solved).all() else None
 
 
-def loom_matrix(problem: Problem, nu: float) -> FloatArray:
+def loom_matrix(problem: LoomProblem) -> FloatArray:
     """Return M: rows are margins, columns coefficients, (n, n)."""
     M = problem.K * np.multiply.outer(problem.y, problem.y)
-    np.fill_diagonal(M, (1.0 - nu) * problem.K.diagonal())
+    np.fill_diagonal(M, (1.0 - problem.nu) * problem.K.diagonal())
     return M
 
 
@@ -530,9 +494,9 @@ def _set_columns(highs: Any, lower: FloatArray, upper: FloatArray) -> None:
     highs.changeColsBounds(lower.size, each, lower, upper)
 
 
-def _column_values(highs: Any) -> FloatArray:
-    """Return u and s."""
-    return np.asarray(highs.getSolution().col_value)
+def _run(highs: Any) -> int:
+    """Run HiGHS; return its number of steps."""
+    return run_simplex(highs, STRATEGIES, "leave-one-out machine")
 
 
 def _set_rows(highs: Any, upper: FloatArray, intercept: float = 0.0) -> None:
@@ -553,38 +517,20 @@ def loo_loom_refit(
 ) -> LooIntervals:
     """Leave every sample out of one LOOM, by warm linear programs.
 
-    Parameters
-    ----------
-    problem, solution, folds, labels_only, n_threads
-        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only, and their
-        values.
-
-    Returns
-    -------
-    LooIntervals
-        ``lower`` and ``upper`` are the ends of f over all optima without the sample
-        that have the smallest sum of coefficients.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([-2.0, -1.0, 1.0, 4.0])
-    >>> problem = LoomProblem(np.outer(x, x), np.sign(x), np.ones(4), False)
-    >>> loo = loo_loom_refit(problem, solve_loom(problem))
-    >>> loo.values.round(4), loo.certified.all()
-    (array([-2.25, -1.  ,  1.  ,  5.  ]), np.True_)
+    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
+    only. ``lower`` and ``upper`` are the ends of f over all optima without the sample
+    that have the smallest sum of coefficients.
     """
-    solver = LoomSolver(problem, nu=problem.nu)
+    solver = LoomSolver(problem)
     full = solver.solve()
     ranges = _Ranges(problem, full)
     rows = np.flatnonzero(ranges.found.settled_by == REFIT)
 
     def run(part: slice) -> None:
-        own = solver if n_threads == 1 else LoomSolver(problem, nu=problem.nu)
-        own.start_from(solver)
+        own = solver if n_threads == 1 else LoomSolver(problem, solver.start)
         for row in rows[part].tolist():
             try:
-                ranges.put(row, own.solve_without(np.array([row])))
+                ranges.put(row, own.solve_without(row))
             except LeaveoutError:
                 ranges.give_up(row, full)
 
@@ -619,7 +565,7 @@ def loo_loom_bound(
     return LooIntervals(values, values, settled_by, reasons, {"refits": 0.0})
 
 
-def loom_errors(problem: Problem, solution: LoomSolution) -> np.ndarray:
+def loom_errors(problem: Problem, solution: LoomSolution) -> BoolArray:
     """Return which samples are wrong without their own term; 0 is wrong, (n,)."""
     margins = problem.y * solution.left_out_values
     terms = np.abs(problem.K) @ np.abs(solution.coef) + abs(solution.intercept)
@@ -679,30 +625,21 @@ class _Ranges:
     def _put_range(self, row: int, solution: LoomSolution) -> None:
         """Store the range of f over the optimal face; near ties must not move it."""
         ends = self._range(row, solution)
-        if ends is None:
+        if np.isnan(ends).any():
             ends = (solution.decision_values[row],) * 2
             self._certify(row, False)
         self.found.lower[row], self.found.upper[row] = ends
         if solution.rival is not None:
             other = self._range(row, solution.rival)
-            if other is None or not _agree(ends, other):
+            if not np.allclose(ends, other, rtol=SAME, atol=SAME):
                 self._certify(row, False)
 
-    def _range(self, row: int, solution: LoomSolution) -> tuple[float, float] | None:
-        """Return both ends of f at a sample that was left out, if found."""
+    def _range(self, row: int, solution: LoomSolution) -> tuple[float, float]:
+        """Return both ends of f at a sample that was left out, NaN if not found."""
         face = solution.face
         if face is None:
-            return None
+            return np.nan, np.nan
         if face.unique:
             return (solution.decision_values[row],) * 2
         # The face is that of a y, with a kernel whose largest value is about 1.
-        slope = self.problem.K[row] * self.problem.y / face.scale
-        try:
-            return face.range_of(slope)
-        except LeaveoutError:
-            return None
-
-
-def _agree(ends: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two ranges are equal, infinite ends included."""
-    return np.allclose(ends, other, rtol=SAME, atol=SAME)
+        return face.range_of(self.problem.K[row] * self.problem.y / face.scale)

@@ -14,7 +14,7 @@ then solved again in full precision, and primal and dual value are compared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from scipy import linalg
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
 from leaveout.engine._certificate import weighted_median_interval
-from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
+from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem, middle
 from leaveout.engine._walk import factor_lu, solve_lu
 from leaveout.lp._highs import open_highs, run_simplex
 
@@ -78,55 +78,41 @@ class LpmSolution:
 
 
 def solve_lpm(problem: Problem) -> LpmSolution:
-    """Solve one binary LPM; a sample with C = 0 has neither row nor column.
-
-    The kernel may be indefinite.
-    """
+    """Solve one binary LPM; a sample with C = 0 has neither row nor column."""
     return LpmSolver(problem).solve()
 
 
 class LpmSolver:
-    """HiGHS with the dual of one problem loaded; solves it, also without samples."""
+    """HiGHS with the dual of one problem loaded; solves it, also without a sample.
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    ``start`` is the basis that another solver of the same problem ended with.
+    """
+
+    def __init__(self, problem: Problem, start: Any = None) -> None:
+        self.problem, self.start = problem, start
         self._highs = _load(problem)
-        self._start: Any = None
 
     def solve(self) -> LpmSolution:
         """Solve from scratch; keep the basis for warm starts."""
         n_iter = self._run()
-        self._start = self._highs.getBasis()
+        self.start = self._highs.getBasis()
         return self._solution(self.problem, n_iter)
 
-    def start_from(self, solver: LpmSolver) -> None:
-        """Take the basis that another solver of the same problem ended with."""
-        self._start = solver._start
+    def solve_without(self, row: int) -> LpmSolution:
+        """Solve without a sample, warm from the full basis.
 
-    def solve_without(self, rows: IntArray) -> LpmSolution:
-        """Solve without some samples, warm from the full basis.
-
-        Their rows and columns are switched off by bounds, and on again afterwards.
+        Its row and column are switched off by bounds, and on again afterwards.
         """
-        import highspy
-
-        highs, C = self._highs, self.problem.C.copy()
-        infinity = highspy.kHighsInf
-        highs.setBasis(self._start)
-        for row in rows:
-            highs.changeColBounds(int(row), 0.0, 0.0)
-            highs.changeRowBounds(int(row), -infinity, infinity)
+        highs = self._highs
+        highs.setBasis(self.start)
+        highs.changeColBounds(row, 0.0, 0.0)
+        highs.changeRowBounds(row, -highs.inf, highs.inf)
         try:
-            n_iter = self._run()
-            C[rows] = 0.0
-            problem = Problem(
-                self.problem.K, self.problem.y, C, self.problem.fit_intercept
-            )
-            return self._solution(problem, n_iter)
+            return self._solution(leave_row_out(self.problem, row), self._run())
         finally:
-            for row in rows[self.problem.C[rows] > 0.0]:
-                highs.changeColBounds(int(row), 0.0, float(self.problem.C[row]))
-                highs.changeRowBounds(int(row), -1.0, 1.0)
+            if self.problem.C[row] > 0.0:
+                highs.changeColBounds(row, 0.0, float(self.problem.C[row]))
+                highs.changeRowBounds(row, -1.0, 1.0)
 
     def _run(self) -> int:
         """Run HiGHS; return its number of steps."""
@@ -145,6 +131,13 @@ class LpmSolver:
         return min(own, theirs, key=lambda solution: solution.duality_gap)
 
 
+def leave_row_out(problem: Problem, row: int) -> Problem:
+    """Return the problem in which a sample has C = 0."""
+    C = problem.C.copy()
+    C[row] = 0.0
+    return replace(problem, C=C)
+
+
 def make_lpm_solution(
     problem: Problem, z: FloatArray, row_dual: FloatArray, basis: LpmBasis, n_iter: int
 ) -> LpmSolution:
@@ -158,8 +151,7 @@ def make_lpm_solution(
     b = 0.0
     if problem.fit_intercept:
         ends = weighted_median_interval(y - g, C, float(C[y > 0].sum()))
-        finite = [end for end in ends if np.isfinite(end)]
-        b = float(np.mean(finite)) if finite else 0.0
+        b = float(middle(*np.array(ends)))
     f = g + b
     row_dual = np.clip(row_dual, 0.0, C)
     primal, gap, optimal = lpm_certificate(

@@ -33,6 +33,7 @@ from leaveout.lp._lpm import (
     LpmSolution,
     LpmSolver,
     design_matrix,
+    leave_row_out,
     lpm_certificate,
     solve_lpm_basis,
 )
@@ -57,38 +58,17 @@ def loo_lpm_walk(
 ) -> LooIntervals:
     """Leave every sample out of one LPM, by pivots from the full basis.
 
-    Parameters
-    ----------
-    problem, solution, folds, labels_only, n_threads
-        As in :func:`~leaveout.engine._walk.loo_walk`; single samples only, and their
-        values.
-
-    Returns
-    -------
-    LooIntervals
-        ``lower`` and ``upper`` are the ends of f over all optima without the sample.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
-    >>> from leaveout.lp._lpm import solve_lpm
-    >>> x = np.array([-2.0, -1.0, 1.0, 3.0])
-    >>> problem = Problem(np.outer(x, x), np.sign(x), np.full(4, 10.0))
-    >>> loo = loo_lpm_walk(problem, solve_lpm(problem))
-    >>> loo.values.round(4), loo.certified.all()
-    (array([-2.    , -0.3333,  0.    ,  3.    ]), np.True_)
+    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
+    only. ``lower`` and ``upper`` are the ends of f over all optima without the sample.
     """
-    found, rows = _start(problem, solution)
+    leaver = _Leaver(problem, solution, n_threads)
     tableau = None
     if solution.converged:
         tableau = build_lpm_tableau(problem, solution.basis)
-    counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
     if tableau is not None:
         for capacity in CAPACITIES:
-            rows = _walk_all(problem, tableau, found, counts, rows, capacity, n_threads)
-    refit_rows(problem, found, counts, rows, n_threads)
-    return replace(found, counts=counts)
+            leaver.walk(tableau, capacity)
+    return leaver.refit()
 
 
 def loo_lpm_refit(
@@ -99,66 +79,79 @@ def loo_lpm_refit(
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out by a linear program each, warm from the full basis.
-
-    Parameters and result are those of :func:`loo_lpm_walk`.
-    """
-    found, rows = _start(problem, solution)
-    counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
-    refit_rows(problem, found, counts, rows, n_threads)
-    return replace(found, counts=counts)
+    """Do the same by one linear program per sample, warm from the full basis."""
+    return _Leaver(problem, solution, n_threads).refit()
 
 
 LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
 
 
-def _start(problem: Problem, solution: LpmSolution) -> tuple[LooIntervals, IntArray]:
-    """Settle samples that are alone in their class; return the samples that are left.
+class _Leaver:
+    """The values that are known, and the samples whose values are not."""
 
-    Without such a sample a = 0, and b is at or beyond the other label.
-    """
-    n = problem.n_samples
-    found = LooIntervals.empty(n)
-    found.lower[:] = found.upper[:] = np.nan
-    found.uncertified_by[:] = NOT_CONVERGED
-    idle = (solution.coef == 0.0) & (solution.row_dual == 0.0)
-    found.settled_by[idle] = ZERO_ALPHA
-    found.settled_by[problem.C == 0.0] = UNTOUCHED
-    return found, np.setdiff1d(np.arange(n), settle_singletons(problem, found))
+    def __init__(self, problem: Problem, solution: LpmSolution, n_threads: int) -> None:
+        self.problem, self.n_threads = problem, n_threads
+        n = problem.n_samples
+        self.found = found = LooIntervals.empty(n)
+        found.lower[:] = found.upper[:] = np.nan
+        found.uncertified_by[:] = NOT_CONVERGED
+        idle = (solution.coef == 0.0) & (solution.row_dual == 0.0)
+        found.settled_by[idle] = ZERO_ALPHA
+        found.settled_by[problem.C == 0.0] = UNTOUCHED
+        self.rows = np.setdiff1d(np.arange(n), settle_singletons(problem, found))
+        self.counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
 
+    def walk(self, tableau: LpmTableau, capacity: int) -> None:
+        """Write the values of the samples whose walks end well."""
+        problem, found, rows = self.problem, self.found, self.rows
+        done = np.zeros(rows.size, dtype=bool)
+        pivots = np.zeros(rows.size, dtype=np.int64)
 
-def _walk_all(
-    problem: Problem,
-    tableau: LpmTableau,
-    found: LooIntervals,
-    counts: dict[str, float],
-    rows: IntArray,
-    capacity: int,
-    n_threads: int,
-) -> IntArray:
-    """Write the values of the samples whose walks end well; return the others."""
-    done = np.zeros(rows.size, dtype=bool)
-    pivots = np.zeros(rows.size, dtype=np.int64)
+        def run(part: slice) -> None:
+            own = rows[part]
+            walked = _walk(problem, tableau, own, capacity)
+            for k in np.flatnonzero(walked.ended & ~walked.certified).tolist():
+                basis = read_basis(problem, walked.basic[k], walked.side[k])
+                again = _prove_again(problem, basis, int(own[k]))
+                if again is not None:
+                    walked.least[k], walked.most[k] = again.least[0], again.most[0]
+                    walked.certified[k] = again.certified[0]
+            good = walked.certified
+            found.lower[own[good]] = walked.least[good]
+            found.upper[own[good]] = walked.most[good]
+            found.uncertified_by[own[good]] = CERTIFIED
+            done[part], pivots[part] = good, walked.n_pivots
 
-    def run(part: slice) -> None:
-        own = rows[part]
-        walked = _walk(problem, tableau, own, capacity)
-        for k in np.flatnonzero(walked.ended & ~walked.certified).tolist():
-            basis = read_basis(problem, walked.basic[k], walked.side[k])
-            again = _prove_again(problem, basis, int(own[k]))
-            if again is not None:
-                walked.least[k], walked.most[k] = again.least[0], again.most[0]
-                walked.certified[k] = again.certified[0]
-        good = walked.certified
-        found.lower[own[good]] = walked.least[good]
-        found.upper[own[good]] = walked.most[good]
-        found.uncertified_by[own[good]] = CERTIFIED
-        done[part], pivots[part] = good, walked.n_pivots
+        map_chunks(run, rows.size, self.n_threads, size=CHUNK)
+        self.counts["pivots"] += float(pivots.sum())
+        self.counts["walks"] += float(np.count_nonzero(pivots))
+        self.rows = rows[~done]
 
-    map_chunks(run, rows.size, n_threads, size=CHUNK)
-    counts["pivots"] += float(pivots.sum())
-    counts["walks"] += float(np.count_nonzero(pivots))
-    return rows[~done]
+    def refit(self) -> LooIntervals:
+        """Solve one linear program for each of the other samples; return all values."""
+        if self.rows.size:
+            solver = LpmSolver(self.problem)
+            solver.solve()
+
+            def run(part: slice) -> None:
+                own = LpmSolver(self.problem, solver.start)
+                for row in self.rows[part].tolist():
+                    self._refit(own, row)
+
+            map_chunks(run, self.rows.size, self.n_threads, size=CHUNK)
+        self.counts["refits"] = float(self.rows.size)
+        return replace(self.found, counts=self.counts)
+
+    def _refit(self, solver: LpmSolver, row: int) -> None:
+        """Write the value of one sample; the range comes from the last basis."""
+        found, left_out = self.found, solver.solve_without(row)
+        found.lower[row] = found.upper[row] = left_out.decision_values[row]
+        if found.settled_by[row] != UNTOUCHED:
+            found.settled_by[row] = REFIT
+        walked = _prove_again(self.problem, left_out.basis, row)
+        if walked is not None and walked.certified[0]:
+            found.lower[row], found.upper[row] = walked.least[0], walked.most[0]
+            found.uncertified_by[row] = CERTIFIED
 
 
 @dataclass(frozen=True)
@@ -179,7 +172,6 @@ def _walk(
     tableau: LpmTableau,
     rows: IntArray,
     capacity: int,
-    *,
     proved: bool = True,
 ) -> _Walked:
     """Leave some samples out, one at a time, and prove what was found.
@@ -224,9 +216,7 @@ def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
 
     Products of many pivots lose digits; the basis they lead to is mostly right.
     """
-    C = problem.C.copy()
-    C[row] = 0.0
-    without = Problem(problem.K, problem.y, C, problem.fit_intercept)
+    without = leave_row_out(problem, row)
     tableau = build_lpm_tableau(without, basis)
     if tableau is None:
         return None
@@ -252,42 +242,6 @@ def _certify(
         problem, coefs, values, row_dual * problem.y, bounds
     )
     return values[each, rows], optimal & (coefs[each, rows] == 0.0)
-
-
-def refit_rows(
-    problem: Problem,
-    found: LooIntervals,
-    counts: dict[str, float],
-    rows: IntArray,
-    n_threads: int,
-) -> None:
-    """Solve one linear program per sample; the range comes from its last basis."""
-    if rows.size == 0:
-        return
-    solver = LpmSolver(problem)
-    solver.solve()
-
-    def run(part: slice) -> None:
-        own = LpmSolver(problem)
-        own.start_from(solver)
-        for row in rows[part]:
-            _refit(problem, own, found, int(row))
-
-    map_chunks(run, rows.size, n_threads, size=CHUNK)
-    counts["refits"] += float(rows.size)
-
-
-def _refit(problem: Problem, solver: LpmSolver, found: LooIntervals, row: int) -> None:
-    """Write the value of one sample by a linear program."""
-    left_out = solver.solve_without(np.array([row]))
-    found.lower[row] = found.upper[row] = left_out.decision_values[row]
-    found.uncertified_by[row] = NOT_CONVERGED
-    if found.settled_by[row] != UNTOUCHED:
-        found.settled_by[row] = REFIT
-    walked = _prove_again(problem, left_out.basis, row)
-    if walked is not None and walked.certified[0]:
-        found.lower[row], found.upper[row] = walked.least[0], walked.most[0]
-        found.uncertified_by[row] = CERTIFIED
 
 
 @dataclass(frozen=True)
