@@ -17,7 +17,7 @@ from solved import count_calls
 
 import leaveout as lo
 from leaveout.adapt import _prepare
-from leaveout.cli._options import parse_grid
+from leaveout.cli._grid import parse_grid
 from leaveout.engine import _solve
 from leaveout.tune._choice import default_Cs, default_gammas
 
