@@ -10,6 +10,7 @@ import warnings
 import pytest
 
 import leaveout as lo
+from leaveout.cli import _data
 from leaveout.cli._command import collect_warnings, write_options
 
 
@@ -67,6 +68,18 @@ def test_mistake_ends_with_its_message_alone(run, table, code, command, message)
 def test_debug_shows_the_error_itself(run, table):
     result = run("select", table, "--target", "color", "--debug", code=1)
     assert isinstance(result.exception, ValueError)
+
+
+def test_out_of_memory_is_told_in_one_line(run, table, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("the table of 9 characters")
+
+    monkeypatch.setattr(_data, "read_dataset", fail)
+    told = run("loo", table, "--target", "colour", code=1).stderr
+    assert told == (
+        "Error: Out of memory: the table of 9 characters. Use fewer samples or "
+        "--n-jobs.\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Signals, full disks, read-only folders and too little memory, through the commands.
+"""Signals, full disks, read-only folders and killed workers, through the commands.
 
 Nothing finished is lost, nothing half-written stays, and one line says what happened.
 """
@@ -12,17 +12,14 @@ import sys
 import time
 from contextlib import closing
 
-import numpy as np
-import pandas as pd
 import pytest
 
-import leaveout as lo
 from leaveout.run._checkpoint import Checkpoint
 
 if sys.platform == "win32":
     pytest.skip("forks, signals and limits of POSIX", allow_module_level=True)
 
-from forks import Fork, become_nobody, limit_file_size, limit_memory
+from forks import Fork, become_nobody, limit_file_size
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process")
 SELECT = "select DATA --target colour --grid C=1,10 --grid gamma=0.01:1:6"  # six paths
@@ -108,22 +105,6 @@ def test_interrupted_extra_leaves_the_choice(table, tmp_path):
     assert "Chosen: SVC(" in stopped.read_out()
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("step", ["fsync", "replace", "close"])
-def test_killed_while_writing_leaves_the_older_file(tmp_path, step):
-    path = tmp_path / "model.skops"
-    model = lo.SVC(kernel="linear").fit([[0.0], [1.0]], ["no", "yes"])
-    lo.save_model(model, path, loo_error=0.25)
-
-    def save():
-        setattr(os, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-        lo.save_model(model, path, loo_error=0.5)
-
-    assert Fork(save, tmp_path).wait() == -signal.SIGKILL
-    renamed = step == "close"  # of the folder
-    assert lo.read_model_card(path).loo_error == (0.5 if renamed else 0.25)
-
-
 @pytest.mark.parametrize(
     "command",
     ["select --save", *(pytest.param(c, marks=pytest.mark.nightly) for c in COMMANDS)],
@@ -149,20 +130,6 @@ def test_full_disk_leaves_the_older_file_and_the_answer(
     assert list(tmp_path.glob(".*.part")) == []
     assert command == "predict" or "24 samples" in out
     assert "written" not in out
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("n_bytes", [5000, 30_000])
-def test_checkpoint_on_a_full_disk_keeps_what_it_has(table, tmp_path, n_bytes, run):
-    command = f"{SELECT} --checkpoint {tmp_path / 'run.db'}"
-
-    def search():
-        limit_file_size(n_bytes)
-        leaveout(command, DATA=table)
-
-    assert Fork(search, tmp_path, stdout=os.devnull).wait() == 1
-    run(*command.replace("DATA", str(table)).split())
-    assert count_cells(tmp_path / "run.db") == 6
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
@@ -210,25 +177,6 @@ def test_read_only_folder_is_told_before_the_work(table, model, tmp_path, comman
     assert running.wait() == 2
     assert "may not be written to" in re.sub(r"[│\s]+", " ", running.read_err())
     assert running.read_out() == ""
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("command", ["loo", "select --save"])
-def test_too_little_memory_is_told_with_how_much(tmp_path, rng, command):
-    n = 6000  # a Gram matrix of 275 MiB
-    data, output = tmp_path / "large.csv", tmp_path / "result"
-    frame = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"]).round(3)
-    frame.assign(colour=np.arange(n) % 2).to_csv(data, index=False)
-
-    def ask():
-        limit_memory(200 * 2**20)
-        leaveout(COMMANDS[command], DATA=data, FILE=output)
-
-    running = Fork(ask, tmp_path)
-    assert running.wait() == 1
-    (line,) = running.read_err().splitlines()
-    assert re.match(r"Error: The exact solution for 6000 rows needs 0\.\d GiB", line)
-    assert not output.exists()
 
 
 @pytest.mark.nightly

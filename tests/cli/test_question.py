@@ -101,11 +101,3 @@ def test_numbers_too_large_to_square_are_named(run, frame, tmp_path, more):
     path.write_text("1 1:1\n2 1:2\n1 2:1e300\n")
     result = run("loo", path, *MODEL, *more, code=1)
     assert "Column '2' has 1e+300 in row 3" in result.stderr
-
-
-def test_classes_beyond_64_bits_are_words(run, frame, tmp_path):
-    path = tmp_path / "huge.csv"
-    labels = ["1" + 20 * "0" if c == "red" else "3" for c in frame["colour"]]
-    frame[["a", "b"]].assign(colour=labels).to_csv(path, index=False)
-    result = run("loo", path, "--target", "colour", *MODEL)
-    assert f"Classes (colour): {labels[0]} (12), 3 (12)" in result.stdout

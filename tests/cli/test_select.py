@@ -84,13 +84,6 @@ def test_degrees_are_whole_and_constants_of_any_sign(typed, values):
     assert repr(found) == repr(values)
 
 
-@pytest.mark.nightly
-def test_two_jobs_give_the_same(ask, table):
-    one = ask("select", table, "--target", "colour")
-    two = ask("select", table, "--target", "colour", "--n-jobs", "2")
-    assert one | {"seconds": 0} == two | {"seconds": 0}
-
-
 def test_checkpoint_is_used_again_and_refused_for_other_data(run, ask, table, tmp_path):
     path = tmp_path / "run.db"
     how = ("select", table, "--target", "colour", "--grid", "C=1,10")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A small report, made by hand, as text and as JSON."""
+"""A small report, made by hand."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,6 @@ from leaveout.report._text import (
     format_choice,
     format_dataset,
     format_grid,
-    format_model,
     format_seconds,
     format_select,
 )
@@ -53,7 +51,6 @@ REPORT = SelectReport(
         uncertified_by=np.full(8, ""),
         method="walk",
     ),
-    command="leaveout x",
 )
 
 
@@ -128,24 +125,6 @@ def test_honest_error_and_curve():
     assert "from 1 to 4 the least error is 25.00 %, for C from 2 to 4" in text
     assert found["honest"]["error"] == 0.25
     assert found["curve"]["best_interval"] == [2, 4]
-
-
-def test_report_survives_json():
-    found = json.loads(json.dumps(describe_select(REPORT)))
-    assert found["grid"] == GRID
-    assert [cell["error"] for cell in found["cells"]] == ERRORS.tolist()
-    assert [cell["anti_learning"] for cell in found["cells"]] == [True, *3 * [False]]
-    assert found["cells"][1]["gamma"] == 0.25
-    part = {"C": 1000, "n_wrong": 1, "n_ambiguous": 2}
-    assert found["best"] == found["best"] | part
-    assert found["majority_error"] == 0.375
-    assert found["wrong_by_class"] == {"a": 1, "b": 0}
-    assert found["command"] == "leaveout x"
-
-
-def test_model_with_weights_and_words():
-    found = format_model("rbf", {"C": 1, "gamma": "scale"}, "balanced")
-    assert found == "SVC(kernel='rbf', C=1, gamma='scale', class_weight='balanced')"
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ def test_classes_and_features_of_other_kinds(read, values):
     dataset = read(pd.DataFrame({"a": values, "y": values}))
     assert repr(dataset.y.tolist()) == repr(values)
     assert np.array_equal(dataset.X["a"], np.array(values, dtype=float))
+    beyond_64_bits = read(f"a,y\n1,{10**20}\n2,3\n")
+    assert beyond_64_bits.y.tolist() == [str(10**20), "3"]
 
 
 @pytest.mark.parametrize(
