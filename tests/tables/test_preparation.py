@@ -49,9 +49,9 @@ def match(**columns):
 
 
 def test_new_rows_are_matched_by_name():
-    rows = match()
-    assert rows.unused == ["extra"]
-    assert rows.frame.to_dict("list") == {"sex": ["m"], "a": [5.0], "site": ["z"]}
+    rows, unused = match()
+    assert unused == ["extra"]
+    assert rows.to_dict("list") == {"sex": ["m"], "a": [5.0], "site": ["z"]}
 
 
 @pytest.mark.parametrize(

@@ -107,11 +107,10 @@ def _read(
     truth = None if target is None else frame.get(target)
     names = card.feature_names or _unnamed_columns(frame, card, path)
     with name_file(path):
-        rows = match_columns(frame, names, categories)
-    unused = [name for name in rows.unused if name not in (target, id_column)]
+        X, others = match_columns(frame, names, categories)
+    unused = [name for name in others if name not in (target, id_column)]
     if unused:
         print_status(f"Not used by the model: {list_names(unused)}")
-    X = rows.frame
     return (X if hasattr(classifier, "feature_names_in_") else X.to_numpy()), truth, ids
 
 
