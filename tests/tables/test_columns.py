@@ -204,7 +204,7 @@ def test_columns_that_are_pointed_out_or_left_out(read):
     frame = pd.DataFrame(
         {
             "name": [f"P{i}" for i in n],
-            "row": n + 1,
+            "place": n + 1,
             "sample_id": n * n + 1,
             "same": 7,
             "word": "w",
@@ -214,14 +214,14 @@ def test_columns_that_are_pointed_out_or_left_out(read):
         }
     )
     dataset = read(frame)
-    assert dataset.feature_names == ["row", "sample_id", "same", "word", "a"]
+    assert dataset.feature_names == ["place", "sample_id", "same", "word", "a"]
     for note in (
         "Empty, left out: 'note'.",
         "Text that is different in every row, left out: 'name'.",
         "The same in every row: 'same', 'word'. A constant column carries no "
         "information; leave it out with drop=.",
-        "Used as a feature, but looks like a row number or id: 'row', 'sample_id'. If "
-        "it is one, leave it out with id_column= or drop=.",
+        "Used as a feature, but looks like a row number or id: 'place', 'sample_id'. "
+        "If it is one, leave it out with id_column= or drop=.",
         "Classes with one sample: 's'. Left out, it cannot be right. Merge or drop "
         "such a class.",
     ):

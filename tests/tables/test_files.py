@@ -61,6 +61,8 @@ def test_separators_and_decimal_commas(sep, ends, decimal):
         ('"a","b","y"\n1,2.5,"x"\n3,4,"z"\n', "a b y", ABY),
         ('a\ty\n"r1"\t1\t"x"\n"r2"\t2\t"z"\n', "(unnamed_1) a y",
          [["r1", 1, "x"], ["r2", 2, "z"]]),  # row names of R
+        ("a;b\tc\ty\nr1\tu;v\t7\tx\nr2\tu;w\t8\tz\n", "(unnamed_1) a;b c y",
+         [["r1", "u;v", 7, "x"], ["r2", "u;w", 8, "z"]]),
         ("a,y\n1,x,\n3,z,\n", "a y (unnamed_3)", [[1, "x", None], [3, "z", None]]),
         ("genes;set,y\nA;B,1.5\nC;D,2\n", "genes;set y", [["A;B", 1.5], ["C;D", 2.0]]),
         ("a;y\n1,234;r\n5,678;b\n", "a y", [[1.234, "r"], [5.678, "b"]]),

@@ -13,7 +13,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from inspect import Parameter, Signature, signature
@@ -127,12 +127,12 @@ def _drop_broken_stdout() -> bool:
 
 
 def check_files_differ(
-    files: Mapping[str, Path | None], *, written: Collection[str]
+    read: Mapping[str, Path | None], written: Mapping[str, Path | None]
 ) -> None:
     """Refuse two options that name the same file, if one of them is written."""
-    named = [(option, path) for option, path in files.items() if path is not None]
-    for (first, path), (second, other) in combinations(named, 2):
-        if {first, second} & set(written) and _are_same(path, other):
+    files = [*read.items(), *written.items()]
+    for (first, path), (second, other) in combinations(files, 2):
+        if second in written and path and other and _are_same(path, other):
             raise typer.BadParameter(
                 f"{first} and {second} name the same file, '{other}', which would be "
                 f"overwritten. Give {second} another name."
@@ -194,13 +194,10 @@ class Clock:
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
-        """Add the time the block takes to a part."""
+        """Note the time that a part takes."""
         started = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - started
-            self.seconds[part] = self.seconds.get(part, 0.0) + spent
+        yield
+        self.seconds[part] = time.perf_counter() - started
 
     def __str__(self) -> str:
         """Return the parts in one line."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From options to samples that a kernel can take, and back to a complete model."""
+"""From options to samples that a kernel can take."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from leaveout.cli._command import write_options
 from leaveout.cli._options import KernelOptions, TableOptions
@@ -62,19 +60,6 @@ class Prepared:
         """What the samples are called: their ids, else rows counted from 1."""
         ids = self.dataset.ids
         return np.arange(1, len(self.dataset.y) + 1) if ids is None else ids
-
-    def complete(self, classifier: Any) -> Any:
-        """Put the preparation in front of a classifier that was fitted after it."""
-        if self.preparation is None:
-            return classifier
-        return Pipeline([("prepare", self.preparation), ("svc", classifier)])
-
-    def unfitted(self, classifier: Any) -> Pipeline:
-        """Return a Pipeline to be fitted on the dataset as it was read."""
-        first = "passthrough"
-        if self.preparation is not None:
-            first = clone(self.preparation)
-        return Pipeline([("prepare", first), ("svc", classifier)])
 
 
 def prepare(dataset: Dataset, *, standardize: bool) -> Prepared:

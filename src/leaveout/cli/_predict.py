@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,16 +53,20 @@ def run_predict(
     show: ShowOptions,
 ) -> None:
     """Load a model, read new samples, print or write their classes."""
-    check_files_differ(
-        {"MODEL": model, "DATA": data, "--output": output}, written=["--output"]
-    )
+    check_files_differ({"MODEL": model, "DATA": data}, {"--output": output})
     clock = Clock()
     with clock.measure("loading"):
         card, classifier = read_model_card(model), load_model(model)
     with collect_warnings(), clock.measure("reading"):
         X, truth, ids = _read(data, card, classifier, id_column, how)
-    with collect_warnings(), clock.measure("predicting"), _as_model_file_error(model):
-        table = _predict(classifier, X)
+    try:
+        with collect_warnings(), clock.measure("predicting"):
+            table = _predict(classifier, X)
+    except (AttributeError, LookupError, TypeError, ArithmeticError) as why:
+        raise ModelFileError(
+            f"'{model}' is damaged, its model cannot predict: {type(why).__name__}: "
+            f"{why}. Save the model again."
+        ) from why
     if truth is not None:
         _compare(truth, table["prediction"], card)
     names = range(1, len(table) + 1) if ids is None else ids
@@ -145,30 +147,16 @@ def _predict(classifier: Any, X: Any) -> DataFrame:
     import pandas as pd
 
     table = pd.DataFrame({"prediction": classifier.predict(X)})
+    labels = classifier.classes_
     if hasattr(classifier, "predict_proba"):
-        shares = classifier.predict_proba(X)
-        for label, share in zip(classifier.classes_, shares.T, strict=True):
-            table[f"probability {label}"] = share
-        return table
-    values = np.asarray(classifier.decision_function(X))
-    if values.ndim == 1:
-        table[f"decision {classifier.classes_[1]}"] = values
+        word, values = "probability", classifier.predict_proba(X)
     else:
-        for label, value in zip(classifier.classes_, values.T, strict=True):
-            table[f"decision {label}"] = value
+        word, values = "decision", np.asarray(classifier.decision_function(X))
+    if values.ndim == 1:
+        labels, values = labels[1:], values[:, None]
+    for label, column in zip(labels, values.T, strict=True):
+        table[f"{word} {label}"] = column
     return table
-
-
-@contextmanager
-def _as_model_file_error(path: Path) -> Iterator[None]:
-    """Turn what an altered model trips over into an error that names its file."""
-    try:
-        yield
-    except (AttributeError, LookupError, TypeError, ArithmeticError) as why:
-        raise ModelFileError(
-            f"'{path}' is damaged, its model cannot predict: {type(why).__name__}: "
-            f"{why}. Save the model again."
-        ) from why
 
 
 def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:

@@ -105,7 +105,7 @@ def run_question(
     output: Path | None = None,
 ) -> None:
     """Read the samples, make the classifier, ask, print the answer and write it."""
-    check_files_differ({"DATA": table.data, "--output": output}, written=["--output"])
+    check_files_differ({"DATA": table.data}, {"--output": output})
     clock = Clock()
     with collect_warnings() as warned:
         with clock.measure("reading"):

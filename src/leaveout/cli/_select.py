@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from leaveout._model_file import installed_versions, save_model
 from leaveout.assess._bounds import tabulate_bounds
@@ -53,7 +54,13 @@ def run_select(
     table: TableOptions, model: KernelOptions, wanted: SelectOptions, show: ShowOptions
 ) -> None:
     """Search the grid, compute what else is wanted, print and write the results."""
-    _check_files(table.data, wanted)
+    writes = {
+        "--save": wanted.save,
+        "--report": wanted.page,
+        "--checkpoint": wanted.checkpoint,
+        "--checkpoint of --honest": _honest_checkpoint(wanted),
+    }
+    check_files_differ({"DATA": table.data}, writes)
     values = parse_grid(wanted.grid)
     clock, watched = Clock(), show.watched
     with collect_warnings() as warned:
@@ -107,17 +114,6 @@ def _honest_checkpoint(wanted: SelectOptions) -> Path | None:
     return kept.with_name(f"{kept.stem}.honest{kept.suffix}")
 
 
-def _check_files(data: Path | None, wanted: SelectOptions) -> None:
-    """Refuse files that would overwrite each other or the data."""
-    writes = {
-        "--save": wanted.save,
-        "--report": wanted.page,
-        "--checkpoint": wanted.checkpoint,
-        "--checkpoint of --honest": _honest_checkpoint(wanted),
-    }
-    check_files_differ({"DATA": data, **writes}, written=writes)
-
-
 def _make_report(
     prepared: Prepared, search: LooSearchCV, clock: Clock, warned: list[str]
 ) -> SelectReport:
@@ -165,7 +161,8 @@ def run_honest(
     """Leave every sample out of preparation, choice and fit."""
     dataset = prepared.dataset
     grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
-    pipeline = prepared.unfitted(clone(search.estimator))
+    first = "passthrough" if prepared.preparation is None else prepared.preparation
+    pipeline = clone(Pipeline([("prepare", first), ("svc", search.estimator)]))
     X = dataset.X
     if not dataset.text_features and not sparse.issparse(X):
         X = np.asarray(X)  # scikit-learn checks the columns of a frame one by one
@@ -228,11 +225,13 @@ def _run_page_extras(
 def _save(path: Path, prepared: Prepared, search: LooSearchCV, best: SVC) -> None:
     """Write the chosen model, with probabilities where single samples are left out."""
     dataset, result = prepared.dataset, search.best_loo_result_
-    chosen: Any = best
+    model: Any = best
     if dataset.groups is None:
-        chosen = take_chosen(search, best, prepared.X, dataset.y)
+        model = take_chosen(search, best, prepared.X, dataset.y)
+    if prepared.preparation is not None:
+        model = Pipeline([("prepare", prepared.preparation), ("svc", model)])
     save_model(
-        prepared.complete(chosen),
+        model,
         path,
         loo_error=result.error,
         feature_names=dataset.feature_names,
