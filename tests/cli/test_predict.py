@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import json
 import re
 from io import StringIO
 
@@ -43,11 +42,11 @@ def test_columns_are_matched_by_name(run, ask, model, frame, tmp_path):
 def trained(run, tmp_path):
     """Train on a table and ask for new rows: ``trained(table, rows)``."""
 
-    def ask(old, new, *options, predicting=(), code=0):
+    def ask(old, new, *options, code=0):
         model = tmp_path / "trained.skops"
         paths = [write(tmp_path / name, f) for name, f in (("o", old), ("n", new))]
         run("select", paths[0], "--target", "colour", *options, *CELL, "--save", model)
-        return run("predict", model, paths[1], *predicting, code=code)
+        return run("predict", model, paths[1], code=code)
 
     return ask
 
@@ -96,17 +95,6 @@ def test_classes_the_model_does_not_know_are_told(trained, frame):
         "you mean 'red'?" in told
     )
     assert "Not compared: 1 of 24 rows, which have no class." in told
-
-
-def test_id_may_be_called_as_a_column_of_the_answer(trained, frame):
-    frame = frame[["name", "a", "b", "colour"]]
-    frame = frame.rename(columns={"name": "prediction"})
-    how = ("--id", "prediction")
-    result = trained(frame, frame, *how, predicting=(*how, "--json"))
-    first = json.loads(result.stdout)[0]
-    assert first["prediction (id)"] == "s0"
-    assert first["prediction"] in ("red", "blue")
-    assert "of 24 wrong" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -29,27 +29,6 @@ def test_default_grid_agrees_with_refits(ask, table, frame, left_out_margins):
     assert report["class_counts"] == {"blue": 12, "red": 12}
 
 
-@pytest.mark.parametrize(
-    ("options", "how", "preparation"),
-    [
-        (["--groups", "pair"], {"grouped": True}, "Features standardised once on all"),
-        (
-            ["--drop", "pair", "--class-weight", "balanced", "--no-standardize"],
-            {"scaled": False},
-            "Features as they are, not standardised.",
-        ),
-    ],
-)
-def test_options_agree_with_refits(
-    ask, full_table, left_out_margins, options, how, preparation
-):
-    cell = ("--grid", "C=1", "--grid", "gamma=1e-6", "--id", "name", "--drop", "site")
-    report = ask("select", full_table, "--target", "colour", *cell, *options)
-    assert report["n_groups"] == (12 if "grouped" in how else None)
-    assert report["preparation"].startswith(preparation)
-    assert report["best"]["error"] == np.mean(left_out_margins(1, 1e-6, **how) < 0)
-
-
 def test_messy_table_is_explained(run, full_table):
     result = run("select", full_table, "--target", "colour", "--grid", "C=1")
     notes = [line for line in result.stdout.splitlines() if line.startswith("Note: ")]

@@ -10,6 +10,7 @@ from leaveout.tables._preparation import (
     known_categories,
     make_preparation,
     match_columns,
+    spell_as,
 )
 
 FRAME = pd.DataFrame(
@@ -68,3 +69,12 @@ def test_new_rows_are_matched_by_name():
 def test_new_rows_that_do_not_fit(columns, message):
     with pytest.raises(ValueError, match=message):
         match(**columns)
+
+
+def test_words_are_matched_by_value_if_all_are_numbers():
+    column = pd.Series(["1.0", " 01", "TRUE", None])
+    assert spell_as(column, ["1", "2"])[:3].tolist() == ["1", "1", "1"]
+    assert spell_as(column, ["True", "False"])[2] == "True"
+    assert spell_as(column, ["01", "02"])[:3].tolist() == ["1.0", "01", "TRUE"]
+    assert spell_as(column, ["1", "x"])[1] == "01"
+    assert pd.isna(spell_as(column, ["1"])[3])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,16 +68,16 @@ class Roles(NamedTuple):
 
     def check(self) -> None:
         """Refuse a column with two roles; an id may also be the group."""
-        seen: dict[str, str] = {}
-        for role, value in self._asdict().items():
-            names = [value] if isinstance(value, str) else value or ()
-            for name in dict.fromkeys(names):
-                both = {role, seen.get(name, role)}
-                if len(both) == 2 and both != {"id_column", "group_column"}:
-                    raise ValueError(
-                        f"Column '{name}' cannot be both {seen[name]}= and {role}=."
-                    )
-                seen[name] = role
+        named = {
+            role: {value} if isinstance(value, str) else set(value or ())
+            for role, value in self._asdict().items()
+        }
+        for (role, names), (other, more) in combinations(named.items(), 2):
+            both = names & more
+            if both and (role, other) != ("id_column", "group_column"):
+                raise ValueError(
+                    f"Column '{min(both)}' cannot be both {role}= and {other}=."
+                )
 
 
 def read_dataset(

@@ -152,7 +152,9 @@ def spell_as(column: Series, known: Sequence[str]) -> Series:
     words = as_words(column)
     if not are_text(known):
         by_value = {_value(word): word for word in known}
-        words = words.map(lambda word: by_value.get(_value(word), word))
+        words = words.map(
+            lambda word: by_value.get(_value(word), word), na_action="ignore"
+        )
     return words.where(column.notna())
 
 
