@@ -133,11 +133,11 @@ def test_full_disk_leaves_the_older_file_and_the_answer(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_full_stdout_is_an_error_in_one_line(full_table, model, tmp_path):
-    def predict():
-        leaveout("predict MODEL DATA --json", MODEL=model, DATA=full_table)
+def test_full_stdout_is_an_error_in_one_line(table, tmp_path):
+    def ask():
+        leaveout("loo DATA --target colour --C 1 --gamma 1 --json", DATA=table)
 
-    running = Fork(predict, tmp_path, "/dev/full")
+    running = Fork(ask, tmp_path, "/dev/full")
     assert running.wait() == 1
     told = running.read_err()
     assert told.splitlines()[-1] == "Error: stdout: No space left on device."

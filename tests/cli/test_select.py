@@ -5,10 +5,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import SVC
 from solved import count_calls
 
+import leaveout as lo
 from leaveout.adapt import _prepare
 from leaveout.cli._grid import parse_grid
 from leaveout.engine import _solve
@@ -94,7 +96,21 @@ def test_honest_error_with_a_category_of_one_group(run, frame, tmp_path):
     assert json.loads(result.stdout)["honest"]["error"] == wrong / len(y)
 
 
-def test_page_curve_and_model_without_another_solve(run, table, tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
+def test_curve_and_honest_error(ask, table, frame):
+    grid = ["--grid", "C=1,10", "--grid", "gamma=0.1,1", "--curve", "--honest"]
+    report = ask("select", table, "--target", "colour", *grid)
+    curve = report["curve"]
+    assert (curve["C"][0], curve["C"][-1]) == (1, 10)
+    assert min(curve["errors"]) <= report["best"]["error"]
+    steps = make_pipeline(StandardScaler(), lo.SVC())
+    search = lo.LooSearchCV(steps, {"svc__C": [1, 10], "svc__gamma": [0.1, 1]})
+    X, y = frame[["a", "b"]].to_numpy(), frame["colour"]
+    expected = lo.honest_loo(search, X, y, verbose=0)
+    assert report["honest"]["error"] == expected.error
+
+
+def test_page_and_model_without_another_solve(run, table, tmp_path, monkeypatch):
     """Each of four cells once; pairs, bounds and the model take the winner's."""
     solves = count_calls(monkeypatch, _solve, "_solve")
     grams = count_calls(monkeypatch, _prepare, "make_gram")
@@ -113,9 +129,6 @@ def test_page_curve_and_model_without_another_solve(run, table, tmp_path, monkey
     assert f"{error:.1f} %&nbsp;±&nbsp;{width:.1f} %" in page
     assert len(re.findall(r'<tr class="(?:right|wrong|ambiguous)">', page)) == 24
     assert "Ranking" in page
-    curve = json.loads(run("select", table, *how, "--curve").stdout)["curve"]
-    assert (curve["C"][0], curve["C"][-1]) == (1, 10)
-    assert min(curve["errors"]) <= best["error"]
 
 
 def test_three_classes_have_no_curves(run, tmp_path):
