@@ -23,9 +23,8 @@ def parse_grid(texts: Sequence[str] | None) -> dict[str, list[float]]:
     """Read "C=0.1,1,10" or "C=0.01:1000:6", six values evenly apart in logarithm."""
     grid: dict[str, list[float]] = {}
     for text in texts or ():
-        name, equals, values = text.partition("=")
-        name = name.strip()
-        if not equals or not values.strip():
+        name, _, values = (part.strip() for part in text.partition("="))
+        if not values:
             raise _bad(text, "has no values")
         if name not in GRID_PARAMETERS:
             hint = did_you_mean(name, GRID_PARAMETERS)

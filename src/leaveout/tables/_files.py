@@ -83,8 +83,6 @@ def name_file(path: str | Path) -> Iterator[None]:
     """Turn a ValueError about the content of a file into one that names the file."""
     try:
         yield
-    except DataFileError:
-        raise
     except ValueError as why:
         message = str(why)
         if str(path) not in message:
@@ -105,10 +103,7 @@ def read_bytes(path: Path) -> bytes:
         close = nearest_name(path.stem, stems)
         hint = "" if close is None else f" Did you mean '{stems[close]}'?"
         raise FileNotFoundError(f"No file '{path}'.{hint}")
-    try:
-        content = path.read_bytes()
-    except OSError as why:
-        raise OSError(f"'{path}' cannot be read: {why.strerror}.") from why
+    content = path.read_bytes()
     if not content.strip():
         raise DataFileError(f"'{path}' is empty.")
     return content
