@@ -254,8 +254,7 @@ def make_features(
         names = list_names(numbers.columns[infinite])
         raise ValueError(f"infinite values in {names}. Correct them, or use drop=.")
     full = pd.concat([numbers, *(words[c] for c in kept)], axis=1)
-    notes = _note_text({name: words[name] for name in kept}, unique)
-    notes += _note_numbers(numbers, [c for c in kept if words[c].nunique() == 1])
+    notes = _note_features({name: words[name] for name in kept}, unique, numbers)
     return full[[c for c in frame.columns if c in full]], kept, notes
 
 
@@ -276,8 +275,10 @@ def _find_number_like(name: str, words: Series) -> list[str]:
     return [name_cell(name, row, words.iloc[row])]
 
 
-def _note_text(words: dict[str, Series], unique: list[str]) -> list[str]:
-    """Say which text is encoded, and which is left out."""
+def _note_features(
+    words: dict[str, Series], unique: list[str], numbers: DataFrame
+) -> list[str]:
+    """Say which text is encoded or left out; point out constants and row numbers."""
     notes, counts = [], {name: column.nunique() for name, column in words.items()}
     if counts:
         kinds = [
@@ -285,21 +286,17 @@ def _note_text(words: dict[str, Series], unique: list[str]) -> list[str]:
             for name, count in counts.items()
         ]
         notes.append(f"Text, one-hot encoded: {list_items(kinds)}.")
-    most = {name: max(N_CATEGORIES, len(words[name]) / 3) for name in counts}
-    many = [name for name, count in counts.items() if count > most[name]]
+    most = max(N_CATEGORIES, len(numbers) / 3)
+    many = [name for name, count in counts.items() if count > most]
     if many:
         notes.append(f"Very many categories: {list_names(many)}. Is it a name or id?")
     if unique:
         notes.append(
             f"Text that is different in every row, left out: {list_names(unique)}."
         )
-    return notes
-
-
-def _note_numbers(numbers: DataFrame, constant: list[str]) -> list[str]:
-    """Point out columns that are constant or count rows."""
-    values, notes = numbers.to_numpy(), []
-    constant = [*numbers.columns[(values == values[:1]).all(axis=0)], *constant]
+    values = numbers.to_numpy()
+    constant = list(numbers.columns[(values == values[:1]).all(axis=0)])
+    constant += [name for name, count in counts.items() if count == 1]
     if constant:
         notes.append(
             f"The same in every row: {list_names(constant)}. A constant column carries "
