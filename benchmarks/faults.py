@@ -27,7 +27,7 @@ import leaveout
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "faults"
 FIELDS = (
-    "n_jobs", "event", "trial", "after_cells", "part_of_cell", "kept_before", "kept",
+    "n_jobs", "event", "trial", "after_cells", "kept_before", "kept",
     "file", "identical",
 )  # fmt: skip
 

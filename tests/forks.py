@@ -90,13 +90,6 @@ class Fork:
         return True
 
 
-def limit_memory(n_bytes):
-    """Let this process have only so much more memory."""
-    (pages, *_) = Path("/proc/self/statm").read_text().split()
-    total = int(pages) * resource.getpagesize() + n_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (total, total))
-
-
 def limit_file_size(n_bytes):
     """Let writes beyond so many bytes of a file fail, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))

@@ -17,25 +17,19 @@ from leaveout.report._page import errors_by_others, pair_roc, render_page, write
 from leaveout.report._select_report import SelectReport
 
 EVIL = "</script><script>alert('x')</script><img src=http://a.b onerror=alert(1)>"
+FORBIDDEN = {"link", "iframe", "object", "embed", "base", "form", "svg"}
+URLS = {"href", "action", "formaction", "data", "xlink:href", "srcdoc"}  # besides src
 GRID = {"C": [0.001, 1.0, 100.0], "gamma": [0.05, 0.5]}
 
 
 @pytest.fixture(scope="module")
 def report():
     X, codes = make_twonorm(60, 2, random_state=3)
-    y = np.array(["no", "yes"])[codes]
+    y, ids = np.array(["no", "yes"])[codes], np.array([f"toy-{k}" for k in range(60)])
     search = lo.LooSearchCV(lo.SVC(), GRID).fit(X, y)
     best = lo.SVC(**search.best_params_)
     return SelectReport(
-        dataset=Dataset(
-            "toys",
-            X,
-            y,
-            ["u", "v"],
-            "kind",
-            ids=np.array([f"toy-{k}" for k in range(60)]),
-            id_name="toy",
-        ),
+        dataset=Dataset("toys", X, y, ["u", "v"], "kind", ids=ids, id_name="toy"),
         preparation="Features as they are.",
         kernel="rbf",
         class_weight=None,
@@ -77,58 +71,53 @@ class Page(HTMLParser):
         return [attributes for tag, attributes in self.tags if tag == name]
 
 
-def spaced(text):
+def render(report):
     """A page with common blanks before the percent signs."""
-    return text.replace("\u00a0%", " %")
+    return render_page(report).replace("\u00a0%", " %")
 
 
 @pytest.fixture(scope="module")
 def html(report):
-    return render_page(report)
+    return render(report)
 
 
-def test_the_answer_in_one_sentence(report, html):
-    text = " ".join(re.sub(r"<[^>]+>", "", spaced(html)).split())
+def test_answer_samples_and_confusion(report, html):
+    text = " ".join(re.sub(r"<[^>]+>", "", html).split())
     result, best = report.result, report.best_params
     model = f"SVC(kernel='rbf', C={best['C']:g}, gamma={best['gamma']:g})"
     assert model.replace("'", "&#39;") in text
-    share = (
-        f"{100 * result.error:.1f} %&nbsp;±&nbsp;{100 * result.standard_error:.1f} %"
-    )
-    assert f"is wrong on {share} of samples" in text
+    error, width = 100 * result.error, 100 * result.standard_error
+    assert f"is wrong on {error:.1f} %&nbsp;±&nbsp;{width:.1f} % of samples" in text
     assert f"({result.wrong.sum()} of 60)" in text
     assert "would be wrong on 50.0 %" in text
     assert "Optimistic: the smallest of 6 errors" in text
-
-
-def test_samples_are_sorted_by_margin(report, html):
     table = html[html.index('<table id="samples">') :]
     rows = re.findall(r'<tr class="(\w+)"><td class="number">(\d+)</td>', table)
-    order = np.argsort(report.result.margins, kind="stable")
-    assert [int(row) for _, row in rows] == (order + 1).tolist()
-    states = np.where(report.result.wrong, "wrong", "right").astype(object)
-    states[report.result.ambiguous] = "ambiguous"
-    assert [state for state, _ in rows] == states[order].tolist()
-
-
-def test_confusion_adds_up(report, html):
-    found = Page(spaced(html)).cells
-    y, predictions = report.dataset.y, report.result.predictions
-    expected = []
+    order = np.argsort(result.margins, kind="stable")
+    states = np.where(result.wrong, "wrong", "right").astype(object)
+    states[result.ambiguous] = "ambiguous"
+    assert rows == [(states[k], str(k + 1)) for k in order]
+    y, predictions, expected = report.dataset.y, result.predictions, []
     for a in report.class_counts:
         expected.append(f"{100 * np.mean(predictions[y == a] != a):.1f} %")
         counts = [np.sum((y == a) & (predictions == b)) for b in report.class_counts]
         expected += map(str, counts)
+    found = Page(html).cells
     assert any(found[k : k + 6] == expected for k in range(len(found)))
 
 
-def test_roc_has_the_area_of_the_pairs(report):
+def test_numbers_of_the_figures(report):
     positive = report.dataset.y == "yes"
     false, true = pair_roc(report.pairs.wins, positive)
     area = np.sum(np.diff(false) * true[:-1])
     assert area == pytest.approx(report.pairs.auc, abs=1e-12)
     assert np.all(np.diff(false) >= 0)
     assert (false[0], true[0], false[-1], true[-1]) == (0, 0, 1, 1)
+    lines = errors_by_others(report)
+    assert list(lines) == [(("gamma", 0.05),), (("gamma", 0.5),)]
+    errors = np.reshape(report.errors, (3, 2))
+    for k, line in enumerate(lines.values()):
+        assert np.array_equal(line, [GRID["C"], errors[:, k]])
 
 
 def test_optional_parts(report, html):
@@ -136,7 +125,7 @@ def test_optional_parts(report, html):
     assert "Bounds and estimates" not in html
     X, y = report.dataset.X, report.dataset.y
     bounds = lo.loo_bounds(lo.SVC(**report.best_params), X, y)
-    other = spaced(render_page(replace(report, curve=None, pairs=None, bounds=bounds)))
+    other = render(replace(report, curve=None, pairs=None, bounds=bounds))
     assert len(Page(other).find("img")) == 3
     assert "Ranking" not in other
     assert "<code>--curve</code> gives every C" in other
@@ -144,76 +133,61 @@ def test_optional_parts(report, html):
         assert f"<td>{row.name}" in other
         assert f"{100 * row.value:.1f} %</td></tr>" in other
     assert "GACV (of the hinge loss, not of the error)" in other
-
-
-def test_lines_over_c_are_the_cells_of_the_grid(report):
-    lines = errors_by_others(report)
-    assert list(lines) == [(("gamma", 0.05),), (("gamma", 0.5),)]
-    scores = np.reshape(report.cells["mean_test_score"], (3, 2))
-    for k, (Cs, errors) in enumerate(lines.values()):
-        assert Cs.tolist() == GRID["C"]
-        np.testing.assert_allclose(errors, 1 - scores[:, k], atol=1e-12)
-
-
-def test_honest_error_is_the_one_to_report(report):
-    y = report.dataset.y
     chosen = ({"svc__C": 1.0},) * 59 + ({},)
     honest = lo.HonestLoo(y, np.full_like(y, "no"), np.arange(60), chosen, 0.02, 1.0)
     one_C = replace(report, curve=None, pairs=None, grid=GRID | {"C": [1.0]})
-    text = spaced(render_page(replace(one_C, honest=honest)))
+    text = render(replace(one_C, honest=honest))
     assert "Error over C<" not in text
     assert "50.0 %&nbsp;±&nbsp;6.5 %</strong>: report this one" in text
     assert '<td>C = 1</td><td class="number">59</td>' in text
     assert "Optimistic" not in text
 
 
-def test_policy_allows_its_own_script_only(html):
-    policy = next(tag["content"] for tag in Page(html).find("meta") if "content" in tag)
-    (script,) = re.findall(r"<script>(.*?)</script>", html, re.S)
-    digest = b64encode(sha256(script.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}'" in policy
-    assert "default-src 'none'" in policy
-
-
 def test_everything_from_the_data_is_escaped(report, html, tmp_path):
     labels = np.array([EVIL, "no"], dtype=object)
     y = labels[(report.dataset.y == "no").astype(int)]
     predictions = labels[(report.result.predictions == "no").astype(int)]
+    names = ("name", "target_name", "id_name", "group_name")
     dataset = replace(
         report.dataset,
-        name=EVIL,
+        **dict.fromkeys(names, EVIL),
         y=y,
-        target_name=EVIL,
         ids=np.full(60, EVIL, dtype=object),
-        id_name=EVIL,
         groups=np.arange(60),
-        group_name=EVIL,
         notes=(EVIL,),
     )
     evil = replace(
         report,
+        **dict.fromkeys(("preparation", "command", "class_weight"), EVIL),
         dataset=dataset,
         result=replace(report.result, y=y, predictions=predictions),
         warnings=(EVIL,),
-        preparation=EVIL,
-        command=EVIL,
-        class_weight=EVIL,
         versions={EVIL: EVIL},
         seconds={EVIL: 1.0},
     )
     write_page(evil, tmp_path / "page.html")
-    before = Page(html)
-    after = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert len(after.find("script")) == 1
-    assert len(after.find("img")) == len(before.find("img"))
-    for image in after.find("img"):
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.find("script") == [{}]
+    assert len(page.find("img")) == len(Page(html).find("img"))
+    for image in page.find("img"):
         assert image["src"].startswith("data:image/svg+xml;base64,")
         assert image["alt"]
-        assert b"<svg" in b64decode(image["src"].partition(",")[2])
-    assert {"link", "iframe", "object"}.isdisjoint(tag for tag, _ in after.tags)
-    assert not any("src" in script for script in after.find("script"))
-    assert not any("onerror" in attributes for _, attributes in after.tags)
-    assert EVIL in after.cells  # seen by the reader, as text
+        picture = b64decode(image["src"].partition(",")[2]).decode()
+        assert "<svg" in picture
+        assert "<script" not in picture
+        assert not re.search(r"<[^>]+\son\w+=", picture)
+        assert not re.search(r"(?:href|src)=\"(?!#|data:image/png)", picture)
+    assert FORBIDDEN.isdisjoint(tag for tag, _ in page.tags)
+    names = {name for _, attributes in page.tags for name in attributes}
+    assert not [name for name in names if name.startswith("on")]
+    assert not URLS & names
+    assert EVIL in page.cells  # seen by the reader, as text
+    policy = next(tag["content"] for tag in page.find("meta") if "content" in tag)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.S)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
 
 
 def test_missing_jinja_names_the_extra(monkeypatch, report):

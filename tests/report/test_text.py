@@ -1,20 +1,66 @@
 # SPDX-License-Identifier: BSD-3-Clause
+"""A small report, made by hand."""
+
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from select_reports import DATASET, make_report
 
 from leaveout.assess._loo_curve import LooCurve
+from leaveout.data import Dataset
+from leaveout.loo._result import LooResult
+from leaveout.report._select_report import SelectReport, describe_select
 from leaveout.report._text import (
     format_choice,
     format_dataset,
     format_grid,
-    format_model,
     format_seconds,
     format_select,
 )
 from leaveout.tune._honest import HonestLoo
+
+Y = np.array(list("aaaaabbb"))
+DATASET = Dataset("toys", np.ones((8, 2)), Y, ["u", "v"], "kind")
+MARGINS = np.where(np.arange(8) < 1, -1.0, 1.0)
+GRID = {"C": [0.01, 1000.0], "gamma": [0.015625, 0.25]}
+PARAMS = [{"C": C, "gamma": gamma} for C in GRID["C"] for gamma in GRID["gamma"]]
+ERRORS = np.array([0.25, 0.125, 0.125, 0.0])
+REPORT = SelectReport(
+    dataset=DATASET,
+    preparation="Nothing was done.",
+    kernel="rbf",
+    class_weight=None,
+    grid=GRID,
+    errors=ERRORS,
+    cells={
+        "params": PARAMS,
+        "std_test_score": np.sqrt(ERRORS * (1 - ERRORS) / 8),
+        "n_ambiguous": np.full(4, 2),
+        "anti_learning": np.array([True, False, False, False]),
+    },
+    best_index=2,
+    result=LooResult(
+        decision_values=MARGINS,
+        predictions=np.where(MARGINS < 0, "b", Y),
+        y=Y,
+        margins=MARGINS,
+        lower=MARGINS,
+        upper=MARGINS,
+        ambiguous=np.arange(8) > 5,
+        settled_by=np.full(8, "walk"),
+        uncertified_by=np.full(8, ""),
+        method="walk",
+    ),
+)
+
+
+def with_cells(report, params, grid, best_index):
+    """The same report on other cells, all without an error."""
+    n_cells = len(params)
+    cells = {"params": params, "anti_learning": np.zeros(n_cells, dtype=bool)}
+    errors = np.zeros(n_cells)
+    how = {"grid": grid, "errors": errors, "cells": cells, "best_index": best_index}
+    return replace(report, **how)
 
 
 def test_dataset_with_groups_and_notes():
@@ -30,40 +76,27 @@ def test_dataset_with_groups_and_notes():
 
 
 def test_grid_aligns_and_marks_the_best():
-    assert format_grid(make_report()).splitlines() == [
+    assert format_grid(REPORT).splitlines() == [
         "Leave-one-out error in percent",
         "       C   gamma 0.0156     gamma 0.25",
         "    0.01         25.00!         12.50",
         "    1000         12.50*          0.00",
         "! C too small: class proportions alone decide",
     ]
-    assert format_grid(make_report(with_gamma=False)).splitlines()[1:4] == [
-        "       C     error",
-        "    0.01    25.00!",
-        "    1000    12.50*",
-    ]
-
-
-def test_wide_grids_are_split_into_tables():
+    linear = with_cells(REPORT, [{"C": 1.0}], {"C": [1.0]}, 0)
+    lines = format_grid(linear).splitlines()
+    assert lines[1:] == ["       C     error", "       1     0.00*"]
     gammas = [0.1 * k for k in range(1, 12)]
-    wide = replace(
-        make_report(),
-        grid={"C": [1.0], "gamma": gammas},
-        errors=np.zeros(11),
-        cells={
-            "params": [{"C": 1.0, "gamma": gamma} for gamma in gammas],
-            "anti_learning": np.zeros(11, dtype=bool),
-        },
-        best_index=10,
-    )
-    lines = format_grid(wide).splitlines()
+    params = [{"C": 1.0, "gamma": gamma} for gamma in gammas]
+    wide = with_cells(REPORT, params, {"C": [1.0], "gamma": gammas}, 10)
+    lines = format_grid(wide).splitlines()  # in two tables
     assert len(lines) == 5
     assert lines[-1].endswith("0.00*")
     assert max(map(len, lines)) < 110
 
 
 def test_choice():
-    assert format_choice(make_report()).splitlines() == [
+    assert format_choice(REPORT).splitlines() == [
         "Chosen: SVC(kernel='rbf', C=1000, gamma=0.015625)",
         "Leave-one-out error 12.50 % +- 11.69 % (1 of 8 wrong, 2 ambiguous)",
         "Wrong by class: a (1 of 5), b (0 of 3)",
@@ -74,26 +107,24 @@ def test_choice():
         "--grid gamma=0.000156:0.25:4",
     ]
     grid = {"C": [0.01, 1000.0, 1e4], "gamma": [0.015625]}
-    assert "of the grid" not in format_choice(replace(make_report(), grid=grid))
+    assert "of the grid" not in format_choice(replace(REPORT, grid=grid))
+    linear = with_cells(REPORT, [{"C": 1.0}], {"C": [1.0]}, 0)
+    assert "Optimistic" not in format_choice(linear)
 
 
-def test_choice_with_honest_error_and_curve():
-    y = DATASET.y
-    honest = HonestLoo(
-        y, np.where(np.arange(8) < 2, "b", y), np.arange(8), (), 0.1, 1.0
-    )
+def test_honest_error_and_curve():
+    predictions = np.where(np.arange(8) < 2, "b", Y)
+    honest = HonestLoo(Y, predictions, np.arange(8), (), 0.1, 1.0)
     curve = LooCurve(np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25]), np.zeros(2), 8)
-    text = format_select(make_report(honest=honest, curve=curve))
+    report = replace(REPORT, honest=honest, curve=curve)
+    text, found = format_select(report), describe_select(report)
     assert "toys: 8 samples" in text
     assert "Nothing was done." in text
     assert "Honest error 25.00 % +- 15.31 %" in text
     assert "ptimistic" not in text
     assert "from 1 to 4 the least error is 25.00 %, for C from 2 to 4" in text
-
-
-def test_model_with_weights_and_words():
-    found = format_model("rbf", {"C": 1, "gamma": "scale"}, "balanced")
-    assert found == "SVC(kernel='rbf', C=1, gamma='scale', class_weight='balanced')"
+    assert found["honest"]["error"] == 0.25
+    assert found["curve"]["best_interval"] == [2, 4]
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,15 @@ from leaveout.tables._files import (
     check_parquet_size,
     escape_formula,
     format_csv,
+    insert_names,
     read_bytes,
     read_table,
+    to_records,
     unescape_formula,
 )
 
 FRAME = pd.DataFrame({"dose": [1.5, -2.25, 3e-4], "n": [1, 2, 3], "kind": list("aba")})
+ABY = [[1, 2.5, "x"], [3, 4.0, "z"]]
 
 
 def read(content, **how):
@@ -28,22 +31,25 @@ def read(content, **how):
     return read_table(raw, "table.csv", **how)
 
 
+def encode(frame, **how):
+    buffer = BytesIO()
+    frame.to_parquet(buffer, **how)
+    return buffer.getvalue()
+
+
 @pytest.mark.parametrize(
-    ("sep", "ends"),
-    [(",", "\r\n"), (";", "\n"), ("\t", "\r"), ("|", "\n"), (" ", "\r\n")],
-)
-def test_separators(sep, ends):
-    found = read(FRAME.to_csv(sep=sep, index=False, lineterminator=ends)).frame
-    pd.testing.assert_frame_equal(found, FRAME, check_dtype=False)
-
-
-def test_decimal_commas():
-    table = read(FRAME.to_csv(sep="\t", index=False, decimal=","))
+    ("sep", "ends", "decimal"),
+    [
+        (",", "\r\n", "."), (";", "\n", "."), ("\t", "\r", "."), ("|", "\n", "."),
+        (" ", "\r\n", "."), ("\t", "\n", ","), (";", "\r\n", ","),
+    ],
+)  # fmt: skip
+def test_separators_and_decimal_commas(sep, ends, decimal):
+    text = FRAME.to_csv(sep=sep, index=False, lineterminator=ends, decimal=decimal)
+    table = read(text)
     pd.testing.assert_frame_equal(table.frame, FRAME, check_dtype=False)
-    assert "Decimal commas read as such: 'dose'." in table.notes
-
-
-ABY = [[1, 2.5, "x"], [3, 4.0, "z"]]
+    told = "Decimal commas read as such: 'dose'." in table.notes
+    assert told == (decimal == ",")
 
 
 @pytest.mark.parametrize(
@@ -55,6 +61,8 @@ ABY = [[1, 2.5, "x"], [3, 4.0, "z"]]
         ('"a","b","y"\n1,2.5,"x"\n3,4,"z"\n', "a b y", ABY),
         ('a\ty\n"r1"\t1\t"x"\n"r2"\t2\t"z"\n', "(unnamed_1) a y",
          [["r1", 1, "x"], ["r2", 2, "z"]]),  # row names of R
+        ("a;b\tc\ty\nr1\tu;v\t7\tx\nr2\tu;w\t8\tz\n", "(unnamed_1) a;b c y",
+         [["r1", "u;v", 7, "x"], ["r2", "u;w", 8, "z"]]),
         ("a,y\n1,x,\n3,z,\n", "a y (unnamed_3)", [[1, "x", None], [3, "z", None]]),
         ("genes;set,y\nA;B,1.5\nC;D,2\n", "genes;set y", [["A;B", 1.5], ["C;D", 2.0]]),
         ("a;y\n1,234;r\n5,678;b\n", "a y", [[1.234, "r"], [5.678, "b"]]),
@@ -84,10 +92,12 @@ def test_other_programs(text, names, rows):
         ("a;y\n1.234;u\n0,5;v\n", {"decimal": ","}, ["1.234", "0,5"]),
         ("a;y\nKöln;u\n".encode("cp1252"), {"encoding": "cp1252"}, ["Köln"]),
         ("a;y\nKöln;u\n".encode("utf-16-le"), {"encoding": "utf-16-le"}, ["Köln"]),
+        *(("a;y\nKöln;ö\n".encode(e), {}, ["Köln"])
+          for e in ("utf-8", "utf-8-sig", "utf-16", "utf-32")),
         ("a,y\n0042,u\n", {"as_text": ["a"]}, ["0042"]),
     ],
-)
-def test_options(content, how, values):
+)  # fmt: skip
+def test_options_and_encodings(content, how, values):
     assert read(content, **how).frame["a"].tolist() == values
 
 
@@ -100,11 +110,8 @@ def test_wide_tables_and_long_cells():
     assert csv.field_size_limit() == limit
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-def test_encodings(encoding):
-    frame = read("größe;ort\n1;Köln\n2;Malmö\n".encode(encoding)).frame
-    assert list(frame) == ["größe", "ort"]
-    assert frame["ort"].tolist() == ["Köln", "Malmö"]
+TWICE = FRAME.set_axis(pd.Index([1, 2, 3], name="n"))
+MARKED = encode(pd.DataFrame({"a": ["marker-text", "b"]}), compression="none")
 
 
 @pytest.mark.parametrize(
@@ -116,6 +123,7 @@ def test_encodings(encoding):
         ("a,y\n1,2,3\n1,2\n", r"line 2 has 3 fields, the header 2"),
         ('a,y\n"1\n5",2,3\n1,2\n', r"line 3 has 3 fields, the header 2"),
         ('a,y\n"1,2\n3,4\n', r"quotation mark is not closed .*starting at row 1"),
+        ('a,y\n"' + "x\n" * 100_000, r"quotation mark is not closed"),
         ("a,b,a,y\n1,2,3,4\n", r"more than one column .* 'a' \('a': columns 1, 3\)"),
         (b"PK\x03\x04rest", r"zip archive, as Excel's .xlsx is. Save the sheet as CSV"),
         (b"\x1f\x8brest", r"compressed with gzip. Unpack"),
@@ -126,12 +134,14 @@ def test_encodings(encoding):
         (b"a,k\n1,\x81\xe4\n", r"Save it as UTF-8, or .* encoding='cp1252'"),
         (b"\xef\xbb\xbf", r"is empty"),
         (b"\xff\xfe", r"is empty"),
-        ('a,y\n"' + "x\n" * 100_000, r"quotation mark is not closed"),
         ("dose;n;y\n0,14;999;r\n0,00;1.230;b\n",
          r"Thousands or decimals\? 'n' \(row 2: '1.230'\) has a point, .* decimal='.'"),
         ("dose\tn\ty\n0.1257\t42,745\tr\n3\t999\tb\n", r"'dose' \(row 1: '0.1257'\)"),
         ("b;a;y\n0,5;1.234;r\n0,25;22.5;b\n", r"'a' \(row 1: '1.234'\) has a point"),
         ("b;a;y\n0,5;?;r\n0,25;22.5;b\n", r"'a' \(row 2: '22.5'\) has a point"),
+        (encode(FRAME)[:100], r"damaged Parquet file"),
+        (MARKED.replace(b"marker-text", b"marker\xfftext"), r"damaged Parquet file"),
+        (encode(TWICE), r"more than one column is named 'n'"),
     ],
 )  # fmt: skip
 def test_no_table(content, message):
@@ -162,52 +172,33 @@ def test_numbers_are_read_to_the_last_bit(rng):
         assert (read(text).frame["a"] == numbers).all()
 
 
-def parquet_bytes(frame, **how):
-    buffer = BytesIO()
-    frame.to_parquet(buffer, **how)
-    return buffer.getvalue()
-
-
 def test_parquet():
-    raw = parquet_bytes(FRAME)
-    pd.testing.assert_frame_equal(read(raw).frame, FRAME)
-    with pytest.raises(DataFileError, match=r"damaged Parquet file"):
-        read(raw[:100])
-    assert set(read(parquet_bytes(FRAME.set_index("kind"))).frame) == set(FRAME)
+    pd.testing.assert_frame_equal(read(encode(FRAME)).frame, FRAME)
+    assert set(read(encode(FRAME.set_index("kind"))).frame) == set(FRAME)
     odd = FRAME.set_axis([7, 7, 100])  # rows are counted whatever the index
-    pd.testing.assert_frame_equal(read(parquet_bytes(odd)).frame, FRAME)
-    twice = FRAME.set_axis(pd.Index([1, 2, 3], name="n"))
-    with pytest.raises(DataFileError, match="more than one column is named 'n'"):
-        read(parquet_bytes(twice))
-
-
-def test_damaged_text_in_parquet_is_refused_when_read():
-    raw = parquet_bytes(pd.DataFrame({"a": ["marker-text", "b"]}), compression="none")
-    assert b"marker-text" in raw
-    with pytest.raises(DataFileError, match=r"damaged Parquet"):
-        read(raw.replace(b"marker-text", b"marker\xfftext"))
-
-
-def test_small_parquet_that_unpacks_to_a_huge_table():
+    pd.testing.assert_frame_equal(read(encode(odd)).frame, FRAME)
     parquet = pytest.importorskip("pyarrow.parquet")
-    raw = parquet_bytes(pd.DataFrame({"a": np.zeros(1_000_000)}))
+    raw = encode(pd.DataFrame({"a": np.zeros(1_000_000)}))
     metadata = parquet.ParquetFile(BytesIO(raw)).metadata
     check_parquet_size(metadata, len(raw))
     with pytest.raises(ValueError, match=r"bytes unpack to 1,000,000 values"):
         check_parquet_size(metadata, len(raw), n_values_free=1000)
 
 
-def test_missing_files(tmp_path):
+@pytest.mark.parametrize(
+    ("path", "error", "message"),
+    [
+        ("measurement.csv", FileNotFoundError, r"Did you mean 'measurements.csv'\?"),
+        ("nowhere/x.csv", FileNotFoundError, r"no folder '.*nowhere' either"),
+        (".", IsADirectoryError, "is a folder"),
+        ("blank", DataFileError, r"blank' is empty"),
+    ],
+)
+def test_missing_files(tmp_path, path, error, message):
     (tmp_path / "measurements.csv").write_text("a\n1\n")
     (tmp_path / "blank").write_text(" \n\n")
-    with pytest.raises(FileNotFoundError, match=r"Did you mean 'measurements.csv'\?"):
-        read_bytes(tmp_path / "measurement.csv")
-    with pytest.raises(FileNotFoundError, match=r"no folder '.*nowhere' either"):
-        read_bytes(tmp_path / "nowhere" / "x.csv")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        read_bytes(tmp_path)
-    with pytest.raises(DataFileError, match=r"blank' is empty"):
-        read_bytes(tmp_path / "blank")
+    with pytest.raises(error, match=message):
+        read_bytes(tmp_path / path)
 
 
 FORMULAS = [
@@ -218,9 +209,13 @@ PLAIN = ["-1.5", "+3", "-1e-5", "+.5", "-12.", "", "a=b", "x-1", "'tis", "5", "a
 TEXTS = st.text(st.sampled_from("'=+-@\t\r\n\"ab1.e,;|<>&＝ é"), max_size=6)
 
 
-def test_formulas_get_an_apostrophe():
+def test_formulas_get_an_apostrophe_and_numbers_none():
     assert [escape_formula(text) for text in FORMULAS] == [f"'{t}" for t in FORMULAS]
     assert [escape_formula(text) for text in PLAIN] == PLAIN
+    frame = pd.DataFrame({"a": [-1.5, -np.inf, 2.0], "b": [-3, 4, 5], "c": [True] * 3})
+    pd.testing.assert_frame_equal(pd.read_csv(StringIO(format_csv(frame))), frame)
+    frame = pd.DataFrame([["a", "b", -1.0]], columns=["=x", "=x", "-y"])
+    assert format_csv(frame).splitlines()[0] == "'=x,'=x,'-y"
 
 
 @given(text=TEXTS)
@@ -228,15 +223,6 @@ def test_formulas_get_an_apostrophe():
 @example("''-1.5")
 def test_escaped_text_comes_back(text):
     assert unescape_formula(escape_formula(text)) == text
-
-
-def test_numbers_in_columns_stay_numbers():
-    frame = pd.DataFrame({"a": [-1.5, -np.inf, 2.0], "b": [-3, 4, 5], "c": [True] * 3})
-    text = format_csv(frame)
-    assert "'" not in text
-    pd.testing.assert_frame_equal(pd.read_csv(StringIO(text)), frame)
-    frame = pd.DataFrame([["a", "b", -1.0]], columns=["=x", "=x", "-y"])
-    assert format_csv(frame).splitlines()[0] == "'=x,'=x,'-y"
 
 
 @given(
@@ -252,3 +238,11 @@ def test_a_table_is_written_and_read_the_same(ids, name):
     pd.testing.assert_frame_equal(read(text, as_text=[name.strip()]).frame, first.frame)
     for row in csv.reader(StringIO(text, newline="")):
         assert all(escape_formula(c) == c or c.startswith("'") for c in row)
+
+
+def test_records_and_headings():
+    frame = pd.DataFrame({"row": [0.1 + 0.2, np.inf], "n": [1, 2]})
+    insert_names(frame, "row", ["u", "v"])
+    first, second = to_records(frame)
+    assert first == {"row (id)": "u", "row": 0.1 + 0.2, "n": 1}
+    assert second["row"] is None

@@ -10,40 +10,26 @@ from leaveout.tables._preparation import (
     known_categories,
     make_preparation,
     match_columns,
+    spell_as,
 )
 
-
-def mixed():
-    X = pd.DataFrame(
-        {"sex": list("fmfm"), "a": [1.0, 2, 3, 6], "site": ["x", "y", "z", "x"]}
-    )
-    return Dataset(
-        "t", X, np.arange(4) % 2, list(X), "y", text_features=("sex", "site")
-    )
+FRAME = pd.DataFrame(
+    {"sex": list("fmfm"), "a": [1.0, 2, 3, 6], "site": ["x", "y", "z", "x"]}
+)
+MIXED = Dataset("t", FRAME, np.arange(4) % 2, list(FRAME), "y", ("sex", "site"))
 
 
 def test_numbers_standardised_and_text_one_hot():
-    dataset = mixed()
-    found = make_preparation(dataset).fit_transform(dataset.X)
-    a = dataset.X["a"].to_numpy()
-    expected = np.column_stack(
-        [
-            [0, 1, 0, 1],
-            [1, 0, 0, 1],
-            [0, 1, 0, 0],
-            [0, 0, 1, 0],
-            (a - a.mean()) / a.std(),
-        ]
-    )
-    assert np.allclose(found, expected)
-    plain = make_preparation(dataset, standardize=False).fit_transform(dataset.X)
-    assert np.allclose(plain, np.column_stack([expected[:, :-1], a]))
-    assert "Numbers standardised and text one-hot encoded" in describe_preparation(
-        dataset
-    )
-    assert "Text one-hot encoded once" in describe_preparation(
-        dataset, standardize=False
-    )
+    found = make_preparation(MIXED).fit_transform(FRAME)
+    a = FRAME["a"].to_numpy()
+    words = np.transpose([[0, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
+    assert np.allclose(found, np.column_stack([words, (a - a.mean()) / a.std()]))
+    plain = make_preparation(MIXED, standardize=False).fit_transform(FRAME)
+    assert np.allclose(plain, np.column_stack([words, a]))
+    told = describe_preparation(MIXED)
+    assert told.startswith("Numbers standardised and text one-hot encoded once")
+    told = describe_preparation(MIXED, standardize=False)
+    assert told.startswith("Text one-hot encoded once")
 
 
 def test_sparse_data_are_scaled_not_centred(rng):
@@ -55,29 +41,25 @@ def test_sparse_data_are_scaled_not_centred(rng):
     assert "scaled to variance 1" in describe_preparation(dataset)
 
 
-def new(**columns):
+def match(**columns):
+    """Match a new row with other columns than these to the model's."""
     rows = {"site": ["z"], "extra": [9], "a": [5], "sex": ["m "]} | columns
-    dataset = mixed()
-    categories = known_categories(make_preparation(dataset).fit(dataset.X))
-    assert categories == {"sex": ["f", "m"], "site": ["x", "y", "z"]}
     frame = pd.DataFrame({k: v for k, v in rows.items() if v is not None})
-    return match_columns(frame, dataset.feature_names, categories)
+    categories = known_categories(make_preparation(MIXED).fit(FRAME))
+    return match_columns(frame, MIXED.feature_names, categories)
 
 
 def test_new_rows_are_matched_by_name():
-    rows = new()
-    assert rows.unused == ["extra"]
-    assert rows.frame.to_dict("list") == {"sex": ["m"], "a": [5.0], "site": ["z"]}
+    rows, unused = match()
+    assert unused == ["extra"]
+    assert rows.to_dict("list") == {"sex": ["m"], "a": [5.0], "site": ["z"]}
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
         ({"a": None, "A": [5]}, r"lacks 1 of the 3 columns of the model: 'a'. Did you"),
-        (
-            {"a": None, "sex": None},
-            r"lacks 2 of the 3 columns of the model: 'sex', 'a'",
-        ),
+        ({"a": None, "sex": None}, r"lacks 2 of the 3 columns of .*: 'sex', 'a'"),
         ({"a": [np.nan]}, r"missing values in 1 of 3 columns: 'a' \(1\)"),
         ({"a": ["?!"]}, r"text where the model has numbers: 'a' \(row 1: '\?!'\)"),
         ({"a": [np.inf]}, r"infinite values in 'a'"),
@@ -86,4 +68,13 @@ def test_new_rows_are_matched_by_name():
 )
 def test_new_rows_that_do_not_fit(columns, message):
     with pytest.raises(ValueError, match=message):
-        new(**columns)
+        match(**columns)
+
+
+def test_words_are_matched_by_value_if_all_are_numbers():
+    column = pd.Series(["1.0", " 01", "TRUE", None])
+    assert spell_as(column, ["1", "2"])[:3].tolist() == ["1", "1", "1"]
+    assert spell_as(column, ["True", "False"])[2] == "True"
+    assert spell_as(column, ["01", "02"])[:3].tolist() == ["1.0", "01", "TRUE"]
+    assert spell_as(column, ["1", "x"])[1] == "01"
+    assert pd.isna(spell_as(column, ["1"])[3])

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands, one per question."""
+"""The commands, one per question; each imports what it needs when it runs."""
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import leaveout
-from leaveout.cli._audit import audit
-from leaveout.cli._bounds import bounds
-from leaveout.cli._loo import loo
-from leaveout.cli._options import NO_VALUE
-from leaveout.cli._predict import predict
-from leaveout.cli._select import select
+from leaveout.cli import _options as opt
+from leaveout.cli._command import command
 
 app = typer.Typer(
     add_completion=False,
@@ -21,17 +19,6 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-EXAMPLES = {
-    select: "leaveout select table.csv --target species --save model.skops",
-    loo: "leaveout loo table.csv --target species --C 10 --gamma 0.05",
-    audit: "leaveout audit table.csv --target species --id sample",
-    bounds: "leaveout bounds table.csv --target species --C 10 --gamma 0.05",
-    predict: "leaveout predict model.skops new.csv > classes.csv",
-}
-
-
-for function, example in EXAMPLES.items():
-    app.command(epilog=f"Example: {example}")(function)
 
 
 def _show_version(wanted: bool) -> None:
@@ -49,7 +36,7 @@ def main(
         bool,
         typer.Option(
             "--version",
-            metavar=NO_VALUE,
+            metavar=opt.NO_VALUE,
             callback=_show_version,
             is_eager=True,
             help="Show the version.",
@@ -57,3 +44,94 @@ def main(
     ] = False,
 ) -> None:
     """Exact leave-one-out for support vector machines."""
+
+
+@app.command(
+    epilog="Example: leaveout select table.csv --target species --save model.skops"
+)
+@command
+def select(
+    *,
+    table: opt.TableOptions,
+    model: opt.KernelOptions,
+    wanted: opt.SelectOptions,
+    show: opt.ShowOptions,
+) -> None:
+    """Choose C and gamma by exact leave-one-out over a grid."""
+    from leaveout.cli._select import run_select
+
+    run_select(table, model, wanted, show)
+
+
+@app.command(
+    epilog="Example: leaveout loo table.csv --target species --C 10 --gamma 0.05"
+)
+@command
+def loo(
+    *,
+    table: opt.TableOptions,
+    model: opt.ModelOptions,
+    output: opt.Output = None,
+    n_jobs: opt.Jobs = 1,
+    show: opt.ShowOptions,
+) -> None:
+    """Leave every sample out of one classifier; by default the best one."""
+    from leaveout.cli._question import leave_out, run_question
+
+    run_question(leave_out, table, model, n_jobs, show, output)
+
+
+@app.command(epilog="Example: leaveout audit table.csv --target species --id sample")
+@command
+def audit(
+    *,
+    table: opt.TableOptions,
+    model: opt.ModelOptions,
+    top: Annotated[int, typer.Option(min=1, help="How many samples to list.")] = 20,
+    output: opt.Output = None,
+    n_jobs: opt.Jobs = 1,
+    show: opt.ShowOptions,
+) -> None:
+    """List the samples whose labels the rest of the data contradict, worst first."""
+    from leaveout.cli._question import find_suspects, run_question
+
+    question = partial(find_suspects, top=top, watched=show.watched)
+    run_question(question, table, model, n_jobs, show, output)
+
+
+@app.command(
+    epilog="Example: leaveout bounds table.csv --target species --C 10 --gamma 0.05"
+)
+@command
+def bounds(
+    *,
+    table: opt.TableOptions,
+    model: opt.ModelOptions,
+    n_jobs: opt.Jobs = 1,
+    show: opt.ShowOptions,
+) -> None:
+    """Compare bounds and estimates of the error with the exact one."""
+    from leaveout.cli._question import compare_bounds, run_question
+
+    run_question(compare_bounds, table, model, n_jobs, show)
+
+
+@app.command(epilog="Example: leaveout predict model.skops new.csv > classes.csv")
+@command
+def predict(
+    *,
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="File that --save wrote.")
+    ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="New samples, same columns by name.")
+    ],
+    id_column: opt.IdColumn = None,
+    how: opt.FormatOptions,
+    output: opt.Output = None,
+    show: opt.ShowOptions,
+) -> None:
+    """Print the class of each new sample as CSV, with probabilities if available."""
+    from leaveout.cli._predict import run_predict
+
+    run_predict(model, data, id_column, how, output, show)

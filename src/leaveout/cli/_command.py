@@ -13,12 +13,14 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from io import TextIOWrapper
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -52,32 +54,54 @@ def write_options(message: str) -> str:
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a function a command: a mistake ends it with exit code 1 and its message.
 
-    ``--debug``, an option of every command, lets the error through instead.
+    A parameter that is a dataclass stands for its fields, each an option. ``--debug``,
+    an option of every command, lets errors through.
     """
+    kinds = get_type_hints(function, include_extras=True)
 
     @functools.wraps(function)
-    def run(*, debug: bool = False, **options: Any) -> None:
+    def run(**options: Any) -> None:
         if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
             # Letters that the encoding lacks are written as codes: no result is lost.
             sys.stdout.reconfigure(errors="backslashreplace")
+        for name, kind in kinds.items():
+            if is_dataclass(kind):
+                parts = [options.pop(field.name) for field in fields(kind)]
+                options[name] = kind(*parts)  # type: ignore[operator]
         try:
-            function(debug=debug, **options)
+            function(**options)
             sys.stdout.flush()  # a full disk shows here, while it can be reported
         except KeyboardInterrupt:
             print_status("Stopped.")
             raise typer.Exit(130) from None
         except (*MISTAKES, ModuleNotFoundError) as mistake:
-            is_bug = isinstance(
-                mistake, ModuleNotFoundError
-            ) and "pip install" not in str(mistake)
-            if debug or is_bug:
+            missing = isinstance(mistake, ModuleNotFoundError)
+            if options["show"].debug or (missing and "pip install" not in str(mistake)):
                 raise
             lost = _drop_broken_stdout()
             if not isinstance(mistake, BrokenPipeError):
                 print_status(f"Error: {'stdout: ' * lost}{_message(mistake)}")
             raise typer.Exit(1) from None
 
+    parameters = signature(function).parameters.values()
+    found = [part for p in parameters for part in _expand(p, kinds[p.name])]
+    run.__signature__ = Signature(found)  # type: ignore[attr-defined]
+    run.__annotations__ = {part.name: part.annotation for part in found}
     return run
+
+
+def _expand(parameter: Parameter, kind: Any) -> list[Parameter]:
+    """Return a parameter, or those for the fields of its dataclass."""
+    if not is_dataclass(kind):
+        return [parameter.replace(annotation=kind)]
+    found, hints = [], get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        hint = hints[field.name]
+        if "typer" in field.metadata:
+            hint = Annotated[hint, field.metadata["typer"]]
+        option = parameter.replace(name=field.name, annotation=hint)
+        found.append(option.replace(default=field.default))
+    return found
 
 
 def _message(mistake: BaseException) -> str:
@@ -103,12 +127,12 @@ def _drop_broken_stdout() -> bool:
 
 
 def check_files_differ(
-    files: Mapping[str, Path | None], *, written: Collection[str]
+    read: Mapping[str, Path | None], written: Mapping[str, Path | None]
 ) -> None:
     """Refuse two options that name the same file, if one of them is written."""
-    named = [(option, path) for option, path in files.items() if path is not None]
-    for (first, path), (second, other) in combinations(named, 2):
-        if {first, second} & set(written) and _are_same(path, other):
+    files = [*read.items(), *written.items()]
+    for (first, path), (second, other) in combinations(files, 2):
+        if second in written and path and other and _are_same(path, other):
             raise typer.BadParameter(
                 f"{first} and {second} name the same file, '{other}', which would be "
                 f"overwritten. Give {second} another name."
@@ -129,11 +153,6 @@ def print_status(message: str) -> None:
 def print_result(text: str) -> None:
     """Write a result for people to stdout."""
     typer.echo(printable(text, keep="\n"))
-
-
-def at_terminal() -> bool:
-    """Whether stderr is a terminal, so that progress is worth showing."""
-    return sys.stderr.isatty()
 
 
 def command_line() -> str:
@@ -175,13 +194,10 @@ class Clock:
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
-        """Add the time the block takes to a part."""
+        """Note the time that a part takes."""
         started = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - started
-            self.seconds[part] = self.seconds.get(part, 0.0) + spent
+        yield
+        self.seconds[part] = time.perf_counter() - started
 
     def __str__(self) -> str:
         """Return the parts in one line."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From options to samples that a kernel can take, and back to a complete model."""
+"""From options to samples that a kernel can take."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from leaveout.cli._command import write_options
-from leaveout.cli._options import TableOptions, parse_sep
+from leaveout.cli._options import KernelOptions, TableOptions
 from leaveout.estimators._svc import SVC
 from leaveout.tables._columns import read_dataset
 from leaveout.tables._dataset import Dataset, load_example
@@ -38,9 +36,7 @@ def load(table: TableOptions) -> Dataset:
         group_column=table.groups,
         drop=table.drop or (),
         categorical=table.categorical or (),
-        sep=parse_sep(table.sep),
-        decimal=table.decimal,
-        encoding=table.encoding,
+        **table.format,
     )
     return replace(dataset, notes=tuple(map(write_options, dataset.notes)))
 
@@ -64,19 +60,6 @@ class Prepared:
         """What the samples are called: their ids, else rows counted from 1."""
         ids = self.dataset.ids
         return np.arange(1, len(self.dataset.y) + 1) if ids is None else ids
-
-    def complete(self, classifier: Any) -> Any:
-        """Put the preparation in front of a classifier that was fitted after it."""
-        if self.preparation is None:
-            return classifier
-        return Pipeline([("prepare", self.preparation), ("svc", classifier)])
-
-    def unfitted(self, classifier: Any) -> Pipeline:
-        """Return a Pipeline to be fitted on the dataset as it was read."""
-        first = "passthrough"
-        if self.preparation is not None:
-            first = clone(self.preparation)
-        return Pipeline([("prepare", first), ("svc", classifier)])
 
 
 def prepare(dataset: Dataset, *, standardize: bool) -> Prepared:
@@ -104,23 +87,15 @@ def _check_sizes(dataset: Dataset) -> None:
         )
 
 
+def make_svc(options: KernelOptions) -> SVC:
+    """Return an SVC with this kernel and weight, not fitted."""
+    weight = None if options.class_weight is None else options.class_weight.value
+    return SVC(kernel=options.kernel.value, class_weight=weight)
+
+
 def search_grid(
-    prepared: Prepared,
-    grid: dict[str, list[float]],
-    svc: SVC,
-    *,
-    n_jobs: int = 1,
-    verbose: bool = False,
-    checkpoint: Any = None,
+    prepared: Prepared, grid: dict[str, list[float]], svc: SVC, **how: Any
 ) -> LooSearchCV:
     """Leave one out in every cell of the grid."""
-    search = LooSearchCV(
-        svc,
-        grid,
-        refit=False,
-        n_jobs=n_jobs,
-        verbose=int(verbose),
-        checkpoint=checkpoint,
-        error_score="raise",
-    )
+    search = LooSearchCV(svc, grid, refit=False, error_score="raise", **how)
     return search.fit(prepared.X, prepared.dataset.y, groups=prepared.dataset.groups)

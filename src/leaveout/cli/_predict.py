@@ -4,69 +4,74 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
 from leaveout._messages import did_you_mean, list_names
-from leaveout.cli import _options as opt
+from leaveout._model_file import ModelCard, load_model, read_model_card
 from leaveout.cli._command import (
     Clock,
     check_files_differ,
     collect_warnings,
-    command,
     print_status,
 )
+from leaveout.cli._options import FormatOptions, ShowOptions
 from leaveout.exceptions import ModelFileError
+from leaveout.run._files import write_atomically
+from leaveout.tables._columns import check_columns
+from leaveout.tables._files import (
+    format_csv,
+    insert_names,
+    is_svmlight,
+    name_file,
+    read_bytes,
+    read_svmlight,
+    read_table,
+    sample_names,
+    to_records,
+)
+from leaveout.tables._preparation import (
+    are_text,
+    known_categories,
+    match_columns,
+    spell_as,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-    from leaveout._model_file import ModelCard
 
-
-@command
-def predict(
-    *,
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="File that --save wrote.")
-    ],
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="New samples, same columns by name.")
-    ],
-    id_column: opt.IdColumn = None,
-    sep: opt.Sep = None,
-    decimal: opt.Decimal = None,
-    encoding: opt.Encoding = None,
-    output: opt.Output = None,
-    as_json: opt.Json = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+def run_predict(
+    model: Path,
+    data: Path,
+    id_column: str | None,
+    how: FormatOptions,
+    output: Path | None,
+    show: ShowOptions,
 ) -> None:
-    """Print the class of each new sample as CSV, with probabilities if available."""
-    from leaveout._model_file import load_model, read_model_card
-    from leaveout.run._files import write_atomically
-    from leaveout.tables._files import format_csv, insert_names, to_records
-
-    check_files_differ(
-        {"MODEL": model, "DATA": data, "--output": output}, written=["--output"]
-    )
+    """Load a model, read new samples, print or write their classes."""
+    check_files_differ({"MODEL": model, "DATA": data}, {"--output": output})
     clock = Clock()
     with clock.measure("loading"):
         card, classifier = read_model_card(model), load_model(model)
-    how = {"sep": opt.parse_sep(sep), "decimal": decimal, "encoding": encoding}
     with collect_warnings(), clock.measure("reading"):
         X, truth, ids = _read(data, card, classifier, id_column, how)
-    with collect_warnings(), clock.measure("predicting"), _as_model_file_error(model):
-        table = _predict(classifier, X)
+    try:
+        with collect_warnings(), clock.measure("predicting"):
+            table = _predict(classifier, X)
+    except (AttributeError, LookupError, TypeError, ArithmeticError) as why:
+        raise ModelFileError(
+            f"'{model}' is damaged, its model cannot predict: {type(why).__name__}: "
+            f"{why}. Save the model again."
+        ) from why
     if truth is not None:
         _compare(truth, table["prediction"], card)
     names = range(1, len(table) + 1) if ids is None else ids
     insert_names(table, id_column or "row", names)
-    if as_json:
+    if show.as_json:
         text = json.dumps(to_records(table), indent=2) + "\n"
     else:
         text = format_csv(table)
@@ -75,29 +80,18 @@ def predict(
     else:
         write_atomically(output, text.encode())
         print_status(f"{len(table)} samples written to {output}")
-    if verbose:
+    if show.verbose:
         print_status(str(clock))
 
 
 def _read(
-    path: Path, card: ModelCard, classifier: Any, id_column: str | None, how: Any
+    path: Path,
+    card: ModelCard,
+    classifier: Any,
+    id_column: str | None,
+    how: FormatOptions,
 ) -> tuple[Any, Any, Any]:
     """Return the features, the classes if the file has them, and the ids."""
-    from leaveout.tables._columns import check_columns
-    from leaveout.tables._files import (
-        is_svmlight,
-        name_file,
-        read_bytes,
-        read_table,
-        sample_names,
-    )
-    from leaveout.tables._preparation import (
-        are_text,
-        known_categories,
-        match_columns,
-        spell_as,
-    )
-
     content = read_bytes(path)
     if is_svmlight(content):
         return _read_svmlight(content, path, card, id_column)
@@ -106,7 +100,7 @@ def _read(
     as_text = {name for name, words in known.items() if are_text(words)}
     if id_column is not None and id_column not in card.feature_names:
         as_text.add(id_column)
-    frame = read_table(content, path, as_text=as_text, **how).frame
+    frame = read_table(content, path, as_text=as_text, **how.format).frame
     if id_column is not None:
         check_columns([id_column], frame, path)
     ids = None if id_column is None else sample_names(frame, id_column)
@@ -115,11 +109,10 @@ def _read(
     truth = None if target is None else frame.get(target)
     names = card.feature_names or _unnamed_columns(frame, card, path)
     with name_file(path):
-        rows = match_columns(frame, names, categories)
-    unused = [name for name in rows.unused if name not in (target, id_column)]
+        X, others = match_columns(frame, names, categories)
+    unused = [name for name in others if name not in (target, id_column)]
     if unused:
         print_status(f"Not used by the model: {list_names(unused)}")
-    X = rows.frame
     return (X if hasattr(classifier, "feature_names_in_") else X.to_numpy()), truth, ids
 
 
@@ -128,9 +121,6 @@ def _read_svmlight(
 ) -> tuple[Any, Any, Any]:
     """Return the features, the classes, and no ids."""
     import pandas as pd
-
-    from leaveout.tables._files import read_svmlight
-    from leaveout.tables._preparation import spell_as
 
     if id_column is not None:
         raise ValueError(
@@ -154,34 +144,19 @@ def _unnamed_columns(frame: DataFrame, card: ModelCard, path: Path) -> list[str]
 
 def _predict(classifier: Any, X: Any) -> DataFrame:
     """Return predictions, with a probability or a decision value for each class."""
-    import numpy as np
     import pandas as pd
 
     table = pd.DataFrame({"prediction": classifier.predict(X)})
+    labels = classifier.classes_
     if hasattr(classifier, "predict_proba"):
-        shares = classifier.predict_proba(X)
-        for label, share in zip(classifier.classes_, shares.T, strict=True):
-            table[f"probability {label}"] = share
-        return table
-    values = np.asarray(classifier.decision_function(X))
-    if values.ndim == 1:
-        table[f"decision {classifier.classes_[1]}"] = values
+        word, values = "probability", classifier.predict_proba(X)
     else:
-        for label, value in zip(classifier.classes_, values.T, strict=True):
-            table[f"decision {label}"] = value
+        word, values = "decision", np.asarray(classifier.decision_function(X))
+    if values.ndim == 1:
+        labels, values = labels[1:], values[:, None]
+    for label, column in zip(labels, values.T, strict=True):
+        table[f"{word} {label}"] = column
     return table
-
-
-@contextmanager
-def _as_model_file_error(path: Path) -> Iterator[None]:
-    """Turn what an altered model trips over into an error that names its file."""
-    try:
-        yield
-    except (AttributeError, LookupError, TypeError, ArithmeticError) as why:
-        raise ModelFileError(
-            f"'{path}' is damaged, its model cannot predict: {type(why).__name__}: "
-            f"{why}. Save the model again."
-        ) from why
 
 
 def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:

@@ -1,34 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One classifier: as typed, or chosen on the default grid if C or gamma is not."""
+"""``leaveout loo``, ``audit`` and ``bounds``: questions about one classifier.
+
+It is the one typed or, without C or gamma, chosen on the default grid.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from leaveout.assess._bounds import loo_bounds
+from leaveout.assess._leave_one_out import leave_one_out
+from leaveout.assess._suspects import suspects
 from leaveout.cli._command import (
     Clock,
-    at_terminal,
     check_files_differ,
     collect_warnings,
     print_result,
     print_status,
 )
-from leaveout.cli._data import Prepared, load, prepare, search_grid
-from leaveout.cli._options import (
-    ModelOptions,
-    TableOptions,
-    complete_grid,
-    parameters_of,
-)
+from leaveout.cli._data import Prepared, load, make_svc, prepare, search_grid
+from leaveout.cli._grid import complete_grid, parameters_of
+from leaveout.cli._options import ModelOptions, ShowOptions, TableOptions
 from leaveout.estimators._svc import SVC
-from leaveout.report._select_report import describe_dataset
+from leaveout.report._select_report import (
+    describe_bounds,
+    describe_dataset,
+    describe_result,
+)
 from leaveout.report._text import format_dataset, format_model
 from leaveout.run._files import write_atomically
-from leaveout.tables._files import format_csv
+from leaveout.tables._files import format_csv, insert_names, to_records
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,84 +43,107 @@ if TYPE_CHECKING:
 POLY_DEFAULTS = {"degree": 3, "coef0": 0.0}
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a command found out about one classifier; ``str(found)`` is shown."""
+class Answer(NamedTuple):
+    """What was found: as text (``str``), as JSON, and as the table of --output."""
 
-    prepared: Prepared
-    model: str
-    parameters: dict[str, Any]
     found: Any
-    warned: list[str]
-    clock: Clock
+    details: dict[str, Any]
+    table: DataFrame
 
-    def give(
-        self,
-        details: dict[str, Any],
-        table: DataFrame,
-        output: Path | None,
-        *,
-        as_json: bool,
-        verbose: bool,
-    ) -> None:
-        """Print it, as text or with its details as JSON; write the table if asked."""
-        try:
-            if output is not None:
-                write_atomically(output, format_csv(table).encode())
-        except BaseException:
-            # A result is not lost with its file.
-            self._print(details, None, as_json)
-            raise
-        self._print(details, output, as_json)
-        if verbose:
-            print_status(str(self.clock))
 
-    def _print(
-        self, details: dict[str, Any], output: Path | None, as_json: bool
-    ) -> None:
-        dataset, sentence = self.prepared.dataset, self.prepared.sentence
-        if as_json:
-            whole = {
-                **describe_dataset(dataset),
-                "preparation": sentence,
-                "model": self.model,
-                "parameters": self.parameters,
-                **details,
-                "warnings": self.warned,
-                "seconds": self.clock.seconds,
-            }
-            print(json.dumps(whole, indent=2))
-        else:
-            print_result(format_dataset(dataset))
-            print_result(f"{sentence}\n\n{self.model}\n{self.found}")
-            if output is not None:
-                print_result(f"Samples written to {output}")
+def leave_out(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
+    """Leave every sample out."""
+    dataset = prepared.dataset
+    groups = dataset.groups
+    found = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
+    table = found.to_frame()
+    insert_names(table, dataset.id_name or "row", prepared.names)
+    return Answer(found, describe_result(found), table)
+
+
+def find_suspects(
+    svc: SVC, prepared: Prepared, n_jobs: int, *, top: int, watched: bool
+) -> Answer:
+    """List samples that may be mislabelled."""
+    dataset = prepared.dataset
+    found = suspects(
+        svc,
+        prepared.X,
+        dataset.y,
+        ids=prepared.names,
+        top=top,
+        groups=dataset.groups,
+        n_jobs=n_jobs,
+        verbose=int(watched),
+    )
+    found = replace(found, id_name=dataset.id_name or "row")
+    table = found.to_frame().assign(row=found.rows + 1)  # counted from 1
+    details = {
+        "error": found.error,
+        "n_flagged": found.n_flagged,
+        "suspects": to_records(table.reset_index(names="id")),
+    }
+    if dataset.ids is not None:
+        insert_names(table, dataset.id_name or "id", table.index)
+    return Answer(found, details, table)
+
+
+def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
+    """Compute bounds and estimates beside the exact error."""
+    if prepared.dataset.groups is not None:
+        raise ValueError("The bounds are for single samples; omit --groups.")
+    found = loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
+    return Answer(found, describe_bounds(found), found.to_frame())
 
 
 def run_question(
+    question: Callable[[SVC, Prepared, int], Answer],
     table: TableOptions,
-    options: ModelOptions,
-    question: Callable[[SVC, Prepared], Any],
+    model: ModelOptions,
+    n_jobs: int,
+    show: ShowOptions,
     output: Path | None = None,
-) -> Answer:
-    """Read the samples, make the classifier, and ask a question about both."""
-    check_files_differ({"DATA": table.data, "--output": output}, written=["--output"])
+) -> None:
+    """Read the samples, make the classifier, ask, print the answer and write it."""
+    check_files_differ({"DATA": table.data}, {"--output": output})
     clock = Clock()
     with collect_warnings() as warned:
         with clock.measure("reading"):
             dataset = load(table)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
-            svc, params = _make_svc(prepared, options)
+            svc, params = _choose(prepared, model, n_jobs)
         with clock.measure("leave-one-out"):
-            found = question(svc, prepared)
-    model = format_model(options.kernel.value, params, svc.class_weight)
-    return Answer(prepared, model, params, found, warned, clock)
+            answer = question(svc, prepared, n_jobs)
+    code = format_model(model.kernel.value, params, svc.class_weight)
+    told = f"{format_dataset(dataset)}\n{prepared.sentence}\n\n{code}\n{answer.found}"
+    try:
+        if output is not None:
+            write_atomically(output, format_csv(answer.table).encode())
+            told += f"\nSamples written to {output}"
+    finally:  # a result is not lost with its file
+        if show.as_json:
+            whole = {
+                **describe_dataset(dataset),
+                "preparation": prepared.sentence,
+                "model": code,
+                "parameters": params,
+                **answer.details,
+                "warnings": warned,
+                "seconds": clock.seconds,
+            }
+            print(json.dumps(whole, indent=2))
+        else:
+            print_result(told)
+    if show.verbose:
+        print_status(str(clock))
 
 
-def _make_svc(prepared: Prepared, options: ModelOptions) -> tuple[SVC, dict[str, Any]]:
+def _choose(
+    prepared: Prepared, options: ModelOptions, n_jobs: int
+) -> tuple[SVC, dict[str, Any]]:
     """Return an SVC not fitted yet, and its parameters."""
-    svc, kernel = options.make_svc(), options.kernel.value
+    svc, kernel = make_svc(options), options.kernel.value
     given = {name: getattr(options, name) for name in ("C", "gamma", "degree", "coef0")}
     uses = parameters_of(kernel)
     for name, value in given.items():
@@ -128,9 +157,8 @@ def _make_svc(prepared: Prepared, options: ModelOptions) -> tuple[SVC, dict[str,
     if None in params.values():
         fixed = {name: [v] for name, v in params.items() if v is not None}
         grid = complete_grid(fixed, prepared.numbers, kernel)
-        search = search_grid(
-            prepared, grid, svc, n_jobs=options.n_jobs, verbose=at_terminal()
-        )
+        verbose = int(sys.stderr.isatty())
+        search = search_grid(prepared, grid, svc, n_jobs=n_jobs, verbose=verbose)
         params = search.best_params_
         print_status("Parameters chosen by leave-one-out; --C and --gamma set them.")
     return svc.set_params(**params), params

@@ -4,29 +4,45 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from leaveout.cli import _options as opt
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from leaveout._model_file import installed_versions, save_model
+from leaveout.assess._bounds import tabulate_bounds
+from leaveout.assess._loo_curve import LooCurve, loo_curve
+from leaveout.assess._pair_auc import loo_pairs
 from leaveout.cli._command import (
     Clock,
-    at_terminal,
     check_files_differ,
     collect_warnings,
-    command,
     command_line,
     print_result,
     print_status,
 )
-
-if TYPE_CHECKING:
-    from leaveout.cli._data import Prepared
-    from leaveout.estimators._svc import SVC
-    from leaveout.loo._leave_out import Fitted
-    from leaveout.report._select_report import SelectReport
-    from leaveout.tables._dataset import Dataset
-    from leaveout.tune._search import LooSearchCV
+from leaveout.cli._data import Prepared, load, make_svc, prepare, search_grid
+from leaveout.cli._grid import complete_grid, parse_grid
+from leaveout.cli._options import (
+    KernelOptions,
+    SelectOptions,
+    ShowOptions,
+    TableOptions,
+)
+from leaveout.estimators._svc import SVC
+from leaveout.loo._leave_out import Fitted
+from leaveout.report._page import write_page
+from leaveout.report._select_report import SelectReport, describe_select
+from leaveout.report._text import format_select
+from leaveout.run._parallel import count_threads, limit_blas
+from leaveout.tables._dataset import Dataset
+from leaveout.tune._honest import HonestLoo, honest_loo
+from leaveout.tune._search import LooSearchCV
+from leaveout.tune._svccv import take_chosen
 
 # More pairs than these take longer than a grid; a page then has no ROC curve.
 MAX_PAIRS = 200_000
@@ -34,133 +50,73 @@ MAX_PAIRS = 200_000
 MAX_BOUNDS = 2000
 
 
-@command
-def select(
-    *,
-    data: opt.Data = None,
-    target: opt.Target = None,
-    id_column: opt.IdColumn = None,
-    drop: opt.Drop = None,
-    categorical: opt.Categorical = None,
-    groups: opt.Groups = None,
-    no_standardize: opt.NoStandardize = False,
-    sep: opt.Sep = None,
-    decimal: opt.Decimal = None,
-    encoding: opt.Encoding = None,
-    kernel: opt.KernelName = opt.Kernel.RBF,
-    class_weight: opt.Weight = None,
-    grid: opt.Grid = None,
-    honest: opt.Honest = False,
-    curve: opt.Curve = False,
-    save: opt.Save = None,
-    page: opt.Page = None,
-    checkpoint: opt.Checkpoint = None,
-    n_jobs: opt.Jobs = 1,
-    as_json: opt.Json = False,
-    verbose: opt.Verbose = False,
-    debug: opt.Debug = False,
+def run_select(
+    table: TableOptions, model: KernelOptions, wanted: SelectOptions, show: ShowOptions
 ) -> None:
-    """Choose C and gamma by exact leave-one-out over a grid."""
-    wanted = Wanted(honest, curve, save, page, checkpoint, n_jobs)
-    wanted.check_files(data)
-    values = opt.parse_grid(grid)
-    how = (sep, decimal, encoding, no_standardize)
-    table = opt.TableOptions(data, target, id_column, groups, drop, categorical, *how)
-    model = opt.ModelOptions(kernel, class_weight, n_jobs)
-    clock, watched = Clock(), verbose or at_terminal()
+    """Search the grid, compute what else is wanted, print and write the results."""
+    writes = {
+        "--save": wanted.save,
+        "--report": wanted.page,
+        "--checkpoint": wanted.checkpoint,
+        "--checkpoint of --honest": _honest_checkpoint(wanted),
+    }
+    check_files_differ({"DATA": table.data}, writes)
+    values = parse_grid(wanted.grid)
+    clock, watched = Clock(), show.watched
     with collect_warnings() as warned:
-        prepared, search = _search(table, model, values, wanted, clock, watched)
+        with clock.measure("reading"):
+            dataset = load(table)
+        if wanted.curve:
+            _check_curve(dataset)
+        with clock.measure("preparing"):
+            prepared = prepare(dataset, standardize=not table.no_standardize)
+            grid = complete_grid(values, prepared.numbers, model.kernel.value)
+        with clock.measure("leave-one-out"):
+            search = search_grid(
+                prepared,
+                grid,
+                make_svc(model),
+                n_jobs=wanted.n_jobs,
+                verbose=int(watched),
+                checkpoint=wanted.checkpoint,
+            )
         with clock.measure("final fit"):
-            best, fitted = _fit_best(prepared, search)
+            best = clone(search.estimator).set_params(**search.best_params_)
+            best._kept_betas = search._best_betas_
+            fitted = best._fit(prepared.X, dataset.y)
         report = _make_report(prepared, search, clock, warned)
+        written: list[str] = []
         try:
             extras = _run_extras(prepared, search, fitted, wanted, watched, clock)
             report = replace(report, **extras, warnings=tuple(warned))
-            _write_files(report, prepared, search, best, wanted, clock)
-        except BaseException:
-            # The choice is not lost with a file or an interrupted extra.
-            _print(report, Wanted(), as_json)
-            raise
-    _print(report, wanted, as_json)
-    if verbose:
+            if wanted.save is not None:
+                with clock.measure("saving"):
+                    _save(wanted.save, prepared, search, best)
+                written = [f"Model written to {wanted.save}"]
+            if wanted.page is not None:
+                with clock.measure("page"):
+                    write_page(report, wanted.page)
+                written.insert(0, f"Page written to {wanted.page}")
+        finally:  # the choice is not lost with a file or an interrupted extra
+            if show.as_json:
+                print(json.dumps(describe_select(report), indent=2))
+            else:
+                print_result("\n".join([format_select(report), *written]))
+    if show.verbose:
         print_status(str(clock))
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is wanted beside the choice, and how it is computed."""
-
-    honest: bool = False
-    curve: bool = False
-    save: Path | None = None
-    page: Path | None = None
-    checkpoint: Path | None = None
-    n_jobs: int = 1
-
-    @property
-    def honest_checkpoint(self) -> Path | None:
-        """The file that keeps the folds, beside the one that keeps the cells."""
-        kept = self.checkpoint
-        if kept is None or not self.honest:
-            return None
-        return kept.with_name(f"{kept.stem}.honest{kept.suffix}")
-
-    def check_files(self, data: Path | None) -> None:
-        """Refuse files that would overwrite each other or the data."""
-        writes = {
-            "--save": self.save,
-            "--report": self.page,
-            "--checkpoint": self.checkpoint,
-            "--checkpoint of --honest": self.honest_checkpoint,
-        }
-        check_files_differ({"DATA": data, **writes}, written=writes)
-
-
-def _search(
-    table: opt.TableOptions,
-    model: opt.ModelOptions,
-    values: dict[str, list[float]],
-    wanted: Wanted,
-    clock: Clock,
-    watched: bool,
-) -> tuple[Prepared, LooSearchCV]:
-    """Read the samples and leave one out in every cell."""
-    from leaveout.cli._data import load, prepare, search_grid
-
-    with clock.measure("reading"):
-        dataset = load(table)
-    if wanted.curve:
-        _check_curve(dataset)
-    with clock.measure("preparing"):
-        prepared = prepare(dataset, standardize=not table.no_standardize)
-        grid = opt.complete_grid(values, prepared.numbers, model.kernel.value)
-    with clock.measure("leave-one-out"):
-        search = search_grid(
-            prepared,
-            grid,
-            model.make_svc(),
-            n_jobs=model.n_jobs,
-            verbose=watched,
-            checkpoint=wanted.checkpoint,
-        )
-    return prepared, search
-
-
-def _fit_best(prepared: Prepared, search: LooSearchCV) -> tuple[SVC, Fitted]:
-    """Return the chosen classifier, fitted from the search, and its solution."""
-    from sklearn.base import clone
-
-    best = clone(search.estimator).set_params(**search.best_params_)
-    best._kept_betas = search._best_betas_
-    return best, best._fit(prepared.X, prepared.dataset.y)
+def _honest_checkpoint(wanted: SelectOptions) -> Path | None:
+    """Return the file that keeps the folds, beside the one that keeps the cells."""
+    kept = wanted.checkpoint
+    if kept is None or not wanted.honest:
+        return None
+    return kept.with_name(f"{kept.stem}.honest{kept.suffix}")
 
 
 def _make_report(
     prepared: Prepared, search: LooSearchCV, clock: Clock, warned: list[str]
 ) -> SelectReport:
-    from leaveout._model_file import installed_versions
-    from leaveout.report._select_report import SelectReport
-
     return SelectReport(
         dataset=prepared.dataset,
         preparation=prepared.sentence,
@@ -182,7 +138,7 @@ def _run_extras(
     prepared: Prepared,
     search: LooSearchCV,
     fitted: Fitted,
-    wanted: Wanted,
+    wanted: SelectOptions,
     watched: bool,
     clock: Clock,
 ) -> dict[str, Any]:
@@ -200,19 +156,13 @@ def _run_extras(
 
 
 def run_honest(
-    prepared: Prepared, search: LooSearchCV, wanted: Wanted, watched: bool
-) -> Any:
+    prepared: Prepared, search: LooSearchCV, wanted: SelectOptions, watched: bool
+) -> HonestLoo:
     """Leave every sample out of preparation, choice and fit."""
-    import numpy as np
-    from scipy import sparse
-    from sklearn.base import clone
-
-    from leaveout.tune._honest import honest_loo
-    from leaveout.tune._search import LooSearchCV
-
     dataset = prepared.dataset
     grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
-    pipeline = prepared.unfitted(clone(search.estimator))
+    first = "passthrough" if prepared.preparation is None else prepared.preparation
+    pipeline = clone(Pipeline([("prepare", first), ("svc", search.estimator)]))
     X = dataset.X
     if not dataset.text_features and not sparse.issparse(X):
         X = np.asarray(X)  # scikit-learn checks the columns of a frame one by one
@@ -225,7 +175,7 @@ def run_honest(
         groups=dataset.groups,
         n_jobs=wanted.n_jobs,
         verbose=int(watched),
-        checkpoint=wanted.honest_checkpoint,
+        checkpoint=_honest_checkpoint(wanted),
     )
 
 
@@ -241,12 +191,8 @@ def _check_curve(dataset: Dataset) -> None:
         raise ValueError("--curve is for single samples; omit --groups or --curve.")
 
 
-def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> Any:
+def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> LooCurve:
     """Trace the error over the range of C of the grid, all else as chosen."""
-    from sklearn.base import clone
-
-    from leaveout.assess._loo_curve import loo_curve
-
     Cs = [cell["C"] for cell in search.cv_results_["params"]]
     low, high = (min(Cs), max(Cs)) if len(set(Cs)) > 1 else (1e-2, 1e3)
     svc = clone(search.estimator).set_params(**search.best_params_)
@@ -258,12 +204,6 @@ def _run_page_extras(
     prepared: Prepared, fitted: Fitted, n_jobs: int, clock: Clock
 ) -> dict[str, Any]:
     """Compute the ranking and the bounds, for two classes without groups."""
-    import numpy as np
-
-    from leaveout.assess._bounds import tabulate_bounds
-    from leaveout.assess._pair_auc import loo_pairs
-    from leaveout.run._parallel import count_threads, limit_blas
-
     counts = np.unique(prepared.dataset.y, return_counts=True)[1]
     found: dict[str, Any] = {}
     grouped = prepared.dataset.groups is not None
@@ -282,40 +222,14 @@ def _run_page_extras(
     return found
 
 
-def _write_files(
-    report: SelectReport,
-    prepared: Prepared,
-    search: LooSearchCV,
-    best: SVC,
-    wanted: Wanted,
-    clock: Clock,
-) -> None:
-    """Write the model and the page, if asked for."""
-    if wanted.save is not None:
-        with clock.measure("saving"):
-            model = _final_model(prepared, search, best)
-            _save(wanted.save, model, prepared.dataset, search)
-    if wanted.page is not None:
-        from leaveout.report._page import write_page
-
-        with clock.measure("page"):
-            write_page(report, wanted.page)
-
-
-def _final_model(prepared: Prepared, search: LooSearchCV, best: SVC) -> Any:
-    """Return the chosen model, with probabilities where single samples are left out."""
-    from leaveout.tune._svccv import take_chosen
-
-    if prepared.dataset.groups is not None:
-        return prepared.complete(best)
-    y = prepared.dataset.y
-    return prepared.complete(take_chosen(search, best, prepared.X, y))
-
-
-def _save(path: Path, model: Any, dataset: Dataset, search: LooSearchCV) -> None:
-    from leaveout._model_file import save_model
-
-    result = search.best_loo_result_
+def _save(path: Path, prepared: Prepared, search: LooSearchCV, best: SVC) -> None:
+    """Write the chosen model, with probabilities where single samples are left out."""
+    dataset, result = prepared.dataset, search.best_loo_result_
+    model: Any = best
+    if dataset.groups is None:
+        model = take_chosen(search, best, prepared.X, dataset.y)
+    if prepared.preparation is not None:
+        model = Pipeline([("prepare", prepared.preparation), ("svc", model)])
     save_model(
         model,
         path,
@@ -330,19 +244,3 @@ def _save(path: Path, model: Any, dataset: Dataset, search: LooSearchCV) -> None
             "command": command_line(),
         },
     )
-
-
-def _print(report: SelectReport, wanted: Wanted, as_json: bool) -> None:
-    """Print the report as text, or as JSON."""
-    if as_json:
-        from leaveout.report._select_report import describe_select
-
-        print(json.dumps(describe_select(report), indent=2))
-        return
-    from leaveout.report._text import format_select
-
-    print_result(format_select(report))
-    if wanted.page is not None:
-        print_result(f"Page written to {wanted.page}")
-    if wanted.save is not None:
-        print_result(f"Model written to {wanted.save}")

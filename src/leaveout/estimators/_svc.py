@@ -248,10 +248,14 @@ class SVC(KernelClassifier):
 
     def _store(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""
-        task, solutions, betas = fitted.task, fitted.solutions, fitted.betas
-        assert betas is not None
+        task, solutions = fitted.task, fitted.solutions
         codes = task.target.codes
-        stacked = stack_coefficients(list(task.unscale(betas)), codes)
+        betas = np.zeros((len(solutions), codes.size))
+        for beta, sub, solution in zip(
+            betas, fitted.subproblems, solutions, strict=True
+        ):
+            beta[sub.rows] = task.unscale(solution.beta)
+        stacked = stack_coefficients(list(betas), codes)
         support = np.flatnonzero(stacked.any(axis=0))
         support = support[np.argsort(codes[support], kind="stable")]
         counts = np.bincount(codes[support], minlength=len(task.target.classes))

@@ -48,8 +48,7 @@ from leaveout.engine._problem import (
     Problem,
     middle,
 )
-from leaveout.engine._tableau import factor_lu, solve_lu
-from leaveout.engine._walk import settle_singletons
+from leaveout.engine._walk import factor_lu, settle_singletons, solve_lu
 from leaveout.exceptions import LeaveoutError
 from leaveout.lp._highs import Bounds, open_highs, run_simplex
 from leaveout.run._parallel import map_chunks

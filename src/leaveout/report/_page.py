@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout._typing import BoolArray, FloatArray
 from leaveout.assess._loo_curve import LooCurve
 from leaveout.report._displays import (
     BLUE,
@@ -71,12 +71,6 @@ def draw_figures(report: SelectReport) -> dict[str, PageFigure]:
         if report.pairs is not None:
             figures["roc"] = _draw_roc(report)
     return figures
-
-
-def suspect_rows(report: SelectReport) -> IntArray:
-    """Return the rows that are wrong when left out, the smallest margin first."""
-    order = np.argsort(report.result.margins, kind="stable")
-    return order[report.result.wrong[order]]
 
 
 def _draw_grid(report: SelectReport) -> PageFigure:
@@ -140,7 +134,8 @@ def errors_by_others(report: SelectReport) -> dict[tuple[Any, ...], FloatArray]:
 
 def _draw_margins(report: SelectReport) -> PageFigure:
     figure, ax = _new_figure(WIDTH, 3.1)
-    suspects = suspect_rows(report)
+    order = np.argsort(report.result.margins, kind="stable")
+    suspects = order[report.result.wrong[order]]
     rows = [f"row {k}" for k in range(1, len(report.dataset.y) + 1)]
     LooMarginDisplay.from_result(
         report.result,

@@ -77,62 +77,42 @@ def _cell(report: SelectReport, k: int) -> str:
 
 def format_choice(report: SelectReport) -> str:
     """Write which cell was chosen, its error, and what to compare it with."""
-    result = report.result
-    n = len(report.dataset.y)
-    largest = next(iter(report.class_counts))
+    result, honest, curve = report.result, report.honest, report.curve
+    model = format_model(report.kernel, report.best_params, report.class_weight)
     wrong = ", ".join(
         f"{label} ({report.wrong_by_class[label]} of {count})"
         for label, count in report.class_counts.items()
     )
-    model = format_model(report.kernel, report.best_params, report.class_weight)
-    return "\n".join(
-        [
-            f"Chosen: {model}",
-            f"Leave-one-out error {100 * result.error:.2f} % "
-            f"+- {100 * result.standard_error:.2f} % "
-            f"({int(result.wrong.sum())} of {n} wrong, {result.n_ambiguous} ambiguous)",
-            f"Wrong by class: {wrong}",
-            f"Always {largest!r} would be wrong on {100 * report.majority_error:.2f} %",
-            *_optimism(report),
-            *_edges(report),
-            *_curve(report),
-        ]
-    )
-
-
-def _optimism(report: SelectReport) -> list[str]:
-    """Write the honest error, or that the error of the choice is optimistic."""
-    honest, n_cells = report.honest, len(report.errors)
+    largest = next(iter(report.class_counts))
+    lines = [
+        f"Chosen: {model}",
+        f"Leave-one-out error {100 * result.error:.2f} % "
+        f"+- {100 * result.standard_error:.2f} % ({int(result.wrong.sum())} of "
+        f"{len(report.dataset.y)} wrong, {result.n_ambiguous} ambiguous)",
+        f"Wrong by class: {wrong}",
+        f"Always {largest!r} would be wrong on {100 * report.majority_error:.2f} %",
+    ]
     if honest is not None:
-        return [
-            f"Honest error {100 * honest.error:.2f} % "
-            f"+- {100 * honest.standard_error:.2f} %: parameters chosen again without "
+        lines.append(
+            f"Honest error {100 * honest.error:.2f} % +- "
+            f"{100 * honest.standard_error:.2f} %: parameters chosen again without "
             "each left-out sample"
-        ]
-    if n_cells == 1:
-        return []
-    return [f"Optimistic: the smallest of {n_cells} errors (see --honest)"]
-
-
-def _edges(report: SelectReport) -> list[str]:
-    """Write which parameters may be better beyond the grid, and the option to use."""
-    return [
+        )
+    elif len(report.errors) > 1:
+        n_cells = len(report.errors)
+        lines.append(f"Optimistic: the smallest of {n_cells} errors (see --honest)")
+    lines += [
         f"{name} is the {end} of the grid, others may be better: "
         f"--grid {name}={low:.3g}:{high:.3g}:{count}"
         for name, end, (low, high, count) in report.edges
     ]
-
-
-def _curve(report: SelectReport) -> list[str]:
-    """Write where over all C the error is smallest."""
-    curve = report.curve
-    if curve is None:
-        return []
-    low, high = curve.best_interval
-    return [
-        f"Over every C from {curve.C_min:g} to {curve.C_max:g} the least error is "
-        f"{100 * curve.best_error:.2f} %, for C from {low:.4g} to {high:.4g}"
-    ]
+    if curve is not None:
+        low, high = curve.best_interval
+        lines.append(
+            f"Over every C from {curve.C_min:g} to {curve.C_max:g} the least error is "
+            f"{100 * curve.best_error:.2f} %, for C from {low:.4g} to {high:.4g}"
+        )
+    return "\n".join(lines)
 
 
 def format_select(report: SelectReport) -> str:

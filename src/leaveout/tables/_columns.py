@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,14 +51,6 @@ _NUMBER = r"[+-]?(?:\d++[.,]?\d*+|[.,]\d++)(?:[eE][+-]?\d++)?"
 _ID_NAME = re.compile(r"(?:^|[\W_])(?:id|index|idx|nr|no|number|row)$", re.IGNORECASE)
 
 
-class Features(NamedTuple):
-    """Features of a table: float64 columns, text columns, and notes on them."""
-
-    frame: DataFrame
-    text: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
 class Roles(NamedTuple):
     """The roles of columns, by the parameters of :func:`read_dataset`."""
 
@@ -75,16 +68,16 @@ class Roles(NamedTuple):
 
     def check(self) -> None:
         """Refuse a column with two roles; an id may also be the group."""
-        seen: dict[str, str] = {}
-        for role, value in self._asdict().items():
-            names = [value] if isinstance(value, str) else value or ()
-            for name in dict.fromkeys(names):
-                both = {role, seen.get(name, role)}
-                if len(both) == 2 and both != {"id_column", "group_column"}:
-                    raise ValueError(
-                        f"Column '{name}' cannot be both {seen[name]}= and {role}=."
-                    )
-                seen[name] = role
+        named = {
+            role: {value} if isinstance(value, str) else set(value or ())
+            for role, value in self._asdict().items()
+        }
+        for (role, names), (other, more) in combinations(named.items(), 2):
+            both = names & more
+            if both and (role, other) != ("id_column", "group_column"):
+                raise ValueError(
+                    f"Column '{min(both)}' cannot be both {role}= and {other}=."
+                )
 
 
 def read_dataset(
@@ -147,8 +140,9 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
     check_not_missing(
         needed, "Fill them in, delete these rows, or leave out these columns (drop=)."
     )
-    features = make_features(frame.drop(columns=special), roles.categorical)
-    if features.frame.shape[1] == 0:
+    rest = frame.drop(columns=special)
+    X, text, feature_notes = make_features(rest, roles.categorical)
+    if X.shape[1] == 0:
         raise ValueError(
             f"no column besides {list_names(special)} can be used as a feature."
         )
@@ -158,14 +152,14 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
     if group_column is not None:
         groups = as_words(frame[group_column]).to_numpy()
         notes += _capitals_notes("groups", groups)
-    notes += [*features.notes, *warn_duplicate_rows(features.frame, y, groups)]
+    notes += [*feature_notes, *warn_duplicate_rows(X, y, groups)]
     return Dataset(
         name=path.name,
-        X=features.frame,
+        X=X,
         y=y,
-        feature_names=list(features.frame.columns),
+        feature_names=list(X.columns),
         target_name=roles.target,
-        text_features=features.text,
+        text_features=text,
         ids=None if id_column is None else sample_names(frame, id_column),
         id_name=id_column,
         groups=groups,
@@ -231,8 +225,10 @@ def _check_classes_known(column: Series, target: str) -> None:
         )
 
 
-def make_features(frame: DataFrame, categorical: Collection[str] = ()) -> Features:
-    """Sort columns without missing values into numbers and categories.
+def make_features(
+    frame: DataFrame, categorical: Collection[str]
+) -> tuple[DataFrame, tuple[str, ...], list[str]]:
+    """Return columns of numbers and categories, names of the latter, and notes.
 
     Text that is different in every row is an id, and left out.
     """
@@ -257,11 +253,9 @@ def make_features(frame: DataFrame, categorical: Collection[str] = ()) -> Featur
     if infinite.any():
         names = list_names(numbers.columns[infinite])
         raise ValueError(f"infinite values in {names}. Correct them, or use drop=.")
-    notes = _note_text({name: words[name] for name in kept}, unique)
-    notes += _note_numbers(numbers, [c for c in kept if words[c].nunique() == 1])
-    order = [c for c in frame.columns if c not in unique]
     full = pd.concat([numbers, *(words[c] for c in kept)], axis=1)
-    return Features(full[order], kept, tuple(notes))
+    notes = _note_features({name: words[name] for name in kept}, unique, numbers)
+    return full[[c for c in frame.columns if c in full]], kept, notes
 
 
 def as_words(column: Series) -> Series:
@@ -271,7 +265,7 @@ def as_words(column: Series) -> Series:
 
 def _find_number_like(name: str, words: Series) -> list[str]:
     """Return the first unreadable cell of a column mostly of numbers, else nothing."""
-    many = words.nunique() > _many(words)
+    many = words.nunique() > max(N_CATEGORIES, len(words) / 3)
     if words.str.fullmatch(_WITH_UNIT if many else _NUMBER_LIKE).mean() < 0.5:
         return []
     # Numbers with the wrong mark count only if there is nothing worse.
@@ -281,13 +275,10 @@ def _find_number_like(name: str, words: Series) -> list[str]:
     return [name_cell(name, row, words.iloc[row])]
 
 
-def _many(words: Series) -> float:
-    """Return how many categories are too many to be meant as such."""
-    return max(N_CATEGORIES, len(words) / 3)
-
-
-def _note_text(words: dict[str, Series], unique: list[str]) -> list[str]:
-    """Say which text is encoded, and which is left out."""
+def _note_features(
+    words: dict[str, Series], unique: list[str], numbers: DataFrame
+) -> list[str]:
+    """Say which text is encoded or left out; point out constants and row numbers."""
     notes, counts = [], {name: column.nunique() for name, column in words.items()}
     if counts:
         kinds = [
@@ -295,20 +286,17 @@ def _note_text(words: dict[str, Series], unique: list[str]) -> list[str]:
             for name, count in counts.items()
         ]
         notes.append(f"Text, one-hot encoded: {list_items(kinds)}.")
-    many = [name for name, count in counts.items() if count > _many(words[name])]
+    most = max(N_CATEGORIES, len(numbers) / 3)
+    many = [name for name, count in counts.items() if count > most]
     if many:
         notes.append(f"Very many categories: {list_names(many)}. Is it a name or id?")
     if unique:
         notes.append(
             f"Text that is different in every row, left out: {list_names(unique)}."
         )
-    return notes
-
-
-def _note_numbers(numbers: DataFrame, constant: list[str]) -> list[str]:
-    """Point out columns that are constant or count rows."""
-    values, notes = numbers.to_numpy(), []
-    constant = [*numbers.columns[(values == values[:1]).all(axis=0)], *constant]
+    values = numbers.to_numpy()
+    constant = list(numbers.columns[(values == values[:1]).all(axis=0)])
+    constant += [name for name, count in counts.items() if count == 1]
     if constant:
         notes.append(
             f"The same in every row: {list_names(constant)}. A constant column carries "

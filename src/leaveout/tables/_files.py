@@ -83,8 +83,6 @@ def name_file(path: str | Path) -> Iterator[None]:
     """Turn a ValueError about the content of a file into one that names the file."""
     try:
         yield
-    except DataFileError:
-        raise
     except ValueError as why:
         message = str(why)
         if str(path) not in message:
@@ -96,24 +94,19 @@ def read_bytes(path: Path) -> bytes:
     """Return the content of a file; a missing or empty one is refused by name."""
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder. Give the path of a file.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"No file '{path}'. There is no folder '{path.parent}' either."
+        )
     if not path.exists():
-        raise FileNotFoundError(f"No file '{path}'.{other_files(path)}")
-    try:
-        content = path.read_bytes()
-    except OSError as why:
-        raise OSError(f"'{path}' cannot be read: {why.strerror}.") from why
+        stems = {other.stem: other.name for other in path.parent.iterdir()}
+        close = nearest_name(path.stem, stems)
+        hint = "" if close is None else f" Did you mean '{stems[close]}'?"
+        raise FileNotFoundError(f"No file '{path}'.{hint}")
+    content = path.read_bytes()
     if not content.strip():
         raise DataFileError(f"'{path}' is empty.")
     return content
-
-
-def other_files(path: Path) -> str:
-    """Say which files of the folder have a name like the one not found."""
-    if not path.parent.is_dir():
-        return f" There is no folder '{path.parent}' either."
-    stems = {other.stem: other.name for other in path.parent.iterdir()}
-    close = nearest_name(path.stem, stems)
-    return "" if close is None else f" Did you mean '{stems[close]}'?"
 
 
 def read_table(

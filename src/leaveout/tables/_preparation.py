@@ -9,7 +9,7 @@ numbers. So a model's words are matched by value if all of them are numbers or b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -79,19 +79,12 @@ def known_categories(transformer: Any) -> dict[str, list[str]]:
     return found
 
 
-class NewRows(NamedTuple):
-    """Features in the order of the model, and the columns not used."""
-
-    frame: DataFrame
-    unused: list[str]
-
-
 def match_columns(
     frame: DataFrame,
     feature_names: Sequence[str],
     categories: Mapping[str, Sequence[str]],
-) -> NewRows:
-    """Take the columns a model was trained on out of a table, in any order.
+) -> tuple[DataFrame, list[str]]:
+    """Return the columns a model was trained on, in its order, and the others' names.
 
     Columns in ``categories`` are text, the others numbers.
     """
@@ -111,7 +104,7 @@ def match_columns(
     for name, column in words.items():
         _check_categories(name, column, categories[name])
     full = numbers.assign(**words)[list(feature_names)]
-    return NewRows(full, [name for name in columns if name not in wanted])
+    return full, [name for name in columns if name not in wanted]
 
 
 def _to_numbers(frame: DataFrame) -> DataFrame:
@@ -159,7 +152,9 @@ def spell_as(column: Series, known: Sequence[str]) -> Series:
     words = as_words(column)
     if not are_text(known):
         by_value = {_value(word): word for word in known}
-        words = words.map(lambda word: by_value.get(_value(word), word))
+        words = words.map(
+            lambda word: by_value.get(_value(word), word), na_action="ignore"
+        )
     return words.where(column.notna())
 
 
