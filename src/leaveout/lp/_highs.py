@@ -22,6 +22,19 @@ Bounds = tuple[FloatArray, FloatArray]
 STEPS_PER_VARIABLE = 20
 
 
+def load_highspy() -> Any:
+    """Return the module highspy, which the extra ``lp`` installs."""
+    try:
+        import highspy
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            "LPMClassifier and LOOMClassifier need highspy: "
+            "pip install 'leaveout[lp]'.",
+            name="highspy",
+        ) from missing
+    return highspy
+
+
 def open_highs(
     cost: FloatArray,
     matrix: tuple[Any, Any, FloatArray],
@@ -34,8 +47,7 @@ def open_highs(
     ``matrix`` is (start, index, value) by columns, as in
     :class:`scipy.sparse.csc_array`; ``tolerance`` holds for primal and dual.
     """
-    import highspy
-
+    highspy = load_highspy()
     lp = highspy.HighsLp()
     lp_shape = lp.num_col_, lp.num_row_ = cost.size, rows[0].size
     lp.col_cost_ = cost
@@ -61,8 +73,7 @@ def run_simplex(highs: Any, strategies: Sequence[dict[str, Any]], name: str) -> 
 
     ``name`` is the program's name in the error if none does.
     """
-    import highspy
-
+    highspy = load_highspy()
     status, n_iter = None, 0
     for options in strategies:
         for option, value in options.items():

@@ -206,12 +206,10 @@ def design_matrix(problem: Problem) -> FloatArray:
 
 def _load(problem: Problem) -> Any:
     """Return HiGHS with the dual: n columns lam, one row per coefficient, one for b."""
-    import highspy
-
     y, C, n = problem.y, problem.C, problem.n_samples
     present = C > 0.0
     n_rows = n + int(problem.fit_intercept)
-    reach = np.where(present, 1.0, highspy.kHighsInf)
+    reach = np.where(present, 1.0, np.inf)
     level = np.zeros(n_rows - n)
     value = (y[:, None] * design_matrix(problem)).ravel()
     matrix = np.arange(n + 1) * n_rows, np.tile(np.arange(n_rows), n), value
