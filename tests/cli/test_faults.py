@@ -61,7 +61,10 @@ def interrupt(function, folder):
 
     def stall(*_):
         told.write_text("kept")
-        time.sleep(600)
+        for _ in range(
+            6000
+        ):  # a signal just before a long sleep would wait for its end
+            time.sleep(0.1)
 
     running = Fork(lambda: function(stall), folder)
     running.wait_for(told, "kept")
