@@ -20,6 +20,8 @@ def test_attributes():
     values = clf.decision_function(X)
     np.testing.assert_allclose(values.sum(axis=1), 0, atol=1e-9)
     assert (values.argmax(axis=1) == clf.predict(X)).all()
+    expansion = clf.dual_.mean(axis=1) - clf.dual_.T
+    np.testing.assert_allclose(clf.expansion_coef_, expansion, atol=1e-12)
     assert set(clf.support_) == set(np.nonzero(clf.dual_)[0])
     assert (clf.dual_[np.arange(50), Y] == 0).all()
     low, high = clf.intercept_interval_.T

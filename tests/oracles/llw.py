@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import clarabel
 import numpy as np
 from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
 
 from leaveout.llw._solve import LlwProblem
 
@@ -42,10 +43,8 @@ def llw_dual(K, codes, C, Q):
     eye = sparse.identity(N, format="csc")
     A = sparse.vstack([differences, -eye, eye[finite]]).tocsc()
     rhs = np.concatenate([np.zeros(Q - 1 + N), C[i][finite]])
-    cones = [
-        clarabel.ZeroConeT(Q - 1),
-        clarabel.NonnegativeConeT(N + int(finite.sum())),
-    ]
+    n_inequalities = N + int(finite.sum())
+    cones = [clarabel.ZeroConeT(Q - 1), clarabel.NonnegativeConeT(n_inequalities)]
     P = sparse.csc_matrix(np.triu(H))
     return P, np.full(N, -1 / (Q - 1)), A, rhs, cones, i, k
 
@@ -81,12 +80,11 @@ def certify_llw(K, codes, C, alpha, b):
 
 def random_llw(rng, Q=None, n=None):
     """Return K, codes, C, Q of a random machine: hard, soft or quadratic, weighted."""
-    Q = int(rng.integers(2, 7)) if Q is None else Q
-    n = int(rng.integers(2 * Q, 41)) if n is None else n
+    Q = Q or int(rng.integers(2, 7))
+    n = n or int(rng.integers(2 * Q, 41))
     codes = np.concatenate([np.arange(Q), rng.integers(0, Q, n - Q)])
     X = rng.normal(size=(n, 2)) + rng.uniform(0, 3) * rng.normal(size=(Q, 2))[codes]
-    squares = ((X[:, None] - X) ** 2).sum(axis=2)
-    K = np.exp(-rng.uniform(0.3, 2.0) * squares)
+    K = rbf_kernel(X, gamma=rng.uniform(0.3, 2.0))
     kind = rng.choice(["hard", "soft", "quadratic"])
     C = 10 ** rng.uniform(-2, 2) * rng.uniform(0.2, 2, n)
     if rng.random() < 0.5:
@@ -94,6 +92,12 @@ def random_llw(rng, Q=None, n=None):
     if kind == "hard":
         C = np.full(n, np.inf)
     return K, codes, C, Q, kind
+
+
+def without(problem, r):
+    """Return K, codes and C of the other samples."""
+    rest = np.delete(np.arange(problem.codes.size), r)
+    return problem.K[np.ix_(rest, rest)], problem.codes[rest], problem.C[rest]
 
 
 def random_problem(seed, **given):
@@ -111,5 +115,5 @@ def degenerate_problem(seed):
     rng = np.random.default_rng(seed)
     X = np.repeat(rng.integers(0, 3, size=(15, 2)).astype(float), 2, axis=0)
     C = np.full(30, [0.01, 1.0, 30.0][seed % 3])
-    K = X @ X.T if seed % 2 else np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    K = X @ X.T if seed % 2 else rbf_kernel(X, gamma=1.0)
     return LlwProblem(K, np.arange(30) % (3 + seed % 4), C, 3 + seed % 4)

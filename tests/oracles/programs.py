@@ -25,56 +25,48 @@ from scipy.optimize import linprog
 
 
 def _lpm_program(K, y, C, fit_intercept):
-    """Return cost, A_ub, b_ub and bounds for linprog."""
-    n = len(y)
     signed = y[:, None] * K
-    A = np.hstack([-signed, signed, -y[:, None], -np.eye(n)])
-    cost = np.concatenate([np.ones(2 * n), [0.0], C])
-    b_bounds = (None, None) if fit_intercept else (0.0, 0.0)
-    bounds = [(0, None)] * (2 * n) + [b_bounds] + [(0, None)] * n
-    return cost, A, -np.ones(n), bounds
+    return _program(np.hstack([signed, -signed]), 1.0, y, C, fit_intercept)
 
 
 def _loom_program(K, y, w, fit_intercept, nu):
-    """Return cost, A_ub, b_ub and bounds for linprog."""
-    n = len(y)
     M = K * np.outer(y, y)
-    M[np.diag_indices(n)] = (1.0 - nu) * np.diag(K)
-    A = np.hstack([-M, -y[:, None], -np.eye(n)])
-    cost = np.concatenate([np.zeros(n + 1), w])
+    np.fill_diagonal(M, (1.0 - nu) * np.diag(K))
+    return _program(M, 0.0, y, w, fit_intercept)
+
+
+def _program(M, price, y, C, fit_intercept):
+    """Return cost, A_ub, b_ub and bounds for linprog: M a + y b + xi >= 1."""
+    n, m = M.shape
+    A = -np.hstack([M, y[:, None], np.eye(n)])
+    cost = np.concatenate([np.full(m, price), [0.0], C])
     b_bounds = (None, None) if fit_intercept else (0.0, 0.0)
-    bounds = [(0, None)] * n + [b_bounds] + [(0, None)] * n
-    return cost, A, -np.ones(n), bounds
+    return cost, A, -np.ones(n), [(0, None)] * m + [b_bounds] + [(0, None)] * n
 
 
 def lpm_clarabel(K, y, C, fit_intercept=True):
     """Return the optimal value by an interior point."""
-    return _by_interior_point(*_lpm_program(K, y, C, fit_intercept), tol=1e-11)
+    return _by_interior_point(*_lpm_program(K, y, C, fit_intercept))
 
 
 def loom_clarabel(K, y, w, fit_intercept=False, nu=1.0):
     """Return the optimal value by an interior point."""
-    return _by_interior_point(*_loom_program(K, y, w, fit_intercept, nu), tol=1e-10)
+    return _by_interior_point(*_loom_program(K, y, w, fit_intercept, nu))
 
 
-def _by_interior_point(cost, A, b, bounds, tol):
+def _by_interior_point(cost, A, b, bounds):
     """Solve linprog's program by clarabel."""
     N = cost.size
     positive = [k for k, (low, _) in enumerate(bounds) if low == 0]
     fixed = [k for k, (_, high) in enumerate(bounds) if high == 0]
-    blocks = [A, -np.eye(N)[positive], np.eye(N)[fixed]]
+    rows = np.vstack([A, -np.eye(N)[positive], np.eye(N)[fixed]])
     right = np.concatenate([b, np.zeros(len(positive) + len(fixed))])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
-    solver = clarabel.DefaultSolver(
-        sparse.csc_matrix((N, N)),
-        cost,
-        sparse.csc_matrix(np.vstack(blocks)),
-        right,
-        [clarabel.NonnegativeConeT(right.size)],
-        settings,
-    )
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    P, rows = sparse.csc_matrix((N, N)), sparse.csc_matrix(rows)
+    cones = [clarabel.NonnegativeConeT(right.size)]
+    solver = clarabel.DefaultSolver(P, cost, rows, right, cones, settings)
     return solver.solve().obj_val
 
 
