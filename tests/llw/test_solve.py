@@ -1,53 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The solver of the SVM of Lee, Lin & Wahba against clarabel and the binary SVM."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles.llw import (
     certify_llw,
     degenerate_problem,
     llw_clarabel,
-    random_llw,
     random_problem,
 )
 from sklearn.metrics.pairwise import rbf_kernel
 
 from leaveout.llw._solve import LlwProblem, _finish, centre, solve_llw
 
-
-def certify(problem, alpha, b):
-    return certify_llw(problem.K, problem.codes, problem.C, alpha, b)
-
-
-def clarabel_of(problem):
-    return llw_clarabel(problem.K, problem.codes, problem.C, problem.n_classes)
-
-
-def conflicting():
-    K, codes, _, Q, _ = random_llw(np.random.default_rng(1), Q=3, n=20)
-    K[1], K[:, 1] = K[0], K[:, 0]
-    K[1, 1] = K[0, 0]
-    assert codes[0] != codes[1]
-    return LlwProblem(K, codes, np.full(20, 5.0), Q)
-
-
 CASES = {f"random {seed}": random_problem(seed) for seed in range(30)}
-SOFT = (7, 9, 15, 17, 20)
-CASES |= {f"two classes {seed}": random_problem(seed, Q=2) for seed in SOFT}
+CASES |= {
+    f"two classes {k}": random_problem(k, Q=2, C=10.0 ** (k - 2)) for k in range(5)
+}
 CASES |= {f"degenerate {seed}": degenerate_problem(seed) for seed in range(9)}
 CONSTANT = LlwProblem(np.ones((6, 6)), np.array([0, 0, 0, 1, 1, 2]), np.ones(6), 3)
-CASES |= {"conflicting": conflicting(), "constant": CONSTANT}
+CASES["constant"] = CONSTANT
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_optimum_of_clarabel(name):
     problem = CASES[name]
-    solution, truth = solve_llw(problem), clarabel_of(problem)
+    solution, truth = solve_llw(problem), llw_clarabel(problem)
     assert solution.converged
     assert abs(solution.duality_gap) < 1e-8
     assert solution.kkt_residual < 1e-9
     assert solution.objective == pytest.approx(truth.dual, rel=1e-7)
-    own = certify(problem, solution.alpha, solution.intercept)
+    own = certify_llw(problem, solution.alpha, solution.intercept)
     # K W has terms of 1e6 in the worst of these hard margins: ten digits are left.
     terms = (np.abs(problem.K) @ np.abs(solution.coef)).max()
     digits = max(1e-9, 4 * np.finfo(float).eps * problem.n_classes * terms)
@@ -67,32 +52,32 @@ def test_optimum_of_clarabel(name):
 @pytest.mark.parametrize("seed", range(8))
 def test_every_intercept_of_the_box_with_sum_zero_is_optimal(seed):
     """A small C leaves columns without a free variable."""
-    K, codes, _, Q, _ = random_llw(np.random.default_rng(seed), n=12)
-    problem = LlwProblem(K, codes, np.full(12, 0.02), Q)
+    problem = random_problem(seed, n=12, C=0.02)
     solution = solve_llw(problem)
     low, high = solution.intercept_lower, solution.intercept_upper
-    best = certify(problem, solution.alpha, solution.intercept)
+    best = certify_llw(problem, solution.alpha, solution.intercept)
     assert best.gap < 1e-8
-    for k in range(Q):  # b_k at either end, the others where the sum allows
+    for k in range(
+        problem.n_classes
+    ):  # b_k at either end, the others where the sum allows
         for end in (low[k], high[k]):
             least, most = low.copy(), high.copy()
             least[k] = most[k] = end
             share = -least.sum() / max((most - least).sum(), 1e-300)
             b = least + np.clip(share, 0, 1) * (most - least)
             assert abs(b.sum()) < 1e-8
-            value = certify(problem, solution.alpha, b)
+            value = certify_llw(problem, solution.alpha, b)
             assert value.primal == pytest.approx(best.primal, rel=1e-8)
     assert np.count_nonzero(high - low > 1e-6) != 1
 
 
 def test_quadratic_penalty_is_the_hard_margin_with_a_ridge():
     """The primal of the penalty, written out, has the value of the hard margin."""
-    K, codes, _, Q, _ = random_llw(np.random.default_rng(3), Q=4, n=30)
-    C = np.random.default_rng(0).uniform(0.5, 3.0, 30)
-    solution = solve_llw(LlwProblem(K, codes, C, Q).as_hard_margin())
+    problem, C = random_problem(3, Q=4, n=30, C=1.0), np.linspace(0.5, 3.0, 30)
+    K, other, Q = problem.K, problem.open, 4
+    solution = solve_llw(replace(problem, C=C).as_hard_margin())
     W, b = solution.coef, solution.intercept
     xi = -W / (2 * C[:, None])
-    other = codes[:, None] != np.arange(Q)
     assert (K @ W + b <= -1 / (Q - 1) + xi + 1e-9)[other].all()
     xi = np.where(other, xi, 0)
     penalty = C @ ((xi**2).sum(axis=1) + xi.sum(axis=1) ** 2)
@@ -102,11 +87,12 @@ def test_quadratic_penalty_is_the_hard_margin_with_a_ridge():
 
 @pytest.mark.parametrize("Q", [2, 3, 5])
 def test_without_a_hard_margin(Q):
-    """Classes in turn on a line."""
+    """Classes in turn on a line; equal samples of different classes."""
     x, hard = np.arange(4.0 * Q), np.full(4 * Q, np.inf)
-    assert not solve_llw(
-        LlwProblem(np.outer(x, x), np.arange(4 * Q) % Q, hard, Q)
-    ).separable
+    problem = LlwProblem(np.outer(x, x), np.arange(4 * Q) % Q, hard, Q)
+    assert not solve_llw(problem).separable
+    conflicts = replace(degenerate_problem(2 * Q), C=np.full(30, np.inf))
+    assert not solve_llw(conflicts).separable
 
 
 @pytest.mark.parametrize("C", [1e6, 1e12, 1e150])
@@ -137,7 +123,7 @@ def test_ill_conditioned_kernels_with_large_c(kind, C, converges):
     assert solution.converged == converges == (solution.duality_gap <= 1e-8)
     assert np.isfinite(solution.decision_values).all()
     if converges:
-        assert certify(problem, solution.alpha, solution.intercept).gap < 1e-6
+        assert certify_llw(problem, solution.alpha, solution.intercept).gap < 1e-6
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -148,7 +134,7 @@ def test_active_set_alone_from_zero(seed):
     upper = np.minimum(problem.box.T * centred.scale, 1e12, order="C")
     alpha, gradient = np.zeros(upper.shape), np.full(upper.shape, 1 / (len(upper) - 1))
     _, _, settled = _finish(centred.K, upper, alpha, gradient, problem.is_hard)
-    truth = clarabel_of(problem)
+    truth = llw_clarabel(problem)
     assert settled
-    own = certify(problem, alpha.T / centred.scale, truth.b)
+    own = certify_llw(problem, alpha.T / centred.scale, truth.b)
     assert own.dual == pytest.approx(truth.dual, rel=1e-7)
