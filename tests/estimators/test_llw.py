@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from oracles.llw import llw_clarabel
+from oracles.llw import llw_clarabel, without
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
@@ -90,11 +90,10 @@ def test_labels_at_extremes(seed):
     clf = lo.LLWClassifier(kernel="precomputed", C=np.ldexp(C, -exponent))
     loo = lo.leave_one_out(clf, np.ldexp(K, exponent), y)
     assert not np.isnan(loo.margins).any()
+    problem = LlwProblem(K, y, np.full(10, C), 3)
     for r in np.flatnonzero(loo.certified & ~loo.ambiguous):
-        rest = np.delete(np.arange(10), r)
-        part = LlwProblem(K[np.ix_(rest, rest)], y[rest], np.full(9, C), 3)
-        truth = llw_clarabel(part)
-        values = truth.W.T @ K[rest, r] + truth.b
+        truth = llw_clarabel(without(problem, r))
+        values = np.delete(K[r], r) @ truth.W + truth.b
         second, first = np.sort(values)[-2:]
         if truth.gap < 1e-7 and first - second > 1e-4 * max(1.0, abs(first)):
             assert loo.predictions[r] == np.argmax(values)

@@ -57,9 +57,7 @@ def test_every_intercept_of_the_box_with_sum_zero_is_optimal(seed):
     low, high = solution.intercept_lower, solution.intercept_upper
     best = certify_llw(problem, solution.alpha, solution.intercept)
     assert best.gap < 1e-8
-    for k in range(
-        problem.n_classes
-    ):  # b_k at either end, the others where the sum allows
+    for k in range(problem.n_classes):  # b_k at an end, the others as the sum allows
         for end in (low[k], high[k]):
             least, most = low.copy(), high.copy()
             least[k] = most[k] = end

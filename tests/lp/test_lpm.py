@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles.problems import DEGENERATE, random_case
-from oracles.programs import loo_ranges, lpm_clarabel, lpm_range
+from oracles.programs import loo_ranges, lpm_program, lpm_range, solve_by_clarabel
 from solved import loo_lpm_refit, loo_lpm_walk
 
 from leaveout.engine._problem import REFIT, SETTLED_BY, Problem
@@ -38,7 +38,7 @@ def test_optimum_of_clarabel(name):
     K, y, C, fit_intercept = case = CASES[name]
     solution = solve_lpm(Problem(*case))
     assert solution.converged
-    objective = lpm_clarabel(*case)
+    objective = solve_by_clarabel(*lpm_program(*case))
     assert solution.objective == pytest.approx(objective, rel=1e-7, abs=1e-7)
     lam, a = solution.row_dual, solution.coef
     scale = max(1.0, np.abs(lam).sum() * np.abs(K).max())
@@ -135,13 +135,12 @@ def test_a_sample_without_box_gets_its_value_without_it():
 def test_singular_basis_falls_back_to_refits(monkeypatch):
     problem = Problem(*draw(24, n=15, C=2.0))
     truth = loo_lpm_walk(problem)
-    build, tries = _lpm_walk.build_lpm_tableau, []
-
-    def fails_first(problem, basis):
-        tries.append(1)
-        return None if len(tries) == 1 else build(problem, basis)
-
-    monkeypatch.setattr(_lpm_walk, "build_lpm_tableau", fails_first)
+    first, build = [None], _lpm_walk.build_lpm_tableau
+    monkeypatch.setattr(
+        _lpm_walk,
+        "build_lpm_tableau",
+        lambda *args: first.pop() if first else build(*args),
+    )
     loo = loo_lpm_walk(problem)
     assert loo.counts["refits"] > 0
     assert (loo.settled_by == REFIT).any()

@@ -24,12 +24,12 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 
-def _lpm_program(K, y, C, fit_intercept):
+def lpm_program(K, y, C, fit_intercept=True):
     signed = y[:, None] * K
     return _program(np.hstack([signed, -signed]), 1.0, y, C, fit_intercept)
 
 
-def _loom_program(K, y, w, fit_intercept, nu):
+def loom_program(K, y, w, fit_intercept, nu):
     M = K * np.outer(y, y)
     np.fill_diagonal(M, (1.0 - nu) * np.diag(K))
     return _program(M, 0.0, y, w, fit_intercept)
@@ -44,18 +44,8 @@ def _program(M, price, y, C, fit_intercept):
     return cost, A, -np.ones(n), [(0, None)] * m + [b_bounds] + [(0, None)] * n
 
 
-def lpm_clarabel(K, y, C, fit_intercept=True):
-    """Return the optimal value by an interior point."""
-    return _by_interior_point(*_lpm_program(K, y, C, fit_intercept))
-
-
-def loom_clarabel(K, y, w, fit_intercept=False, nu=1.0):
-    """Return the optimal value by an interior point."""
-    return _by_interior_point(*_loom_program(K, y, w, fit_intercept, nu))
-
-
-def _by_interior_point(cost, A, b, bounds):
-    """Solve linprog's program by clarabel."""
+def solve_by_clarabel(cost, A, b, bounds):
+    """Return the optimal value of linprog's program by an interior point."""
     N = cost.size
     positive = [k for k, (low, _) in enumerate(bounds) if low == 0]
     fixed = [k for k, (_, high) in enumerate(bounds) if high == 0]
@@ -72,21 +62,21 @@ def _by_interior_point(cost, A, b, bounds):
 
 def loom_smallest_sum(K, y, w, fit_intercept=False, nu=1.0):
     """Return the smallest sum of a among the optima, by two linear programs."""
-    program = _loom_program(K, y, w, fit_intercept, nu)
+    program = loom_program(K, y, w, fit_intercept, nu)
     return _smallest(_sum_of(y), *_at_its_best(*program))
 
 
 def lpm_range(K, y, C, point, fit_intercept=True, slack=1e-9):
     """Return least and largest value of point @ a + b over all optima."""
     value = np.concatenate([point, -point, [1.0], np.zeros(len(y))])
-    optima = _at_its_best(*_lpm_program(K, y, C, fit_intercept), slack)
+    optima = _at_its_best(*lpm_program(K, y, C, fit_intercept), slack)
     return _smallest(value, *optima), -_smallest(-value, *optima)
 
 
 def loom_range(K, y, w, point, fit_intercept=False, nu=1.0):
     """Return the ends of point @ (a y) + b over the optima with the smallest sum."""
     value = np.concatenate([point * y, [1.0], np.zeros(len(y))])
-    optima = _at_its_best(*_loom_program(K, y, w, fit_intercept, nu))
+    optima = _at_its_best(*loom_program(K, y, w, fit_intercept, nu))
     optima = _at_its_best(_sum_of(y), *optima, slack=1e-8)
     return _smallest(value, *optima), -_smallest(-value, *optima)
 
