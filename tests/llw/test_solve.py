@@ -5,12 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.llw import (
-    certify_llw,
-    degenerate_problem,
-    llw_clarabel,
-    random_problem,
-)
+from oracles.llw import certify_llw, degenerate_problem, llw_clarabel, random_problem
 from sklearn.metrics.pairwise import rbf_kernel
 
 from leaveout.llw._solve import LlwProblem, _finish, centre, solve_llw

@@ -3,14 +3,8 @@
 
 import numpy as np
 import pytest
+from oracles import programs
 from oracles.problems import DEGENERATE, random_case
-from oracles.programs import (
-    loo_ranges,
-    loom_program,
-    loom_range,
-    loom_smallest_sum,
-    solve_by_clarabel,
-)
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -43,10 +37,11 @@ def test_optimum_of_clarabel_with_the_smallest_sum(name):
     solution = solve_loom(Problem(K, y, w, fit_intercept), nu=nu)
     assert solution.converged
     assert solution.n_capped == 0
-    objective = solve_by_clarabel(*loom_program(K, y, w, fit_intercept, nu))
+    program = programs.loom_program(K, y, w, fit_intercept, nu)
+    objective = programs.solve_by_clarabel(*program)
     assert solution.objective == pytest.approx(objective, rel=1e-6, abs=1e-6 * w.max())
     u, a = solution.row_dual, solution.coef * y
-    least = loom_smallest_sum(K, y, w, fit_intercept, nu)
+    least = programs.loom_smallest_sum(*program)
     assert a.sum() == pytest.approx(least, rel=1e-4, abs=1e-6)
     assert (a >= 0).all()
     assert ((u >= 0) & (u <= w)).all()
@@ -94,7 +89,7 @@ def test_a_kernel_without_overlap_is_capped_and_certified():
 def assert_equals_refits(case, nu=1.0):
     """Both ends of the range, and hence the middle, at each sample."""
     found = loo_loom_refit(Problem(*case), nu=nu)
-    low, high = loo_ranges(loom_range, *case, nu).T
+    low, high = programs.loo_ranges(programs.loom_range, *case, nu).T
     assert found.certified.all()
     finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)], [1.0]])
     # The oracle's optima may cost a share of 1e-8 more.

@@ -77,13 +77,6 @@ def certify_llw(problem, alpha, b):
     return LlwOptimum(alpha, W, b, alpha.sum() / (Q - 1) - 0.5 * norm, primal)
 
 
-def without(problem, r):
-    """Return the problem of the other samples."""
-    rest = np.delete(np.arange(problem.codes.size), r)
-    K, codes = problem.K[np.ix_(rest, rest)], problem.codes[rest]
-    return LlwProblem(K, codes, problem.C[rest], codes.max() + 1)
-
-
 def random_problem(seed, Q=None, n=None, C=None):
     """Return a random machine: hard, soft or quadratic, weighted, unless C is given.
 

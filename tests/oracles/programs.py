@@ -60,10 +60,9 @@ def solve_by_clarabel(cost, A, b, bounds):
     return solver.solve().obj_val
 
 
-def loom_smallest_sum(K, y, w, fit_intercept=False, nu=1.0):
+def loom_smallest_sum(cost, *constraints):
     """Return the smallest sum of a among the optima, by two linear programs."""
-    program = loom_program(K, y, w, fit_intercept, nu)
-    return _smallest(_sum_of(y), *_at_its_best(*program))
+    return _smallest(_sum_of(cost.size // 2), *_at_its_best(cost, *constraints))
 
 
 def lpm_range(K, y, C, point, fit_intercept=True, slack=1e-9):
@@ -77,7 +76,7 @@ def loom_range(K, y, w, point, fit_intercept=False, nu=1.0):
     """Return the ends of point @ (a y) + b over the optima with the smallest sum."""
     value = np.concatenate([point * y, [1.0], np.zeros(len(y))])
     optima = _at_its_best(*loom_program(K, y, w, fit_intercept, nu))
-    optima = _at_its_best(_sum_of(y), *optima, slack=1e-8)
+    optima = _at_its_best(_sum_of(len(y)), *optima, slack=1e-8)
     return _smallest(value, *optima), -_smallest(-value, *optima)
 
 
@@ -91,9 +90,9 @@ def loo_ranges(range_of, K, y, C, fit_intercept, *nu, rows=None):
     return np.array(ranges)
 
 
-def _sum_of(y):
+def _sum_of(n):
     """Return the cost sum_j a_j of the leave-one-out machine."""
-    return np.concatenate([np.ones(len(y)), np.zeros(len(y) + 1)])
+    return np.repeat([1.0, 0.0], [n, n + 1])
 
 
 def _at_its_best(cost, A, b, bounds, slack=1e-9):
