@@ -74,7 +74,7 @@ def other_machines(seed, n, Q):
 def add_fit(bench, workload, problem):
     """Compare with clarabel; once at n = 850, where it takes half a minute."""
     n, Q = problem.codes.size, problem.n_classes
-    dual = llw_dual(problem.K, problem.codes, problem.C, Q)[:5]
+    dual = llw_dual(problem)[:5]
     kept = {}
 
     def peer():

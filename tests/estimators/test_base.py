@@ -38,6 +38,9 @@ def test_dense_sparse_precomputed_and_scaled_kernels_agree(clf):
     large = like(clf, kernel="precomputed", **penalty).fit(np.ldexp(K, 60), Y)
     other = large.decision_function(np.ldexp(K, 60))
     np.testing.assert_allclose(other, values, atol=1e-9)
+    if clf is not SVC:
+        objective = large.objective_ / (penalty.get("C", 2.0) / 2.0)
+        assert objective == pytest.approx(given.objective_)
     for features in (X, sparse.csr_array(X)):
         fitted = like(clf, kernel="poly", **how).fit(features, Y)
         other = fitted.decision_function(features)

@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 
 import leaveout as lo
+from leaveout.llw._solve import LlwProblem
 
 X, Y = scale(load_iris().data)[::3], load_iris().target[::3]
 
@@ -20,6 +21,8 @@ def test_attributes():
     values = clf.decision_function(X)
     np.testing.assert_allclose(values.sum(axis=1), 0, atol=1e-9)
     assert (values.argmax(axis=1) == clf.predict(X)).all()
+    expansion = clf.dual_.mean(axis=1) - clf.dual_.T
+    np.testing.assert_allclose(clf.expansion_coef_, expansion, atol=1e-12)
     assert set(clf.support_) == set(np.nonzero(clf.dual_)[0])
     assert (clf.dual_[np.arange(50), Y] == 0).all()
     low, high = clf.intercept_interval_.T
@@ -76,21 +79,25 @@ def test_progress(capsys):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
-def test_labels_at_extremes(seed):
+def test_labels_and_margins_at_extremes(seed):
     """Few points in three classes, some twice; C and the scale of K over decades."""
     rng = np.random.default_rng(seed)
     points, y = rng.normal(size=(10, 2)), np.arange(10) % 3
-    if seed % 3 == 1:
+    if seed % 2:
         points = points[rng.integers(0, 5, 10)]
     K = rbf_kernel(points, gamma=10 ** rng.uniform(-2, 1))
-    C, exponent = 10 ** rng.uniform(-8, 8), [0, 60, -60][seed // 2]
+    C, exponent = 10.0 ** (3 * seed - 8), [0, 60, -60][seed % 3]
     clf = lo.LLWClassifier(kernel="precomputed", C=np.ldexp(C, -exponent))
     loo = lo.leave_one_out(clf, np.ldexp(K, exponent), y)
     assert not np.isnan(loo.margins).any()
+    problem, compared = LlwProblem(K, y, np.full(10, C), 3), 0
     for r in np.flatnonzero(loo.certified & ~loo.ambiguous):
-        rest = np.delete(np.arange(10), r)
-        truth = llw_clarabel(K[np.ix_(rest, rest)], y[rest], np.full(9, C), 3)
-        values = truth.W.T @ K[rest, r] + truth.b
+        truth = llw_clarabel(problem.without(r))
+        values = K[r] @ truth.W + truth.b
         second, first = np.sort(values)[-2:]
         if truth.gap < 1e-7 and first - second > 1e-4 * max(1.0, abs(first)):
+            compared += 1
             assert loo.predictions[r] == np.argmax(values)
+            margin = values[y[r]] - np.delete(values, y[r]).max()
+            assert loo.lower[r] - 1e-2 <= margin <= loo.upper[r] + 1e-2
+    assert compared >= 6

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from oracles.programs import lpm_clarabel
+from oracles.programs import lpm_program, solve_by_clarabel
 from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -17,7 +17,8 @@ def test_attributes_of_the_lpm():
     clf = lo.LPMClassifier(C=2.0, gamma=0.5).fit(X, Y)
     K = rbf_kernel(X, gamma=0.5)
     assert clf.expansion_coef_.shape == clf.row_dual_.shape == (1, 60)
-    assert clf.objective_ == pytest.approx(lpm_clarabel(K, SIGNS, np.full(60, 2.0)))
+    optimum = solve_by_clarabel(*lpm_program(K, SIGNS, np.full(60, 2.0)))
+    assert clf.objective_ == pytest.approx(optimum)
     f = K @ clf.expansion_coef_[0] + clf.intercept_[0]
     np.testing.assert_allclose(clf.decision_function(X), f, atol=1e-12)
     np.testing.assert_array_equal(clf.support_, np.flatnonzero(clf.expansion_coef_[0]))

@@ -23,7 +23,6 @@ DIGITS = load_digits().data[:300] / 16.0, load_digits().target[:300]
 SPARSE = sparse.csr_array(DIGITS[0]), DIGITS[1]
 NAMED = IRIS[0], np.array(["no", "perhaps", "yes"])[IRIS[1]]
 WEIGHTS = np.random.default_rng(0).uniform(0.1, 5.0, 149)
-BOOLEAN = IRIS_TWO[0], IRIS_TWO[1] == 2
 GRAM = rbf_kernel(IRIS[0], gamma=0.4), IRIS[1]
 DATA = {"iris": IRIS, "two classes": IRIS_TWO, "wine": WINE, "digits": DIGITS}
 
@@ -102,7 +101,6 @@ def test_agrees_with_scikit_learn(data, parameters):
         (SPARSE, None, {"kernel": "linear", "C": 0.1}),
         (GRAM, None, {"kernel": "precomputed"}),
         (NAMED, None, {}),
-        (BOOLEAN, None, {}),
         (IRIS, None, {"kernel": partial(laplacian_kernel, gamma=0.4)}),
     ],
 )

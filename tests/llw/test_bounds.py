@@ -3,11 +3,11 @@
 
 import numpy as np
 import pytest
-from oracles.llw import random_llw
+from oracles.llw import random_problem
 from solved import loo_llw_walk
 
 from leaveout.llw._bounds import bound_llw, llw_key_numbers
-from leaveout.llw._solve import LlwProblem, solve_llw
+from leaveout.llw._solve import solve_llw
 
 
 def left_out_errors(problem, solution):
@@ -23,27 +23,14 @@ def left_out_errors(problem, solution):
     return own <= upper.max(axis=1) + 1e-9
 
 
-def random_hard(rng):
-    """Return a hard margin, some made of a quadratic loss, and its optimum."""
-    while True:
-        K, codes, _, Q, _ = random_llw(rng, n=int(rng.integers(8, 17)))
-        if np.bincount(codes, minlength=Q).min() < 2:
-            continue
-        C = np.full(codes.size, 10 ** rng.uniform(-1, 2))
-        problem = LlwProblem(K, codes, C, Q).as_hard_margin()
-        if rng.random() < 0.5:
-            problem = LlwProblem(K, codes, np.full(codes.size, np.inf), Q)
-        solution = solve_llw(problem)
-        if solution.separable:
-            return problem, solution
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_hold(seed):
     """20 problems each; ``benchmarks/papers/guermeur2009.py`` has a thousand more."""
-    rng = np.random.default_rng(100 + seed)
-    for _ in range(20):
-        problem, solution = random_hard(rng)
+    problems = [random_problem([seed, k], n=12 + seed) for k in range(50)]
+    solved = [(problem, solve_llw(problem)) for problem in problems if problem.is_hard]
+    separable = [pair for pair in solved if pair[1].separable]
+    assert len(separable) >= 20
+    for problem, solution in separable[:20]:
         wrong = left_out_errors(problem, solution)
         numbers = llw_key_numbers(problem, solution)
         K, Q = problem.K, problem.n_classes

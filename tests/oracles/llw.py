@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Independent truth for the machine of Lee, Lin & Wahba: the dual by clarabel.
 
-The dual is written out in full over the n (Q - 1) variables; nothing of the package's
-own solver is used.
+The dual is written out in full over the n (Q - 1) variables.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import NamedTuple
 
 import clarabel
 import numpy as np
 from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
 
 from leaveout.llw._solve import LlwProblem
 
 
-@dataclass(frozen=True)
-class LlwOptimum:
+class LlwOptimum(NamedTuple):
     """A solved machine: dual variables (n, Q), W, b (Q,), both values."""
 
     alpha: np.ndarray
@@ -31,8 +31,9 @@ class LlwOptimum:
         return (self.primal - self.dual) / abs(self.primal)
 
 
-def llw_dual(K, codes, C, Q):
+def llw_dual(problem):
     """Return P, q, A, rhs and cones of the dual for clarabel, and the variables."""
+    K, codes, C, Q = problem.K, problem.codes, problem.C, problem.n_classes
     i, k = np.nonzero((codes[:, None] != np.arange(Q)) & (C > 0)[:, None])
     N = i.size
     H = K[np.ix_(i, i)] * ((k[:, None] == k) - 1 / Q)
@@ -42,68 +43,57 @@ def llw_dual(K, codes, C, Q):
     eye = sparse.identity(N, format="csc")
     A = sparse.vstack([differences, -eye, eye[finite]]).tocsc()
     rhs = np.concatenate([np.zeros(Q - 1 + N), C[i][finite]])
-    cones = [
-        clarabel.ZeroConeT(Q - 1),
-        clarabel.NonnegativeConeT(N + int(finite.sum())),
-    ]
+    n_inequalities = N + int(finite.sum())
+    cones = [clarabel.ZeroConeT(Q - 1), clarabel.NonnegativeConeT(n_inequalities)]
     P = sparse.csc_matrix(np.triu(H))
     return P, np.full(N, -1 / (Q - 1)), A, rhs, cones, i, k
 
 
-def llw_clarabel(K, codes, C, Q, tol=1e-11):
+def llw_clarabel(problem):
     """Solve the dual; b from the multipliers of the column sums."""
-    P, q, A, rhs, cones, i, k = llw_dual(K, codes, C, Q)
+    P, q, A, rhs, cones, i, k = llw_dual(problem)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
     solution = clarabel.DefaultSolver(P, q, A, rhs, cones, settings).solve()
-    alpha = np.zeros((len(codes), Q))
-    alpha[i, k] = np.clip(solution.x, 0, C[i])
-    steps = np.asarray(solution.z[: Q - 1])  # of the differences of sums
-    b = np.append(0, steps) - np.append(steps, 0)
-    return certify_llw(K, codes, C, alpha, b)
+    alpha = np.zeros((len(problem.C), problem.n_classes))
+    alpha[i, k] = np.clip(solution.x, 0, problem.C[i])
+    steps = solution.z[: problem.n_classes - 1]  # of the differences of sums
+    return certify_llw(problem, alpha, np.append(0, steps) - np.append(steps, 0))
 
 
-def certify_llw(K, codes, C, alpha, b):
+def certify_llw(problem, alpha, b):
     """Return values of a dual and a primal point, whatever they come from."""
-    Q = alpha.shape[1]
+    C, Q = problem.C, problem.n_classes
     W = alpha.mean(axis=1, keepdims=True) - alpha
-    KW = K @ W
+    KW = problem.K @ W
     norm = (W * KW).sum()
     slack = np.maximum(0, 1 / (Q - 1) + KW + b)
-    slack[(codes[:, None] == np.arange(Q)) | (C == 0)[:, None]] = 0
-    hard = np.isinf(C)
-    primal = 0.5 * norm + (np.where(hard, 0, C)[:, None] * slack).sum()
-    if hard.any():  # h scaled until it needs no slack
+    slack[(problem.codes[:, None] == np.arange(Q)) | (C == 0)[:, None]] = 0
+    if np.isinf(C).any():  # h scaled until it needs no slack
         primal = 0.5 * norm / (1 - (Q - 1) * slack.max()) ** 2
+    else:
+        primal = 0.5 * norm + (C @ slack).sum()
     return LlwOptimum(alpha, W, b, alpha.sum() / (Q - 1) - 0.5 * norm, primal)
 
 
-def random_llw(rng, Q=None, n=None):
-    """Return K, codes, C, Q of a random machine: hard, soft or quadratic, weighted."""
-    Q = int(rng.integers(2, 7)) if Q is None else Q
-    n = int(rng.integers(2 * Q, 41)) if n is None else n
-    codes = np.concatenate([np.arange(Q), rng.integers(0, Q, n - Q)])
-    X = rng.normal(size=(n, 2)) + rng.uniform(0, 3) * rng.normal(size=(Q, 2))[codes]
-    squares = ((X[:, None] - X) ** 2).sum(axis=2)
-    K = np.exp(-rng.uniform(0.3, 2.0) * squares)
-    kind = rng.choice(["hard", "soft", "quadratic"])
-    C = 10 ** rng.uniform(-2, 2) * rng.uniform(0.2, 2, n)
-    if rng.random() < 0.5:
-        C = np.full(n, 10 ** rng.uniform(-2, 2))
-    if kind == "hard":
-        C = np.full(n, np.inf)
-    return K, codes, C, Q, kind
+def random_problem(seed, Q=None, n=None, C=None):
+    """Return a random machine: hard, soft or quadratic, weighted, unless C is given.
 
-
-def random_problem(seed, **given):
-    """Return a random problem whose classes have two samples or more."""
+    Every class has two samples or more.
+    """
     rng = np.random.default_rng(seed)
-    while True:
-        K, codes, C, Q, kind = random_llw(rng, **given)
-        if np.bincount(codes, minlength=Q).min() >= 2:
-            problem = LlwProblem(K, codes, C, Q)
-            return problem.as_hard_margin() if kind == "quadratic" else problem
+    Q = Q or int(rng.integers(2, 7))
+    n = n or int(rng.integers(2 * Q, 41))
+    codes = np.concatenate([np.tile(np.arange(Q), 2), rng.integers(0, Q, n - 2 * Q)])
+    X = rng.normal(size=(n, 2)) + rng.uniform(0, 3) * rng.normal(size=(Q, 2))[codes]
+    K = rbf_kernel(X, gamma=rng.uniform(0.3, 2.0))
+    if C is not None:
+        return LlwProblem(K, codes, np.full(n, C), Q)
+    weights = rng.uniform(0.2, 2, n) if rng.random() < 0.5 else np.ones(n)
+    problem = LlwProblem(K, codes, 10 ** rng.uniform(-2, 2) * weights, Q)
+    kinds = problem, problem.as_hard_margin(), replace(problem, C=np.full(n, np.inf))
+    return kinds[rng.integers(3)]
 
 
 def degenerate_problem(seed):
@@ -111,5 +101,5 @@ def degenerate_problem(seed):
     rng = np.random.default_rng(seed)
     X = np.repeat(rng.integers(0, 3, size=(15, 2)).astype(float), 2, axis=0)
     C = np.full(30, [0.01, 1.0, 30.0][seed % 3])
-    K = X @ X.T if seed % 2 else np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    K = X @ X.T if seed % 2 else rbf_kernel(X, gamma=1.0)
     return LlwProblem(K, np.arange(30) % (3 + seed % 4), C, 3 + seed % 4)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Independent truth for the two classifiers that are linear programs.
 
-The linear programming machine, with the variables stacked as (p, q, b, xi)::
+The linear programming machine, with a = (p, q)::
 
     min  sum_j (p_j + q_j) + sum_i C_i xi_i
     s.t. y_i (sum_j (p_j - q_j) K_ij + b) + xi_i >= 1,   p, q, xi >= 0
 
-The leave-one-out machine, with the variables stacked as (a, b, xi)::
+The leave-one-out machine::
 
     min  sum_i w_i xi_i
     s.t. y_i (sum_{j != i} a_j y_j K_ij + (1 - nu) a_i y_i K_ii + b) + xi_i >= 1
          a, xi >= 0
 
-Both primals are written out and solved from scratch, by SciPy's linprog or by
-clarabel's interior point. Samples with C = 0 or w = 0 are taken out beforehand.
+Both are written out over (a, b, xi) and solved from scratch. Samples with C = 0 or
+w = 0 are taken out beforehand.
 """
 
 from __future__ import annotations
@@ -24,78 +24,59 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 
-def _lpm_program(K, y, C, fit_intercept):
-    """Return cost, A_ub, b_ub and bounds for linprog."""
-    n = len(y)
+def lpm_program(K, y, C, fit_intercept=True):
     signed = y[:, None] * K
-    A = np.hstack([-signed, signed, -y[:, None], -np.eye(n)])
-    cost = np.concatenate([np.ones(2 * n), [0.0], C])
-    b_bounds = (None, None) if fit_intercept else (0.0, 0.0)
-    bounds = [(0, None)] * (2 * n) + [b_bounds] + [(0, None)] * n
-    return cost, A, -np.ones(n), bounds
+    return _program(np.hstack([signed, -signed]), 1.0, y, C, fit_intercept)
 
 
-def _loom_program(K, y, w, fit_intercept, nu):
-    """Return cost, A_ub, b_ub and bounds for linprog."""
-    n = len(y)
+def loom_program(K, y, w, fit_intercept, nu):
     M = K * np.outer(y, y)
-    M[np.diag_indices(n)] = (1.0 - nu) * np.diag(K)
-    A = np.hstack([-M, -y[:, None], -np.eye(n)])
-    cost = np.concatenate([np.zeros(n + 1), w])
+    np.fill_diagonal(M, (1.0 - nu) * np.diag(K))
+    return _program(M, 0.0, y, w, fit_intercept)
+
+
+def _program(M, price, y, C, fit_intercept):
+    """Return cost, A_ub, b_ub and bounds for linprog: M a + y b + xi >= 1."""
+    n, m = M.shape
+    A = -np.hstack([M, y[:, None], np.eye(n)])
+    cost = np.concatenate([np.full(m, price), [0.0], C])
     b_bounds = (None, None) if fit_intercept else (0.0, 0.0)
-    bounds = [(0, None)] * n + [b_bounds] + [(0, None)] * n
-    return cost, A, -np.ones(n), bounds
+    return cost, A, -np.ones(n), [(0, None)] * m + [b_bounds] + [(0, None)] * n
 
 
-def lpm_clarabel(K, y, C, fit_intercept=True):
-    """Return the optimal value by an interior point."""
-    return _by_interior_point(*_lpm_program(K, y, C, fit_intercept), tol=1e-11)
-
-
-def loom_clarabel(K, y, w, fit_intercept=False, nu=1.0):
-    """Return the optimal value by an interior point."""
-    return _by_interior_point(*_loom_program(K, y, w, fit_intercept, nu), tol=1e-10)
-
-
-def _by_interior_point(cost, A, b, bounds, tol):
-    """Solve linprog's program by clarabel."""
+def solve_by_clarabel(cost, A, b, bounds):
+    """Return the optimal value of linprog's program by an interior point."""
     N = cost.size
     positive = [k for k, (low, _) in enumerate(bounds) if low == 0]
     fixed = [k for k, (_, high) in enumerate(bounds) if high == 0]
-    blocks = [A, -np.eye(N)[positive], np.eye(N)[fixed]]
+    rows = np.vstack([A, -np.eye(N)[positive], np.eye(N)[fixed]])
     right = np.concatenate([b, np.zeros(len(positive) + len(fixed))])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tol
-    solver = clarabel.DefaultSolver(
-        sparse.csc_matrix((N, N)),
-        cost,
-        sparse.csc_matrix(np.vstack(blocks)),
-        right,
-        [clarabel.NonnegativeConeT(right.size)],
-        settings,
-    )
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    P, rows = sparse.csc_matrix((N, N)), sparse.csc_matrix(rows)
+    cones = [clarabel.NonnegativeConeT(right.size)]
+    solver = clarabel.DefaultSolver(P, cost, rows, right, cones, settings)
     return solver.solve().obj_val
 
 
-def loom_smallest_sum(K, y, w, fit_intercept=False, nu=1.0):
+def loom_smallest_sum(cost, *constraints):
     """Return the smallest sum of a among the optima, by two linear programs."""
-    program = _loom_program(K, y, w, fit_intercept, nu)
-    return _smallest(_sum_of(y), *_at_its_best(*program))
+    return _smallest(_sum_of(cost.size // 2), *_at_its_best(cost, *constraints))
 
 
 def lpm_range(K, y, C, point, fit_intercept=True, slack=1e-9):
     """Return least and largest value of point @ a + b over all optima."""
     value = np.concatenate([point, -point, [1.0], np.zeros(len(y))])
-    optima = _at_its_best(*_lpm_program(K, y, C, fit_intercept), slack)
+    optima = _at_its_best(*lpm_program(K, y, C, fit_intercept), slack)
     return _smallest(value, *optima), -_smallest(-value, *optima)
 
 
 def loom_range(K, y, w, point, fit_intercept=False, nu=1.0):
     """Return the ends of point @ (a y) + b over the optima with the smallest sum."""
     value = np.concatenate([point * y, [1.0], np.zeros(len(y))])
-    optima = _at_its_best(*_loom_program(K, y, w, fit_intercept, nu))
-    optima = _at_its_best(_sum_of(y), *optima, slack=1e-8)
+    optima = _at_its_best(*loom_program(K, y, w, fit_intercept, nu))
+    optima = _at_its_best(_sum_of(len(y)), *optima, slack=1e-8)
     return _smallest(value, *optima), -_smallest(-value, *optima)
 
 
@@ -109,9 +90,9 @@ def loo_ranges(range_of, K, y, C, fit_intercept, *nu, rows=None):
     return np.array(ranges)
 
 
-def _sum_of(y):
+def _sum_of(n):
     """Return the cost sum_j a_j of the leave-one-out machine."""
-    return np.concatenate([np.ones(len(y)), np.zeros(len(y) + 1)])
+    return np.repeat([1.0, 0.0], [n, n + 1])
 
 
 def _at_its_best(cost, A, b, bounds, slack=1e-9):
