@@ -253,9 +253,7 @@ Impostor.__name__ = "StandardScaler"
 )
 def test_steps_that_use_y_are_refused(step):
     pipeline = Pipeline([("scale", StandardScaler()), ("mine", step), ("svc", SVC())])
-    what = (
-        rf"Step 'mine' \({type(step).__name__}\) uses y: .* the error comes out too"
-    )
+    what = rf"Step 'mine' \({type(step).__name__}\) uses y: .* the error comes out too"
     with pytest.raises(ValueError, match=what):
         leave_one_out(pipeline, X, y)
 
