@@ -88,13 +88,16 @@ def test_three_classes_equal_refits(name, shape, break_ties):
 def test_weights_equal_refits():
     """Also of samples without weight, which scikit-learn leaves out of every refit."""
     X, y = two_classes("iris")
+    y = np.array(["", "versicolor", "virginica"], dtype=object)[y]
     weights = np.random.default_rng(1).uniform(0.2, 3.0, len(y))
     weights[::9] = 0.0
-    svc = sklearn.svm.SVC(gamma=0.1, class_weight={1: 0.5, 2: 4.0}, **LIBSVM)
+    svc = sklearn.svm.SVC(gamma=0.1, class_weight={"virginica": 4.0}, **LIBSVM)
     score = weights[::-1]
     res = lo.leave_one_out(svc, X, y, sample_weight=weights, score_sample_weight=score)
     assert_equal_to_refits(res, svc, X, y, weights)
-    assert res.error == pytest.approx(np.average(res.wrong, weights=score))
+    wrong = res.predictions != y
+    y[:] = y[::-1]  # results do not change with the user's labels
+    assert res.error == pytest.approx(np.average(wrong, weights=score))
     assert (res.settled_by[::9] == "untouched").all()
 
 
@@ -115,16 +118,6 @@ def test_input_kinds_equal_refits():
         values = lo.leave_one_out(lo.SVC(gamma=0.05), samples, y).decision_values
         np.testing.assert_allclose(values, wanted, rtol=1e-9, atol=1e-9)
     assert twice.nnz == 2 * n * p  # entries at one place are summed in a copy
-
-
-def test_labels_are_the_users_own_and_stay_when_they_change():
-    X, y = two_classes("iris")
-    names = np.array(["", "versicolor", "virginica"], dtype=object)[y]
-    res = lo.leave_one_out(sklearn.svm.SVC(gamma=0.1), X, names)
-    assert set(res.predictions) == {"versicolor", "virginica"}
-    wrong = res.predictions != names
-    names[:] = names[::-1]
-    np.testing.assert_array_equal(res.wrong, wrong)
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
@@ -200,24 +193,22 @@ def test_an_ambiguous_subproblem_matters_only_if_it_can_change_the_vote():
     assert (res.predictions[:3] == 2).all()
 
 
+EPS = {"method_params": {"eps": 1e-3}}
+
+
 def test_method_params():
     X, y = two_classes("wine")
     svc = sklearn.svm.SVC(gamma=0.1)
     wanted = lo.leave_one_out(svc, X, y)
     for method in ("refit", "stopping"):
-        how = {"method": method, "method_params": {"eps": 1e-3}}
-        res = lo.leave_one_out(svc, X, y, **how)
+        res = lo.leave_one_out(svc, X, y, method=method, **EPS)
         np.testing.assert_array_equal(res.predictions, wanted.predictions)
         np.testing.assert_array_equal(res.certified, res.settled_by != "eps_kkt")
-        assert res.counts["columns"] > 0
-        path = lo.loo_path(svc, X, y, Cs=[1.0], **how)
-        np.testing.assert_array_equal(path[0].predictions, res.predictions)
     assert (res.settled_by == "stopping").sum() == res.counts["proved"] > 0
     with pytest.raises(ValueError, match=r"'stopping' gives only the signs of the bin"):
         lo.leave_one_out(lo.SVC(break_ties=True), *data("wine"), method="stopping")
 
 
-EPS = {"method_params": {"eps": 1e-3}}
 PAIRS = {"groups": np.arange(100) // 2}
 BAD_GROUPS = [
     (np.zeros((100, 2)), r"groups has shape \(100, 2\); one entry is needed"),
