@@ -18,9 +18,10 @@ TWENTY = make_mixture(20, random_state=1)
 IRIS = load_iris(return_X_y=True)
 
 
-@pytest.mark.parametrize("classifier", [lo.SVC, lo.LPMClassifier])
-def test_default_on_real_data_it_has_not_seen(classifier):
-    kind = "svm" if classifier is lo.SVC else "lpm"
+@pytest.mark.parametrize(
+    ("classifier", "kind"), [(lo.SVC, "svm"), (lo.LPMClassifier, "lpm")]
+)
+def test_default_on_real_data_it_has_not_seen(classifier, kind):
     predictor = lo.LooPredictor.load_default(kind)
     X, y = load_breast_cancer(return_X_y=True)
     X, y = scale(X)[:150], y[:150]
