@@ -21,9 +21,9 @@ def brute_force(case):
     """Whether the positive sample of each pair is above, ties one half."""
     K, y, C, fit_intercept = case
     won = []
-    for i in np.flatnonzero(y > 0):
-        for j in np.flatnonzero(y < 0):
-            others = np.setdiff1d(np.arange(len(y)), [i, j])
+    for i in np.flatnonzero((y > 0) & (C > 0)):
+        for j in np.flatnonzero((y < 0) & (C > 0)):
+            others = np.setdiff1d(np.flatnonzero(C), [i, j])
             K_o = K[np.ix_(others, others)]
             fit = svc_clarabel(K_o, y[others], C[others], fit_intercept)
             above = (K[i, others] - K[j, others]) @ fit.beta
@@ -46,6 +46,7 @@ CASES = {
     **{name: DEGENERATE[name] for name in DEGENERATE if "tiny_C" in name},
     "duplicates": DEGENERATE["duplicates_equal_labels"],
     "cancer": CANCER,
+    "absent": CANCER._replace(C=(np.arange(26) % 4 > 0).astype(float)),
 }
 
 
