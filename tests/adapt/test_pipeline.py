@@ -67,6 +67,7 @@ COLUMNS = make_column_transformer(
     (OneHotEncoder(), ["kind"]), (StandardScaler(), ["b", "c"])
 )
 NESTED = make_pipeline(StandardScaler(), None, make_pipeline(PCA(2), TIGHT))
+SCALED = sklearn.svm.SVC(kernel="linear", C=2.0**-24, tol=1e-10)
 NOISE = np.random.default_rng(0).normal(size=(40, 500))
 TEXTS = ["red fox", "red hen", "blue sea", "blue sky", "red sun", "blue sea sky"]
 GRAM = rbf_kernel(X[50:][::2], gamma=0.3)
@@ -79,6 +80,7 @@ GRAM = rbf_kernel(X[50:][::2], gamma=0.3)
         (make_pipeline(PCA(3), OneVsRestClassifier(BALANCED)), X[::4], y[::4]),
         (NESTED, X[::4], y[::4]),
         (make_pipeline("passthrough", TIGHT), X[::4], y[::4]),  # gamma per fold
+        (make_pipeline("passthrough", SCALED), 4096 * X[::4], y[::4]),
         (make_pipeline(SelectKBest(k=10), TIGHT), NOISE, np.arange(40) % 2),
         (make_pipeline(TfidfVectorizer(), TIGHT), TEXTS, np.array(list("rrbbrb"))),
         (make_pipeline(KernelCenterer(), PRECOMPUTED), GRAM, y[50:][::2]),

@@ -88,13 +88,16 @@ def test_three_classes_equal_refits(name, shape, break_ties):
 def test_weights_equal_refits():
     """Also of samples without weight, which scikit-learn leaves out of every refit."""
     X, y = two_classes("iris")
+    y = np.array(["", "versicolor", "virginica"], dtype=object)[y]
     weights = np.random.default_rng(1).uniform(0.2, 3.0, len(y))
     weights[::9] = 0.0
-    svc = sklearn.svm.SVC(gamma=0.1, class_weight={1: 0.5, 2: 4.0}, **LIBSVM)
+    svc = sklearn.svm.SVC(gamma=0.1, class_weight={"virginica": 4.0}, **LIBSVM)
     score = weights[::-1]
     res = lo.leave_one_out(svc, X, y, sample_weight=weights, score_sample_weight=score)
     assert_equal_to_refits(res, svc, X, y, weights)
-    assert res.error == pytest.approx(np.average(res.wrong, weights=score))
+    wrong = res.predictions != y
+    y[:] = y[::-1]  # results do not change with the user's labels
+    assert res.error == pytest.approx(np.average(wrong, weights=score))
     assert (res.settled_by[::9] == "untouched").all()
 
 
@@ -115,16 +118,6 @@ def test_input_kinds_equal_refits():
         values = lo.leave_one_out(lo.SVC(gamma=0.05), samples, y).decision_values
         np.testing.assert_allclose(values, wanted, rtol=1e-9, atol=1e-9)
     assert twice.nnz == 2 * n * p  # entries at one place are summed in a copy
-
-
-def test_labels_are_the_users_own_and_stay_when_they_change():
-    X, y = two_classes("iris")
-    names = np.array(["", "versicolor", "virginica"], dtype=object)[y]
-    res = lo.leave_one_out(sklearn.svm.SVC(gamma=0.1), X, names)
-    assert set(res.predictions) == {"versicolor", "virginica"}
-    wrong = res.predictions != names
-    names[:] = names[::-1]
-    np.testing.assert_array_equal(res.wrong, wrong)
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
@@ -173,9 +166,7 @@ def test_indefinite_kernel_is_refitted_and_not_certified():
 
 @pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning")
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "name", ["no_free_vector", "majority_by_one_tiny_C", "zero_kernel"]
-)
+@pytest.mark.parametrize("name", ["no_free_vector", "majority_by_one_tiny_C"])
 def test_ambiguous_samples_are_named_by_every_method(method, name):
     K, y, C, _ = DEGENERATE[name]
     svc = sklearn.svm.SVC(C=1.0, kernel="precomputed")
@@ -200,24 +191,22 @@ def test_an_ambiguous_subproblem_matters_only_if_it_can_change_the_vote():
     assert (res.predictions[:3] == 2).all()
 
 
+EPS = {"method_params": {"eps": 1e-3}}
+
+
 def test_method_params():
     X, y = two_classes("wine")
     svc = sklearn.svm.SVC(gamma=0.1)
     wanted = lo.leave_one_out(svc, X, y)
     for method in ("refit", "stopping"):
-        how = {"method": method, "method_params": {"eps": 1e-3}}
-        res = lo.leave_one_out(svc, X, y, **how)
+        res = lo.leave_one_out(svc, X, y, method=method, **EPS)
         np.testing.assert_array_equal(res.predictions, wanted.predictions)
         np.testing.assert_array_equal(res.certified, res.settled_by != "eps_kkt")
-        assert res.counts["columns"] > 0
-        path = lo.loo_path(svc, X, y, Cs=[1.0], **how)
-        np.testing.assert_array_equal(path[0].predictions, res.predictions)
     assert (res.settled_by == "stopping").sum() == res.counts["proved"] > 0
     with pytest.raises(ValueError, match=r"'stopping' gives only the signs of the bin"):
         lo.leave_one_out(lo.SVC(break_ties=True), *data("wine"), method="stopping")
 
 
-EPS = {"method_params": {"eps": 1e-3}}
 PAIRS = {"groups": np.arange(100) // 2}
 BAD_GROUPS = [
     (np.zeros((100, 2)), r"groups has shape \(100, 2\); one entry is needed"),
@@ -247,18 +236,17 @@ def test_bad_arguments(options, match):
         lo.leave_one_out(sklearn.svm.SVC(), *data("wine"), **options)
 
 
-LONG = 2**53 + np.arange(10)
-GROUPS = {
-    "pyarrow": pd.Series(LONG.repeat(4), dtype="int64[pyarrow]"),
-    "one and its text": [v if v % 2 else str(v - 1) for v in range(2, 12)] * 4,
-    "categories": pd.Series(LONG.repeat(4)).astype("category"),
-}
+LONG = pd.Series((2**53 + np.arange(10)).repeat(4))
+COLUMN = LONG.to_numpy()[:, None]
+MIXED = [v if v % 2 else str(v - 1) for v in range(2, 12)] * 4  # 3 is not "3"
 
 
-@pytest.mark.parametrize("kind", GROUPS)
-def test_groups_as_they_are(kind, rng):
+@pytest.mark.parametrize(
+    "groups", [LONG.astype("int64[pyarrow]"), LONG.astype("category"), COLUMN, MIXED]
+)
+def test_groups_as_they_are(groups, rng):
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
-    found = lo.leave_one_out(lo.SVC(), X, y, groups=GROUPS[kind])
+    found = lo.leave_one_out(lo.SVC(), X, y, groups=groups)
     assert np.unique(found.groups).size == 10
 
 
@@ -310,9 +298,9 @@ def test_path_equals_leave_one_out_at_each_C(rest, rng):  # noqa: N802
 
 def test_best_of_a_path_is_the_smallest_C_of_equals():  # noqa: N802
     X, y = data("iris")
-    path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=[10, 1, 0.1])
-    assert path.errors[path.best_index] == path.errors.min()
-    assert path.best_C == min(path.Cs[path.errors == path.errors.min()])
+    path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=[10, 100, 1])
+    assert path.errors[0] > path.errors[1] == path.errors[2]
+    assert path.best_C == 1
     assert "*" in str(path)
     with pytest.raises(ValueError, match="Cs is empty"):
         lo.loo_path(lo.SVC(), X, y, Cs=[])

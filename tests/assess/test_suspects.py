@@ -113,16 +113,12 @@ def test_ranking_and_table():
     assert found.error == result.error
     two = lo.suspects(SVC(gamma=0.2), X, y, top=2)
     assert two.n_flagged == result.wrong.sum() > 2
-    head = str(two).splitlines()[0]
-    assert head.startswith(f"Suspects: {two.n_flagged} of 60 samples are labelled")
-    assert head.endswith("2 listed")
-    assert str(found).splitlines()[-1] == "  … 40 more"  # no marks to be explained
+    assert str(two).startswith(f"Suspects: {two.n_flagged} of 60 samples are labelled")
+    assert str(found).endswith("  … 40 more")  # no marks to be explained
     first = np.arange(60) == 0
-    marked = replace(found, ambiguous=first, certified=~first)
-    assert str(marked).splitlines()[-2:] == [
-        "* another optimal intercept says otherwise",
-        "? rounding may have changed it",
-    ]
+    marked = str(replace(found, ambiguous=first, certified=~first))
+    assert "\n* another optimal intercept says otherwise" in marked
+    assert "\n? rounding may have changed it" in marked
 
 
 def test_ids():
@@ -138,19 +134,10 @@ def test_ids():
     assert lo.suspects(svc, X, y, ids=names).ids.tolist() == wanted
     pairs = pd.DataFrame(X, index=pd.MultiIndex.from_product([list("ab"), range(10)]))
     assert lo.suspects(svc, pairs, y).ids[0] == pairs.index[plain.rows[0]]
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "match"),
-    [
-        ({"top": 0}, ValueError, "top must be 1 or more; got 0"),
-        ({"top": 2.5}, TypeError, r"top must be a whole number; got 2\.5"),
-        ({"ids": [1, 2, 3]}, ValueError, "ids has 3 entries, X has 20 rows"),
-    ],
-)
-def test_bad_arguments(options, error, match):
-    with pytest.raises(error, match=match):
-        lo.suspects(SVC(gamma=0.2), *noisy(20, 8), **options)
+    with pytest.raises(ValueError, match="ids has 3 entries, X has 20 rows"):
+        lo.suspects(svc, X, y, ids=[1, 2, 3])
+    with pytest.raises(ValueError, match="top must be 1 or more; got 0"):
+        lo.suspects(svc, X, y, top=0)
 
 
 def test_absent_samples_do_not_count_as_others():
