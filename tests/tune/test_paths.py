@@ -43,7 +43,7 @@ def test_progress_goes_to_stderr(data, capsys):
     for verbose, text in (
         (0, ""),
         (1, "\rPaths: 1 of 2"),
-        (2, "2: {'gamma': 1.0}, 3 C"),
+        (2, "{'gamma': 1.0}, 3"),
     ):
         LooSearchCV(SVC(), GRID, verbose=verbose).fit(*data)
         captured = capsys.readouterr()
