@@ -19,21 +19,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import leaveout as lo
 from leaveout.data import make_mixture
 from leaveout.methods import METHODS
-from leaveout.run._parallel import (
-    count_threads,
-    count_workers,
-    limit_blas,
-    map_chunks,
-    map_parallel,
-    sum_in_order,
-)
-
-
-@pytest.mark.parametrize(("n", "n_threads"), [(0, 2), (1, 2), (100, 1), (100, 5)])
-def test_each_part_once(n, n_threads):
-    seen = []
-    map_chunks(lambda part: seen.extend(range(100)[part]), n, n_threads, size=3)
-    assert sorted(seen) == list(range(n))
+from leaveout.run import _parallel
+from leaveout.run._parallel import limit_blas, map_chunks, map_parallel, sum_in_order
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -94,13 +81,6 @@ def test_sums_are_taken_in_order_up_to_an_error(rng):
     assert len(seen) < 20
 
 
-def test_processes_keep_the_order():
-    tasks = [(base, 2) for base in range(20)]
-    assert list(map_parallel(pow, tasks, n_jobs=2)) == [i**2 for i in range(20)]
-    with joblib.parallel_config("loky", n_jobs=3):
-        assert (count_workers(None), count_workers(2)) == (3, 2)
-
-
 def test_cancelled_work_is_a_lost_cluster():
     def lose(i):
         raise CancelledError("scheduler-connection-lost.")
@@ -129,8 +109,12 @@ def blas_now():
     return [i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"]
 
 
-def test_limits_of_blas_may_overlap_in_any_order():
-    with threadpool_limits(2, user_api="blas"):
+def test_limits_of_blas_overlap_in_any_order_and_any_thread():
+    def work(_):
+        with limit_blas(1):
+            return blas_now()
+
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
         first, second = limit_blas(2), limit_blas(1)
         first.__enter__()
         second.__enter__()
@@ -139,18 +123,7 @@ def test_limits_of_blas_may_overlap_in_any_order():
         assert set(blas_now()) == {1}
         second.__exit__(None, None, None)
         assert set(blas_now()) == {2}
-
-
-def test_limit_in_another_thread_holds_after_one_in_this():
-    """threadpoolctl 3.8 obeys only the first thread that sets a limit."""
-
-    def work(_):
-        with limit_blas(1):
-            return blas_now()
-
-    work(0)
-    with ThreadPoolExecutor(1) as pool, threadpool_limits(2, user_api="blas"):
-        assert set(blas_now()) == {2}  # those of the user hold, too
+        # threadpoolctl 3.8 obeys only the first thread that sets a limit.
         assert set(*pool.map(work, [0])) == {1}
         assert set(blas_now()) == {2}
 
@@ -172,9 +145,7 @@ FUNCTIONS = {
     "groups": lambda n: leave_out(SVC, X, Y, groups=np.arange(90) // 2, n_jobs=n),
     "LPM": lambda n: leave_out(LPM, X[:50], Y[:50], n_jobs=n),
     "LLW": lambda n: leave_out(LLW, X3[:9], Y3[:9], n_jobs=n),
-    "curve": lambda n: (
-        lo.loo_curve(SVC, X, Y, C_min=0.1, C_max=9, n_jobs=n).breakpoints
-    ),
+    "curve": lambda n: lo.loo_curve(SVC, X, Y, C_min=0.1, n_jobs=n).breakpoints,
     "pairs": lambda n: lo.leave_pair_out_auc(SVC, X, Y, n_jobs=n).wins,
     "suspects": lambda n: lo.suspects(SVC, X, Y, n_jobs=n).influence,
 }
@@ -203,10 +174,9 @@ def test_leave_one_out_in_several_threads_at_once():
 
 
 def threads_inside():
-    """The threads in a worker of joblib: ours, and those of BLAS."""
     lo.leave_one_out(SVC, X[:20], Y[:20], n_jobs=-1)
     ours = sum(t.name.startswith("leaveout") for t in threading.enumerate())
-    return count_threads(-1), ours, max(blas_now())
+    return _parallel.count_threads(-1), ours, max(blas_now())
 
 
 def test_workers_of_joblib_start_no_threads_of_their_own():
@@ -222,7 +192,7 @@ def test_blas_has_one_thread_while_ours_work(monkeypatch):
             return super().submit(lambda: (seen.extend(blas_now()), work()))
 
     with Watched(2) as pool, threadpool_limits(2, user_api="blas"):
-        monkeypatch.setattr("leaveout.run._parallel._pool", lambda: pool)
+        monkeypatch.setattr(_parallel, "_pool", lambda: pool)
         for name in ("walk", "curve", "suspects", "LPM"):
             FUNCTIONS[name](2)
     assert set(seen) == {1}
