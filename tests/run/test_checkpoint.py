@@ -163,6 +163,7 @@ DIFFERENT = [
     ([["a"], ["b"]], [["a", "b"]]),
     (X, X + 1e-15 * (X == 11)),
     (X, X.T.reshape(4, 3)),
+    (sparse.csr_array((2, 3)), sparse.csr_array((2, 4))),
     (np.array(["a", None], dtype=object), np.array(["a", "None"], dtype=object)),
     (FRAME, FRAME.rename(columns={"a": "c"})),
     (pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"a": [1, 3]})),

@@ -7,7 +7,7 @@ import sklearn
 import sklearn.svm
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import f1_score, get_scorer, make_scorer
@@ -35,6 +35,7 @@ MIXED_GRID = [
     {"kernel": ["linear"], "C": [2.0, 0.2]},
     {"gamma": [0.3, 0.4]},
 ]
+WEIGHTS = np.random.default_rng(0).integers(1, 4, 30).astype(float)
 frozen = pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
 
 
@@ -73,6 +74,13 @@ def test_equals_grid_search_with_leave_one_out(estimator, grid, data):
             assert list(table[key]) == list(wanted[key])
     p = table["mean_test_score"]
     assert table["std_test_score"] == pytest.approx(np.sqrt(p * (1 - p) / len(y)))
+
+
+def test_anti_learning_loses_ties():
+    X, y = make_blobs([9, 3], centers=[[0, 0], [2, 2]], random_state=6)
+    search = LooSearchCV(SVC(gamma=0.1), {"C": [1e-3, 1.0]}).fit(X, y)
+    assert search.cv_results_["rank_test_score"].tolist() == [1, 1]
+    assert search.best_params_ == {"C": 1.0}
 
 
 @pytest.mark.parametrize("long", [np.int32, np.int64])
@@ -155,14 +163,9 @@ def test_wrong_arguments_are_named(data, estimator, params, error, match):
         LooSearchCV(estimator, **{"param_grid": {"C": [1.0]}, **params}).fit(*data)
 
 
-@pytest.fixture
-def weights(rng):
-    return rng.integers(1, 4, 30).astype(float)
-
-
 @frozen
-def test_weights_without_routing(data, weights):
-    (X, y), w = data, weights
+def test_weights_without_routing(data):
+    (X, y), w = data, WEIGHTS
     slow = GridSearchCV(TIGHT, GRID, cv=LeaveOneOut()).fit(X, y, sample_weight=w)
     right = np.array([slow.cv_results_[f"split{k}_test_score"] for k in range(len(y))])
     pooled = np.average(right, axis=0, weights=w)
@@ -185,8 +188,8 @@ def test_weights_without_routing(data, weights):
         search.fit(X, y, sample_weight=w)
 
 
-def test_weights_without_routing_reach_scorers_that_take_them(data, weights):
-    (X, y), w = data, weights
+def test_weights_without_routing_reach_scorers_that_take_them(data):
+    (X, y), w = data, WEIGHTS
     search = LooSearchCV(SVC(), GRID, scoring="f1").fit(X, y, sample_weight=w)
     result = search.best_loo_result_
     assert search.best_score_ == f1_score(y, result.predictions, sample_weight=w)
@@ -204,8 +207,8 @@ def routing():
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_go_where_they_are_requested(data, weights):
-    (X, y), w = data, weights
+def test_weights_go_where_they_are_requested(data):
+    (X, y), w = data, WEIGHTS
     plain = get_scorer("accuracy").set_score_request(sample_weight=False)
     weighted = get_scorer("accuracy").set_score_request(sample_weight=True)
     scoring = {"plain": plain, "weighted": weighted}
@@ -230,8 +233,8 @@ def test_weights_go_where_they_are_requested(data, weights):
 
 @frozen
 @pytest.mark.usefixtures("routing")
-def test_weights_are_routed_into_pipelines_and_one_vs_rest(weights):
-    (X, y), w = IRIS, weights
+def test_weights_are_routed_into_pipelines_and_one_vs_rest():
+    (X, y), w = IRIS, WEIGHTS
     svc = SVC(gamma=0.1).set_fit_request(sample_weight="trust")
     scaler = StandardScaler().set_fit_request(sample_weight=False)
     pipeline = make_pipeline(scaler, OneVsRestClassifier(svc))
