@@ -6,8 +6,6 @@ trial: how the file was corrupted, and whether the search refused it or gave the
 numbers.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random
@@ -32,13 +30,11 @@ def search(checkpoint=None):
 
 
 def flip_bits(raw, chance):
-    """One to eight bits anywhere."""
     for _ in range(chance.choice([1, 1, 2, 8])):
         raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
 
 
 def truncate(raw, chance):
-    """The end is missing."""
     del raw[chance.randrange(len(raw)) :]
 
 
@@ -49,15 +45,13 @@ def zero_block(raw, chance):
 
 
 def append(raw, chance):
-    """Noise at the end."""
     raw += chance.randbytes(chance.choice([1, 100, 4096]))
 
 
 def swap_blocks(raw, chance):
-    """Two sectors in each other's place."""
-    one, two = (512 * chance.randrange(len(raw) // 512) for _ in range(2))
-    first, second = raw[one : one + 512], raw[two : two + 512]
-    raw[one : one + 512], raw[two : two + 512] = second, first
+    starts = [512 * chance.randrange(len(raw) // 512) for _ in range(2)]
+    one, two = (slice(start, start + 512) for start in starts)
+    raw[one], raw[two] = raw[two], raw[one]
 
 
 CORRUPTIONS = (flip_bits, flip_bits, truncate, zero_block, append, swap_blocks)
@@ -81,7 +75,7 @@ def run_trials(n_trials, seed, folder):
         yield {"kind": corrupt.__name__, "outcome": outcome}
 
 
-def main():
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
@@ -89,7 +83,3 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for record in run_trials(arguments.trials, arguments.seed, Path(folder)):
             sys.stdout.write(json.dumps(record) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import functools
-import importlib
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 
 import corrupt_checkpoints
@@ -17,7 +16,6 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 from leaveout import CheckpointError, CheckpointWarning
@@ -28,7 +26,6 @@ if sys.platform != "win32":
 
 META = {"data": "a" * 40, "grid": "b" * 40, "version": "0.1.0"}
 pytestmark = pytest.mark.filterwarnings("ignore:This process")  # is multi-threaded
-needs_fork = pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 
 
 @pytest.fixture
@@ -57,35 +54,22 @@ def test_cell_is_returned_bit_by_bit(path, rng):
     assert joblib.hash(found) == joblib.hash(arrays)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"data": "c" * 40}, r"what differs: data\. .* delete"),
-        ({"version": "0.2.0"}, r"version \(0\.1\.0 there, 0\.2\.0 here\)"),
-        ({"task": "honest_loo"}, r"task \(None there"),
-    ],
-)
-def test_other_run_is_refused_with_what_differs(path, change, message):
-    with pytest.raises(CheckpointError, match=message):
-        Checkpoint(path, META | change)
-    assert faults.inspect(path) == (1, "ok")
-
-
-def test_other_files_are_refused_and_not_changed(tmp_path, path):
-    def refuse(name, message):
+def test_other_runs_and_files_are_refused_and_not_changed(tmp_path, path):
+    def refuse(name, message, **change):
         before = name.read_bytes() if name.is_file() else None
         with pytest.raises(CheckpointError, match=message):
-            Checkpoint(name, META)
+            Checkpoint(name, META | change)
         assert before is None or name.read_bytes() == before
 
+    refuse(path, r"what differs: data\. .* delete", data="c" * 40)
+    refuse(path, r"version \(0\.1\.0 there, 2 here\)", version="2")
     text, other, schema = (tmp_path / name for name in ("notes", "other", "schema"))
     text.write_text("not a database, but of some length\n" * 50)
     refuse(text, "file is not a database")
     with closing(sqlite3.connect(other)) as database:
         database.execute("CREATE TABLE cells (x)")
     refuse(other, "another program's SQLite database")
-    raw = path.read_bytes().replace(b"CREATE TABLE cells", b"CREATE \xc1ABLE cells")
-    schema.write_bytes(raw)
+    schema.write_bytes(path.read_bytes().replace(b"E TABLE cells", b"E \xc1ABLE cells"))
     refuse(schema, "It is corrupt: restore it from a copy")
     refuse(tmp_path, "is a folder")
     refuse(tmp_path / "no" / "run.db", r"does not exist\. Create it first")
@@ -114,8 +98,6 @@ def test_changed_cell_is_recomputed(path, change):
         number = 4 if "number" in change else 3
         with pytest.warns(CheckpointWarning, match=f"cell {number} is corrupt"):
             assert checkpoint.get(number) is None
-        checkpoint.put(number, {"x": np.ones(1)}, {})
-        assert checkpoint.get(number)[0]["x"].tolist() == [1.0]
 
 
 def test_locked_checkpoint_is_reported(path, monkeypatch):
@@ -132,44 +114,23 @@ def test_corrupt_file_is_refused_or_gives_the_same(tmp_path):
     assert {record["outcome"] for record in records} == {"same", "refused"}
 
 
-@needs_fork
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_stopped_search_resumes_bit_identical(tmp_path, number):
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_killed_search_resumes_bit_identical(tmp_path):
     wanted = faults.digest(corrupt_checkpoints.search())
-    put, stalled, path = Checkpoint.put, tmp_path / "stalled", tmp_path / "search.db"
+    put, path = Checkpoint.put, tmp_path / "search.db"
 
     def search():
-        def put_and_stall(self, *cell):
+        def put_and_die(self, *cell):
             put(self, *cell)
             if len(self) == 3:
-                stalled.write_text("yes")
-                time.sleep(600)
+                os.kill(os.getpid(), signal.SIGKILL)
 
-        Checkpoint.put = put_and_stall
+        Checkpoint.put = put_and_die
         corrupt_checkpoints.search(path)
 
-    running = forks.Fork(search, tmp_path)
-    running.wait_for(stalled, "yes")
-    running.signal(number)
-    assert running.wait() != 0
+    assert forks.Fork(search, tmp_path).wait() == -signal.SIGKILL
     assert faults.inspect(path) == (3, "ok")
-    interrupted = "Interrupted: 3 of 5 paths are kept" in running.read_err()
-    assert interrupted == (number == signal.SIGINT)
     assert faults.digest(corrupt_checkpoints.search(path)) == wanted
-    assert faults.inspect(path) == (5, "ok")
-
-
-@needs_fork
-def test_three_searches_share_one_checkpoint(tmp_path):
-    wanted = faults.digest(corrupt_checkpoints.search())
-    path = tmp_path / "search.db"
-
-    def search():
-        sys.stdout.write(faults.digest(corrupt_checkpoints.search(path)))
-
-    running = [forks.Fork(search, tmp_path) for _ in range(3)]
-    assert [fork.wait() for fork in running] == [0, 0, 0], running[0].read_err()
-    assert {fork.read_out() for fork in running} == {wanted}
     assert faults.inspect(path) == (5, "ok")
 
 
@@ -177,21 +138,12 @@ X = np.arange(12.0).reshape(4, 3)
 FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", None]})
 
 
-def kernel_of_module(text):
-    """The ``k`` of a module with this text."""
-    module = {"__name__": "mine"}
-    exec(text, module)
-    return module["k"]
-
-
 EQUAL = [
     (np.asfortranarray(X), X[::1].copy()),
-    ({"C": 1, "gamma": 2}, {"gamma": 2, "C": 1}),
-    ({"a", "b", 3}, {3, "b", "a"}),
+    ({"C": 1, "gamma": {"a", 3}}, {"gamma": {3, "a"}, "C": 1}),
     ([X[0, 1]] * 2, [X[0, 1], X[0, 1]]),
     (sparse.csr_array(X), sparse.csc_array(X)),
-    (FRAME, FRAME.copy()),
-    (make_pipeline(SVC()), make_pipeline(SVC())),
+    ([FRAME, make_pipeline(SVC())], [FRAME.copy(), make_pipeline(SVC())]),
 ]
 # A module with a function or class k, and a change that counts.
 CODE = [
@@ -203,15 +155,15 @@ CODE = [
     ("t = {'f': lambda: 1.0}\ndef k(A, B): return t['f']()", "lambda: 2.0"),
     ("class k:\n  def __call__(self, A): return super().g(A) + 1.0", "+ 2.0"),
     ("class k:\n  c = 1.0\n  def __call__(self, A): return self.c", "c = 2.0"),
+    ("import types\nm = types.ModuleType('m')\nm.c = 1.0\ndef k(A): m", "c = 2.0"),
     ("class b:\n  @property\n  def c(s): return 1.0\nclass k(b): pass", "return 2"),
 ]
 DIFFERENT = [
     (1, "1"),
-    ([1, 2], [2, 1]),
     ([["a"], ["b"]], [["a", "b"]]),
     (X, X + 1e-15 * (X == 11)),
     (X, X.T.reshape(4, 3)),
-    (np.mean, np.median),
+    (sparse.csr_array((2, 3)), sparse.csr_array((2, 4))),
     (np.array(["a", None], dtype=object), np.array(["a", "None"], dtype=object)),
     (FRAME, FRAME.rename(columns={"a": "c"})),
     (pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"a": [1, 3]})),
@@ -219,7 +171,6 @@ DIFFERENT = [
     (functools.partial(max, 1), functools.partial(max, 2)),
     (functools.lru_cache(np.sin), functools.lru_cache(np.cos)),
     ({}.get, {1: 2}.get),
-    (FunctionTransformer(np.log1p), FunctionTransformer(np.expm1)),
     (SVC(kernel=lambda A, B: A @ B.T), SVC(kernel=lambda A, B: 2 * A @ B.T)),
 ]
 
@@ -236,30 +187,19 @@ def test_fingerprints_differ_where_content_does():
 
 @pytest.mark.parametrize(("text", "other"), CODE)
 def test_code_and_what_it_reads_count(text, other):
-    changed = text.replace(other.replace("2", "1"), other)
-    assert fingerprint(kernel_of_module(text)) == fingerprint(kernel_of_module(text))
-    assert fingerprint(kernel_of_module(text)) != fingerprint(kernel_of_module(changed))
+    prints = []
+    for version in (text, text, text.replace(other.replace("2", "1"), other)):
+        module = {"__name__": "mine"}
+        exec(version, module)
+        prints.append(fingerprint(module["k"]))
+    assert prints[0] == prints[1] != prints[2]
 
 
 def test_same_fingerprint_in_another_process():
     code = (
         "from leaveout.run._checkpoint import fingerprint\n"
-        "class K:\n  def __call__(self, A, B): return A @ B.T if 'a' in {'b', 'c'} "
-        "else B\n"
+        "class K:\n  def __call__(self, A): return A if 'a' in {'b', 'c'} else 0\n"
         "print(fingerprint([K(), lambda A: A, {'a', 'b', 'c'}, {'d': len}]))"
     )
     command = [sys.executable, "-c", code]
     assert len({subprocess.check_output(command) for _ in range(2)}) == 1
-
-
-def test_module_of_the_user_counts(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    prints = []
-    for width in (1.0, 1.0, 2.0):
-        (tmp_path / "kernels_of_mine.py").write_text(f"def k(A): return {width} * A")
-        sys.modules.pop("kernels_of_mine", None)
-        importlib.invalidate_caches()
-        text = "import kernels_of_mine\ndef k(A, B): return kernels_of_mine.k(A)"
-        prints.append(fingerprint(kernel_of_module(text)))
-    assert prints[0] == prints[1] != prints[2]

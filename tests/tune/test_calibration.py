@@ -19,17 +19,14 @@ def smoothed_loss(point, values, positive, weights):
 @pytest.mark.parametrize(("scale", "weighted"), [(1e-6, True), (1, False), (1e6, True)])
 def test_sigmoid_is_the_optimum(rng, scale, weighted):
     positive = np.arange(60) % 3 == 0
-    for _ in range(3):
-        values = np.where(positive, 1.0, -1.0) + rng.standard_normal(60)
-        weights = rng.uniform(0, 3, size=60) if weighted else np.ones(60)
-        sigmoid = fit_sigmoid(scale * values, positive, weights if weighted else None)
-        found = minimize(
-            smoothed_loss, np.zeros(2), (values, positive, weights), "BFGS", tol=1e-9
-        )
-        ours = [sigmoid.slope * scale, sigmoid.offset]
-        assert ours == pytest.approx(found.x, rel=1e-4, abs=1e-5)
-        loss = smoothed_loss(ours, values, positive, weights)
-        assert loss <= found.fun + 1e-10
+    values = np.where(positive, 1.0, -1.0) + rng.standard_normal(60)
+    weights = rng.uniform(0, 3, size=60) if weighted else np.ones(60)
+    sigmoid = fit_sigmoid(scale * values, positive, weights if weighted else None)
+    arguments = values, positive, weights
+    found = minimize(smoothed_loss, np.zeros(2), arguments, "BFGS", tol=1e-9)
+    ours = [sigmoid.slope * scale, sigmoid.offset]
+    assert ours == pytest.approx(found.x, rel=1e-4, abs=1e-5)
+    assert smoothed_loss(ours, *arguments) <= found.fun + 1e-10
 
 
 def test_separated_reversed_and_equal_values():
@@ -49,7 +46,7 @@ def test_separated_reversed_and_equal_values():
         assert p == pytest.approx(1 / 3, abs=0.02)
 
 
-@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("k", [2, 7])
 def test_coupling_is_the_optimum(rng, k):
     r = rng.uniform(0.02, 0.98, size=(4, k, k))
     r = np.triu(r, 1) + np.tril(1 - np.swapaxes(r, 1, 2), -1)
@@ -68,9 +65,6 @@ def test_coupling_is_the_optimum(rng, k):
         np.testing.assert_allclose(ours, found.x, atol=1e-4)
 
 
-def test_consistent_and_certain_pairs(rng):
-    p = rng.dirichlet(np.ones(5), size=10)
-    r = p[:, :, None] / (p[:, :, None] + p[:, None, :])
-    np.testing.assert_allclose(couple_pairs(r), p, atol=1e-6)
+def test_certain_pairs():
     certain = np.triu(np.ones((1, 3, 3)), 1)
     np.testing.assert_allclose(couple_pairs(certain), [[1.0, 0.0, 0.0]], atol=1e-5)

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_moons
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
@@ -26,11 +25,6 @@ if sys.platform != "win32":
 GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.1, 1.0]}
 
 
-@pytest.fixture
-def data():
-    return make_moons(40, noise=0.35, random_state=3)
-
-
 def test_two_processes_give_the_same_bits_and_warnings(rng):
     X = rng.normal(size=(60, 2500))  # beyond 1 MB joblib maps them read-only
     y = (X[:, :20].sum(axis=1) > 0).astype(int)
@@ -43,16 +37,6 @@ def test_two_processes_give_the_same_bits_and_warnings(rng):
         assert [w.filename for w in caught] == [__file__]
         values.append(search.best_loo_result_.decision_values.tobytes())
     assert values[0] == values[1]
-
-
-def test_progress_goes_to_stderr(data, capsys):
-    for verbose, start in ((0, ""), (1, "\rPaths: 1 of 2"), (2, "Path 1 of 2: {'gamm")):
-        LooSearchCV(SVC(), GRID, verbose=verbose).fit(*data)
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert captured.err.startswith(start)
-        assert bool(captured.err) == bool(verbose)
-    assert ": {'gamma': 1.0}, 3 C, lowest error 0." in captured.err
 
 
 def test_a_second_run_takes_all_from_the_checkpoint(data, tmp_path, capsys):
@@ -68,24 +52,22 @@ def test_a_second_run_takes_all_from_the_checkpoint(data, tmp_path, capsys):
     predictions = second.best_loo_result_.predictions
     assert predictions.dtype == labels.dtype
     assert second.best_score_ == f1_score(labels, predictions, average="macro")
-    for key in ("n_ambiguous", "anti_learning", "mean_fit_time"):
-        assert (first.cv_results_[key] == second.cv_results_[key]).all()
 
 
 def test_a_checkpoint_of_another_run_says_what_differs(data, tmp_path):
     X, y = data
     search = LooSearchCV(SVC(), GRID, checkpoint=tmp_path / "run.db").fit(X, y)
-    for change, what in (
-        (lambda s: s.fit(X + 1e-12, y), "data"),
-        (lambda s: s.fit(X, 1 - y), "data"),
-        (lambda s: s.fit(X, y, sample_weight=np.full(40, 2.0)), "data"),
-        (lambda s: s.fit(X, y, groups=np.arange(40) // 2), "data"),
-        (lambda s: s.set_params(estimator__tol=1e-8).fit(X, y), "estimator"),
-        (lambda s: s.set_params(param_grid={"C": [1.0]}).fit(X, y), "grid"),
-        (lambda s: s.set_params(balanced="fold").fit(X, y), "estimator"),
+    for what, params, changed in (
+        ("data", {}, {"X": X + 1e-12}),
+        ("data", {}, {"y": 1 - y}),
+        ("data", {}, {"sample_weight": np.full(30, 2.0)}),
+        ("data", {}, {"groups": np.arange(30) // 2}),
+        ("estimator", {"estimator__tol": 1e-8}, {}),
+        ("grid", {"param_grid": {"C": [1.0]}}, {}),
+        ("estimator", {"balanced": "fold"}, {}),
     ):
         with pytest.raises(lo.CheckpointError, match=rf"differs: {what}\."):
-            change(clone(search))
+            clone(search).set_params(**params).fit(**{"X": X, "y": y, **changed})
 
 
 def test_failing_candidates(data, tmp_path):

@@ -3,15 +3,8 @@
 
 import numpy as np
 import pytest
-from scipy.stats import bootstrap
-from sklearn.datasets import make_moons
-from sklearn.metrics import (
-    balanced_accuracy_score,
-    f1_score,
-    make_scorer,
-    matthews_corrcoef,
-    roc_auc_score,
-)
+from sklearn.base import clone
+from sklearn.metrics import f1_score, make_scorer, matthews_corrcoef, roc_auc_score
 
 import leaveout as lo
 from leaveout import SVC, LooSearchCV
@@ -21,63 +14,44 @@ from leaveout.tune._scoring import identical_rows, random_blocks, standard_error
 GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.1, 1.0]}
 
 
-@pytest.fixture
-def data():
-    return make_moons(40, noise=0.35, random_state=3)
-
-
 def test_standard_errors_are_binomial_and_those_of_the_bootstrap(rng):
     y = rng.integers(0, 2, 400)
     predictions = np.where(rng.random(400) < 0.2, 1 - y, y)
-    values = predictions + rng.normal(size=400)
 
     def score(rows):
-        labels = y[rows], predictions[rows]
-        return {
-            "accuracy": np.mean(labels[0] == labels[1]),
-            "balanced": balanced_accuracy_score(*labels),
-            "auc": roc_auc_score(y[rows], values[rows]),
-        }
+        found = y[rows], predictions[rows]
+        return {"f1": f1_score(*found), "accuracy": np.mean(found[0] == found[1])}
 
     whole = score(np.arange(400))
-    p = whole["accuracy"]
+    binomial = np.sqrt(whole["accuracy"] * (1 - whole["accuracy"]) / 400)
     for rows in (identical_rows(y, predictions), identical_rows(np.arange(400))):
         found = standard_errors(score, whole, rows, 400)["accuracy"]
-        assert found == pytest.approx(np.sqrt(p * (1 - p) / 400), rel=1e-9)
+        assert found == pytest.approx(binomial, rel=1e-9)
     found = standard_errors(score, whole, random_blocks(400), 400)
-    for name in whole:
-        wanted = bootstrap(
-            (np.arange(400),), lambda rows, name=name: score(rows)[name],
-            n_resamples=60, method="basic", vectorized=False, random_state=0,
-        ).standard_error  # fmt: skip
-        assert found[name] == pytest.approx(wanted, rel=0.35)
+    resampled = [score(rng.integers(0, 400, 400))["f1"] for _ in range(200)]
+    assert found["f1"] == pytest.approx(np.std(resampled), rel=0.35)
+    assert found["accuracy"] == pytest.approx(binomial, rel=0.35)
 
 
-def test_blocks_hold_every_row_once():
-    for n in (3, 50, 173):
-        rows = np.concatenate([block for block, _ in random_blocks(n)])
-        assert sorted(rows) == list(range(n))
-    for n_groups in (4, 80):
+def test_blocks_hold_every_row_once_and_whole_groups():
+    for n_groups in (4, 80, 173):
         groups = np.arange(173) % n_groups
-        parts = [set(groups[rows]) for rows, _ in random_blocks(173, groups)]
-        assert sum(map(len, parts)) == len(set.union(*parts)) == n_groups
+        parts = [rows for rows, _ in random_blocks(173, groups)]
+        assert sorted(np.concatenate(parts)) == list(range(173))
+        assert sum(len(set(groups[rows])) for rows in parts) == n_groups
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
-def test_standard_error_counts_groups_not_samples(data, tmp_path, scoring):
+def test_standard_error_counts_groups_not_samples(data, scoring):
     """Five copies of each sample, left out together: as good as the sample once."""
     X, y = data
     once = LooSearchCV(SVC(C=1.0), {"gamma": [0.5]}, scoring=scoring).fit(X, y)
-    copies = np.tile(np.arange(40), 5)
-    # The copies weigh as the one sample did.
-    search = LooSearchCV(
-        SVC(C=0.2), {"gamma": [0.5]}, scoring=scoring, checkpoint=tmp_path / "run.db"
-    )
-    for _ in ("first", "from the checkpoint"):
-        search.fit(X[copies], y[copies], groups=copies)
-        assert search.best_score_ == pytest.approx(once.best_score_)
-        found = search.cv_results_["std_test_score"]
-        assert found == pytest.approx(once.cv_results_["std_test_score"], rel=0.03)
+    copies = np.tile(np.arange(30), 5)
+    search = clone(once).set_params(estimator__C=0.2)  # copies weigh as one sample
+    search.fit(X[copies], y[copies], groups=copies)
+    assert search.best_score_ == pytest.approx(once.best_score_)
+    found = search.cv_results_["std_test_score"]
+    assert found == pytest.approx(once.cv_results_["std_test_score"], rel=0.03)
 
 
 def test_scores_are_of_all_predictions_together(data):
@@ -87,14 +61,11 @@ def test_scores_are_of_all_predictions_together(data):
     table = search.cv_results_
     for k, params in enumerate(table["params"]):
         labels = lo.leave_one_out(SVC(**params), X, y).predictions
-        assert table["mean_test_f1"][k] == f1_score(y, labels)
-        mcc = matthews_corrcoef(y, labels)
-        assert table["mean_test_mcc"][k] == pytest.approx(mcc)
-    assert search.multimetric_
-    assert set(search.scorer_) == {"f1", "mcc"}
+        for name, function in (("f1", f1_score), ("mcc", matthews_corrcoef)):
+            wanted = pytest.approx(function(y, labels))
+            assert table[f"mean_test_{name}"][k] == wanted
     assert search.best_score_ == table["mean_test_mcc"].max()
     assert search.score(X, y) == matthews_corrcoef(y, search.predict(X))
-    assert np.isfinite(table["std_test_f1"]).all()
     with pytest.warns(PooledScoreWarning, match="leave_pair_out_auc") as caught:
         search = LooSearchCV(SVC(), GRID, scoring="roc_auc").fit(X, y)
     assert [w.filename for w in caught] == [__file__]
@@ -111,14 +82,12 @@ def two_scores(estimator, X, y):
 
 def test_a_function_that_returns_several_scores(data):
     search = LooSearchCV(SVC(), GRID, scoring=two_scores, refit="all").fit(*data)
-    plain = LooSearchCV(SVC(), GRID).fit(*data)
-    assert search.multimetric_
-    assert search.best_params_ == plain.best_params_
-    wanted = plain.cv_results_["mean_test_score"]
-    assert search.cv_results_["mean_test_all"] == pytest.approx(wanted)
-    assert search.score(*data) == plain.score(*data)
+    wanted = LooSearchCV(SVC(), GRID).fit(*data)
+    scores = wanted.cv_results_["mean_test_score"]
+    assert search.cv_results_["mean_test_all"] == pytest.approx(scores)
+    assert search.score(*data) == wanted.score(*data)
     with pytest.raises(ValueError, match="which score decides: one of 'first', 'all'"):
-        LooSearchCV(SVC(), GRID, scoring=two_scores).fit(*data)
+        search.set_params(refit=True).fit(*data)
 
 
 def moody(estimator, X, y):
@@ -132,7 +101,6 @@ def moody(estimator, X, y):
     ("scoring", "error", "match"),
     [
         ("neg_log_loss", ValueError, "needs predict_proba, but leave-one-out"),
-        (["accuracy", "neg_brier_score"], ValueError, "neg_brier_score needs predict_"),
         (lambda e, X, y: e.predict(X[:20]), ValueError, "calls predict with 20 rows"),
         (lambda e, X, y: "good", ValueError, "return a number; score returned 'good'"),
         (lambda e, X, y: e.support_, AttributeError, "scoring uses 'support_', but"),
@@ -152,8 +120,3 @@ def test_a_scorer_that_fails_sometimes(data):
     plain = LooSearchCV(SVC(), GRID).fit(*data).cv_results_["mean_test_score"]
     assert 0 < (plain < 0.8).sum() < 6
     assert ((search.cv_results_["mean_test_score"] == 0.1) == (plain < 0.8)).all()
-    several = LooSearchCV(SVC(), GRID, scoring=lambda *a: {"a": moody(*a), "b": 1.0})
-    with pytest.warns(UserWarning, match="set to nan"):
-        several.set_params(refit="b").fit(*data)
-    failed = np.isnan(several.cv_results_["mean_test_a"])
-    assert (failed == (plain < 0.8)).all()

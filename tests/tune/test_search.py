@@ -7,17 +7,11 @@ import sklearn
 import sklearn.svm
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_moons
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_blobs
 from sklearn.decomposition import PCA
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import f1_score, get_scorer, make_scorer
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, LeaveOneOut
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, scale
@@ -28,18 +22,21 @@ import leaveout as lo
 from leaveout import SVC, LooSearchCV
 from leaveout.adapt import _prepare
 from leaveout.engine import _solve
-from leaveout.exceptions import PreprocessingWarning
 
 GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.1, 1.0]}
 TIGHT = sklearn.svm.SVC(tol=1e-9)
 FIXED = sklearn.svm.SVC(tol=1e-9, gamma=0.1)
 SCALED = Pipeline([("scale", StandardScaler()), ("svc", TIGHT)])
 SCALED_GRID = {"svc__C": [0.5, 5.0], "scale": [MinMaxScaler(), "passthrough"]}
+PIPELINE = make_pipeline(PCA(2), SVC())
+PIPELINE_GRID = {f"svc__{name}": values for name, values in GRID.items()}
 MIXED_GRID = [
     {**GRID, "class_weight": [{0: 1, 1: 2}, None]},
     {"kernel": ["linear"], "C": [2.0, 0.2]},
     {"gamma": [0.3, 0.4]},
 ]
+WEIGHTS = np.random.default_rng(0).integers(1, 4, 30).astype(float)
+frozen = pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
 
 
 def every(step, load, prepare=scale):
@@ -51,20 +48,14 @@ IRIS = every(5, load_iris)
 WINE = every(6, load_wine, np.asarray)
 
 
-@pytest.fixture
-def data():
-    return make_moons(30, noise=0.35, random_state=3)
-
-
 @pytest.mark.parametrize(
     ("estimator", "grid", "data"),
     [
-        (TIGHT, GRID, IRIS),
         (TIGHT, MIXED_GRID, every(20, load_breast_cancer)),
         (OneVsRestClassifier(FIXED), {"estimator__C": [0.3, 3]}, IRIS),
         (SCALED, SCALED_GRID, WINE),
     ],
-    ids=["three classes", "grids", "one-vs-rest", "steps"],
+    ids=["grids", "one-vs-rest", "steps"],
 )
 def test_equals_grid_search_with_leave_one_out(estimator, grid, data):
     X, y = data
@@ -72,33 +63,24 @@ def test_equals_grid_search_with_leave_one_out(estimator, grid, data):
     fast = LooSearchCV(estimator, grid, preprocessing="refit").fit(X, y)
     table, wanted = fast.cv_results_, slow.cv_results_
     assert table["n_ambiguous"].sum() == 0
-    for key in ("mean_test_score", "rank_test_score", "params"):
-        assert list(table[key]) == list(wanted[key])
     for name in ("best_params_", "best_index_", "best_score_", "n_splits_"):
         assert getattr(fast, name) == getattr(slow, name)
-    assert (fast.predict(X) == slow.predict(X)).all()
     assert fast.decision_function(X) == pytest.approx(slow.decision_function(X))
     assert fast.score(X, y) == slow.score(X, y)
-    assert (fast.classes_ == slow.classes_).all()
     keys = {key for key in wanted if not key.startswith("split")}
     assert set(table) == keys | {"n_ambiguous", "anti_learning"}
-    for key in (key for key in keys if key.startswith("param_")):
-        assert table[key].dtype == wanted[key].dtype
-        assert table[key].tolist() == wanted[key].tolist()
+    for key in keys:
+        if "_time" not in key and "std" not in key:
+            assert list(table[key]) == list(wanted[key])
     p = table["mean_test_score"]
     assert table["std_test_score"] == pytest.approx(np.sqrt(p * (1 - p) / len(y)))
 
 
-@pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
-def test_frozen_steps_give_leave_one_out_of_each_candidate():
-    search = LooSearchCV(SCALED, SCALED_GRID, refit=False).fit(*WINE)
-    for k, params in enumerate(search.cv_results_["params"]):
-        alone = lo.leave_one_out(clone(SCALED).set_params(**params), *WINE)
-        score = search.cv_results_["mean_test_score"][k]
-        assert score == pytest.approx(1 - alone.error, abs=1e-12)
-        if k == search.best_index_:
-            values = search.best_loo_result_.decision_values
-            assert values == pytest.approx(alone.decision_values, abs=1e-7)
+def test_anti_learning_loses_ties():
+    X, y = make_blobs([9, 3], centers=[[0, 0], [2, 2]], random_state=6)
+    search = LooSearchCV(SVC(gamma=0.1), {"C": [1e-3, 1.0]}).fit(X, y)
+    assert search.cv_results_["rank_test_score"].tolist() == [1, 1]
+    assert search.best_params_ == {"C": 1.0}
 
 
 @pytest.mark.parametrize("long", [np.int32, np.int64])
@@ -113,30 +95,21 @@ def test_sparse_samples_in_any_order_are_left_as_they_are(long, rng):
     np.testing.assert_array_equal(search.predict(X.toarray()), dense)
 
 
-@pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
+@frozen
 def test_one_solve_per_candidate_and_none_for_the_refit(monkeypatch, tmp_path):
-    grid = {"C": [0.7, 7.0], "gamma": [0.1, 1.0]}
-    kept = LooSearchCV(SVC(C=3.0), grid, checkpoint=tmp_path / "run.db")
-    pipe = make_pipeline(StandardScaler(), SVC())
-    piped = LooSearchCV(pipe, {f"svc__{name}": grid[name] for name in grid})
+    kept = LooSearchCV(SVC(C=3.0), GRID, checkpoint=tmp_path / "run.db")
+    piped = LooSearchCV(make_pipeline(StandardScaler(), SVC()), PIPELINE_GRID)
     solves = count_calls(monkeypatch, _solve, "_solve")
     grams = count_calls(monkeypatch, _prepare, "make_gram")
-    for search, n_solves in ((kept, 12), (clone(kept), 0), (piped, 12)):
+    for search, n_solves in ((kept, 18), (clone(kept), 0), (piped, 18)):
         solves.clear()
         grams.clear()
         search.fit(*IRIS)
         # Three pairs of classes at each candidate; a Gram matrix a gamma, and one more.
         assert len(solves) == n_solves
         assert len(grams) == (3 if n_solves else 1)
-        assert not hasattr(search.estimator, "classes_")
-        best = search.best_estimator_
-        fresh = clone(best).fit(*IRIS)
-        own, other = (e[-1] if isinstance(e, Pipeline) else e for e in (best, fresh))
-        assert np.array_equal(own.support_, other.support_)
-        for name in ("dual_coef_", "intercept_", "duality_gap_"):
-            there = getattr(other, name)
-            assert getattr(own, name) == pytest.approx(there, rel=1e-10, abs=1e-10)
-        assert "_kept_betas" not in vars(own)
+        values = clone(search.best_estimator_).fit(*IRIS).decision_function(IRIS[0])
+        assert search.decision_function(IRIS[0]) == pytest.approx(values, rel=1e-9)
 
 
 def test_coefficients_that_are_not_optimal_are_solved_for(data):
@@ -147,37 +120,25 @@ def test_coefficients_that_are_not_optimal_are_solved_for(data):
         assert np.array_equal(wrong.fit(X, y).dual_coef_, fresh.dual_coef_)
 
 
-def test_refit_says_what_decides(data):
-    two = LooSearchCV(SVC(), GRID, scoring=["f1", "accuracy"])
-    with pytest.raises(ValueError, match="For multi-metric scoring, refit must"):
-        two.fit(*data)
-    assert not hasattr(two.set_params(refit=False).fit(*data), "best_index_")
+def test_refit_says_what_decides_and_a_fit_that_fails_leaves_nothing(data):
+    several = LooSearchCV(SVC(), GRID, scoring=["f1", "accuracy"], refit=False)
+    assert not hasattr(several.fit(*data), "best_index_")
     single = LooSearchCV(SVC(), GRID, refit=False).fit(*data)
     assert single.best_params_ in single.cv_results_["params"]
     with pytest.raises(AttributeError):
         single.predict(data[0])
-    last = LooSearchCV(SVC(), GRID, refit=lambda table: len(table["params"]) - 1)
-    assert last.fit(*data).best_params_ == {"C": 50.0, "gamma": 1.0}
-    assert not hasattr(last, "best_score_")
-
-
-@pytest.mark.parametrize(
-    ("params", "error"),
-    [
-        ({"refit": lambda table: 1}, IndexError),
+    for params, error in (
+        ({"refit": lambda table: 6}, IndexError),
         ({"refit": lambda table: 0.5}, TypeError),
         # Leave-one-out does not use the cache of scikit-learn's SVC, but fit does.
         ({"estimator": sklearn.svm.SVC(cache_size=-1)}, ValueError),
-    ],
-)
-def test_a_fit_that_fails_leaves_nothing(data, params, error):
-    search = LooSearchCV(SVC(), {"C": [1.0]}).fit(*data)
-    with pytest.raises(error):
-        search.set_params(**params).fit(*data)
-    assert not [name for name in vars(search) if name.endswith("_")]
-
-
-PIPELINE = make_pipeline(PCA(2), SVC())
+    ):
+        last = LooSearchCV(SVC(), GRID, refit=lambda table: len(table["params"]) - 1)
+        assert last.fit(*data).best_params_ == {"C": 50.0, "gamma": 1.0}
+        assert not hasattr(last, "best_score_")
+        with pytest.raises(error):
+            last.set_params(**params).fit(*data)
+        assert not [name for name in vars(last) if name.endswith("_")]
 
 
 @pytest.mark.parametrize(
@@ -185,9 +146,8 @@ PIPELINE = make_pipeline(PCA(2), SVC())
     [
         (SVC(), {"error_score": "nan"}, ValueError, "error_score must be 'raise' or"),
         (SVC(), {"refit": 3}, ValueError, "refit must be True, False"),
+        (SVC(), {"scoring": ["f1"]}, ValueError, "For multi-metric scoring, refit mu"),
         (SVC(), {"preprocessing": "none"}, ValueError, "preprocessing must be 'froze"),
-        (SVC(), {"method": "wlk"}, ValueError, "wlk"),
-        (SVC(), {"scoring": "no_such_score"}, ValueError, "no_such_score"),
         (SVC(), {"n_jobs": 0}, ValueError, "n_jobs must be a whole number.*got 0"),
         (SVC(), {"verbose": "a"}, TypeError, "verbose must be a whole number; got 'a'"),
         (SVC(), {"param_grid": []}, ValueError, "param_grid is empty"),
@@ -195,9 +155,7 @@ PIPELINE = make_pipeline(PCA(2), SVC())
         (PIPELINE, {}, ValueError, r"Invalid parameter 'C'.* mean 'svc__C'\?"),
         # A wrong estimator comes before its parameters.
         (make_pipeline(PCA(), LinearSVC()), {}, TypeError, "estimator must be an"),
-        (LooSearchCV(SVC(), GRID), {}, TypeError, "estimator must be an"),
         (SVC, {}, TypeError, "estimator must be an"),
-        (None, {}, TypeError, "estimator must be an"),
     ],
 )
 def test_wrong_arguments_are_named(data, estimator, params, error, match):
@@ -205,28 +163,23 @@ def test_wrong_arguments_are_named(data, estimator, params, error, match):
         LooSearchCV(estimator, **{"param_grid": {"C": [1.0]}, **params}).fit(*data)
 
 
-@pytest.fixture
-def weights(rng):
-    return rng.integers(1, 4, 30).astype(float)
-
-
-def test_weights_without_routing(data, weights):
-    (X, y), w = data, weights
-    search = LooSearchCV(SVC(), GRID).fit(X, y, sample_weight=w)
+@frozen
+def test_weights_without_routing(data):
+    (X, y), w = data, WEIGHTS
     slow = GridSearchCV(TIGHT, GRID, cv=LeaveOneOut()).fit(X, y, sample_weight=w)
     right = np.array([slow.cv_results_[f"split{k}_test_score"] for k in range(len(y))])
     pooled = np.average(right, axis=0, weights=w)
-    assert search.cv_results_["mean_test_score"] == pytest.approx(pooled)
-    assert search.best_score_ == pytest.approx(1 - search.best_loo_result_.error)
-    refitted = SVC(**search.best_params_).fit(X, y, w)
-    assert search.best_estimator_.intercept_ == pytest.approx(refitted.intercept_)
-    inside = LooSearchCV(PIPELINE, {f"svc__{name}": GRID[name] for name in GRID})
-    for name in ("sample_weight", "svc__sample_weight"):
-        with pytest.warns(PreprocessingWarning):
-            inside.fit(X, y, **{name: w})
-        assert inside.cv_results_["mean_test_score"] == pytest.approx(pooled)
-        own = inside.best_estimator_[-1].intercept_
-        assert own == pytest.approx(refitted.intercept_)
+    plain, inside = LooSearchCV(SVC(), GRID), LooSearchCV(PIPELINE, PIPELINE_GRID)
+    for search, name in (
+        (plain, "sample_weight"),
+        (inside, "sample_weight"),
+        (inside, "svc__sample_weight"),
+    ):
+        search.fit(X, y, **{name: w})
+        assert search.cv_results_["mean_test_score"] == pytest.approx(pooled)
+        assert search.best_score_ == pytest.approx(1 - search.best_loo_result_.error)
+        refitted = SVC(**plain.best_params_).fit(X, y, w).decision_function(X)
+        assert search.decision_function(X) == pytest.approx(refitted)
     with pytest.raises(TypeError, match="fit got 'pca__sample_weight'"):
         inside.fit(X, y, pca__sample_weight=w)
     models = [sklearn.svm.SVC(), OneVsRestClassifier(sklearn.svm.SVC())]
@@ -235,8 +188,8 @@ def test_weights_without_routing(data, weights):
         search.fit(X, y, sample_weight=w)
 
 
-def test_weights_without_routing_reach_scorers_that_take_them(data, weights):
-    (X, y), w = data, weights
+def test_weights_without_routing_reach_scorers_that_take_them(data):
+    (X, y), w = data, WEIGHTS
     search = LooSearchCV(SVC(), GRID, scoring="f1").fit(X, y, sample_weight=w)
     result = search.best_loo_result_
     assert search.best_score_ == f1_score(y, result.predictions, sample_weight=w)
@@ -245,10 +198,6 @@ def test_weights_without_routing_reach_scorers_that_take_them(data, weights):
         search.fit(X, y, sample_weight=w)
     assert caught[0].filename == __file__
     assert search.best_score_ == np.mean(search.best_loo_result_.predictions == y)
-    # The result is weighted as the score that decides.
-    scores = {"scoring": ["balanced_accuracy", "accuracy"], "refit": "accuracy"}
-    search = LooSearchCV(SVC(), GRID, **scores).fit(X, y, sample_weight=w)
-    assert search.best_score_ == pytest.approx(1 - search.best_loo_result_.error)
 
 
 @pytest.fixture
@@ -258,44 +207,44 @@ def routing():
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_go_where_they_are_requested(data, weights):
-    (X, y), w = data, weights
+def test_weights_go_where_they_are_requested(data):
+    (X, y), w = data, WEIGHTS
     plain = get_scorer("accuracy").set_score_request(sample_weight=False)
     weighted = get_scorer("accuracy").set_score_request(sample_weight=True)
-    svc = SVC().set_fit_request(sample_weight=True)
     scoring = {"plain": plain, "weighted": weighted}
-    search = LooSearchCV(svc, GRID, scoring=scoring, refit="weighted")
-    table = search.fit(X, y, sample_weight=w).cv_results_
-    for k, params in enumerate(table["params"]):
-        right = lo.leave_one_out(SVC(**params), X, y, sample_weight=w).predictions == y
-        assert table["mean_test_plain"][k] == pytest.approx(right.mean())
-        wanted = np.average(right, weights=w)
-        assert table["mean_test_weighted"][k] == pytest.approx(wanted)
-    only_score = LooSearchCV(
-        SVC().set_fit_request(sample_weight=False), GRID, scoring=weighted
-    ).fit(X, y, sample_weight=w)
-    right = lo.leave_one_out(SVC(**only_score.best_params_), X, y).predictions == y
-    assert only_score.best_score_ == pytest.approx(np.average(right, weights=w))
-    wanted = np.average(only_score.predict(X) == y, weights=w)
-    assert only_score.score(X, y, sample_weight=w) == pytest.approx(wanted)
+    for fitted in (True, False):
+        svc = SVC().set_fit_request(sample_weight=fitted)
+        search = LooSearchCV(svc, GRID, scoring=scoring, refit="weighted")
+        table = search.fit(X, y, sample_weight=w).cv_results_
+        for k, params in enumerate(table["params"]):
+            used = w if fitted else None
+            alone = lo.leave_one_out(SVC(**params), X, y, sample_weight=used)
+            right = alone.predictions == y
+            assert table["mean_test_plain"][k] == pytest.approx(right.mean())
+            wanted = np.average(right, weights=w)
+            assert table["mean_test_weighted"][k] == pytest.approx(wanted)
+        # The result is weighted as the score that decides.
+        assert search.best_score_ == pytest.approx(1 - search.best_loo_result_.error)
+        wanted = np.average(search.predict(X) == y, weights=w)
+        assert search.score(X, y, sample_weight=w) == pytest.approx(wanted)
     with pytest.raises(UnsetMetadataPassedError):
         LooSearchCV(SVC(), GRID).fit(X, y, sample_weight=w)
 
 
+@frozen
 @pytest.mark.usefixtures("routing")
-@pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
-def test_weights_are_routed_into_pipelines_and_one_vs_rest(weights):
-    (X, y), w = IRIS, weights
+def test_weights_are_routed_into_pipelines_and_one_vs_rest():
+    (X, y), w = IRIS, WEIGHTS
     svc = SVC(gamma=0.1).set_fit_request(sample_weight="trust")
     scaler = StandardScaler().set_fit_request(sample_weight=False)
     pipeline = make_pipeline(scaler, OneVsRestClassifier(svc))
-    grid = {"onevsrestclassifier__estimator__C": [0.5, 5.0]}
+    grid = {"onevsrestclassifier__estimator__C": [0.5]}
     scorer = get_scorer("accuracy").set_score_request(sample_weight=False)
     search = LooSearchCV(pipeline, grid, scoring=scorer).fit(X, y, trust=w)
-    for C, score in zip([0.5, 5.0], search.cv_results_["mean_test_score"], strict=True):
-        model = OneVsRestClassifier(SVC(C=C, gamma=0.1))
-        alone = lo.leave_one_out(model, scale(X), y, sample_weight=w)
-        assert score == pytest.approx(1 - alone.error)
+    model = OneVsRestClassifier(SVC(C=0.5, gamma=0.1))
+    alone = lo.leave_one_out(model, scale(X), y, sample_weight=w)
+    values = search.best_loo_result_.decision_values
+    assert values == pytest.approx(alone.decision_values)
     pipeline[0].set_fit_request(sample_weight="trust")
     with pytest.raises(ValueError, match=r"'standardscaler' .* requests sample_weight"):
         search.fit(X, y, trust=w)
@@ -310,6 +259,5 @@ def test_groups_are_the_search_s_own_metadata(data):
     wanted = slow.fit(*data, groups=groups).cv_results_["mean_test_score"]
     assert scores == pytest.approx(wanted)  # groups of equal size
     assert search.n_splits_ == 10
-    search.set_params(scoring="neg_hinge_loss")
-    outer = cross_validate(search, *data, params={"groups": groups}, cv=GroupKFold(2))
-    assert np.isfinite(outer["test_score"]).all()
+    search.set_params(scoring="neg_hinge_loss").fit(*data, groups=groups)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
