@@ -33,6 +33,7 @@ def features(rng, n_samples):
     X = rng.standard_normal((n_samples, 5))
     X[rng.random(X.shape) < 0.5] = 0.0
     X[n_samples // 2] = 0.0
+    X.flags.writeable = False
     return X
 
 
@@ -42,7 +43,6 @@ def test_equals_scikit_learn_for_dense_and_sparse_samples(kernel, rng):
     peer = partial(pairwise_kernels, metric=kernel, filter_params=True, **PARAMETERS)
     for n_samples in (1, 128, 300):
         X = features(rng, n_samples)
-        X.flags.writeable = False
         assert_close(gram(X), peer(X))
     Y, csr, coo = features(rng, 31), sparse.csr_matrix, sparse.coo_array
     assert_close(gram(coo(X)), peer(X))
@@ -118,11 +118,11 @@ def test_poly_of_every_degree(rng):
 
 
 @pytest.mark.parametrize("gamma", ["scale", "auto", 0.7])
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
-def test_resolve_gamma_as_scikit_learn(gamma, container, rng):
-    X, y = features(rng, 20), np.arange(20) % 2
-    model = SVC(gamma=gamma).fit(container(X), y)
-    assert resolve_gamma(gamma, container(X)) == pytest.approx(model._gamma, rel=1e-13)
+def test_resolve_gamma_as_scikit_learn(gamma, rng):
+    X = features(rng, 20)
+    wanted = SVC(gamma=gamma).fit(X, np.arange(20) % 2)._gamma
+    for samples in (X, sparse.csr_matrix(X)):
+        assert resolve_gamma(gamma, samples) == pytest.approx(wanted, rel=1e-13)
     assert resolve_gamma("scale", np.full((3, 2), 5.0)) == 1.0
 
 

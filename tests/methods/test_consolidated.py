@@ -33,8 +33,6 @@ def test_degenerate_problems(name):
         loo = method(Problem(*case))
         assert_intervals(loo, case.y, truth)
         assert loo.certified.all()
-        n_refitted = np.sum(loo.settled_by == REFIT)
-        assert n_refitted <= loo.counts["refits"] + loo.counts["shared"]
 
 
 @pytest.mark.parametrize("bias", [True, False])
