@@ -182,11 +182,14 @@ def test_expansion_equals_the_formula_in_blocks(rng, monkeypatch, container):
 def test_equal_rows_of_dense_and_sparse_matrices(rng):
     for _ in range(20):
         X = rng.integers(-1, 2, size=(rng.integers(1, 40), 3)).astype(float)
-        X[X == 0] *= rng.choice([-1.0, 1.0])  # -0.0 equals 0.0
+        X *= rng.choice([-1.0, 1.0], size=X.shape)  # -0.0 equals 0.0
+        with_zeros = sparse.csr_array(X + 2.0)
+        with_zeros.data -= 2.0
         rows = X.tolist()
         wanted = [rows.index(row) for row in rows]
+        both = sparse.vstack([sparse.csr_array(X), with_zeros])
         np.testing.assert_array_equal(first_equal_rows(X), wanted)
-        np.testing.assert_array_equal(first_equal_rows(sparse.csr_array(X)), wanted)
+        np.testing.assert_array_equal(first_equal_rows(both), wanted + wanted)
     X = np.array([[0.0], [1e-5], [1.0], [0.0]])
     gram = make_gram(X, kernel="laplacian", gamma=0.5)
     assert gram.first_equal.tolist() == [0, 1, 2, 0]  # near copies are not copies
