@@ -173,6 +173,21 @@ def test_both_ways_to_make_columns_agree(monkeypatch, on_demand):
         assert found.counts["refits"] == 0
 
 
+@pytest.mark.parametrize("labels_only", [False, True])
+def test_threads_give_the_same_bits_and_change_no_input(labels_only, rng):
+    for _ in range(30):
+        case = random_case(rng)
+        for array in case[:3]:
+            array.flags.writeable = False
+        one, two = (
+            loo_walk(Problem(*case), labels_only=labels_only, n_threads=k)
+            for k in (1, 2)
+        )
+        for name in ("lower", "upper", "uncertified_by", "settled_by"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        assert one.counts == two.counts
+
+
 @pytest.fixture(scope="module")
 def case_and_truth():
     """Noisy points without copies: every support vector has a walk of its own."""

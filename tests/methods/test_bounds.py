@@ -11,8 +11,8 @@ from solved import loo_walk
 from leaveout.assess._bounds import tabulate_bounds, wrong_and_ambiguous
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
+from leaveout.methods import _bounds
 from leaveout.methods._bounds import (
-    _distance_squared,
     bound_gacv,
     bound_sv_count,
     bound_xi_alpha,
@@ -42,16 +42,11 @@ def test_bounds_hold_on_degenerate_problems(name):
 
 
 def test_bounds_hold_on_random_problems():
+    """Radius-margin L2 is a bound of the L2-SVM."""
     rng = np.random.default_rng(30)
-    for _ in range(60):
-        problem = Problem(*random_case(rng))
+    for _ in range(40):
+        problem = Problem(*random_case(rng, max_n=30))
         assert_bounds_hold(problem, *wrong_and_ambiguous(problem, loo_walk(problem)))
-
-
-def test_radius_margin_bounds_the_l2_svm():
-    rng = np.random.default_rng(31)
-    for _ in range(15):
-        problem = Problem(*random_case(rng, max_n=25))
         hard, optimum = solve_l2_svm(problem)
         assert optimum.converged
         assert (optimum.alpha < hard.C).all()
@@ -75,7 +70,12 @@ def test_l2_svm_is_the_squared_hinge():
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_span_is_exact_where_the_sets_stay(fit_intercept):
+@pytest.mark.parametrize("singular", [False, True])
+def test_span_is_exact_where_the_sets_stay(fit_intercept, singular, monkeypatch):
+    """By the inverse; by least squares if there is none."""
+    tol = 1e-7 if singular else 1e-10
+    if singular:
+        monkeypatch.setattr(_bounds, "_inverse", lambda matrix: None)
     rng, n_same = np.random.default_rng(33), 0
     for _ in range(30):
         case = random_case(rng, max_n=25, fit_intercept=fit_intercept)
@@ -90,17 +90,8 @@ def test_span_is_exact_where_the_sets_stay(fit_intercept):
             if same and np.ptp(refit.intercept_interval) == 0:
                 n_same += 1
                 f = np.delete(case.K[r], r) @ refit.beta + refit.intercept
-                assert case.y[r] * f == pytest.approx(margins[r], rel=1e-10, abs=1e-10)
+                assert case.y[r] * f == pytest.approx(margins[r], rel=tol, abs=tol)
     assert n_same > 50
-
-
-def test_span_by_least_squares_equals_the_inverse():
-    problem = Problem(*random_case(np.random.default_rng(34), n=30, kernel="rbf", C=5))
-    solution = solve_svc(problem)
-    free, spans = np.flatnonzero(solution.free), span_squared(problem, solution)
-    for p in np.flatnonzero(solution.beta):
-        others = np.setdiff1d(free, [p])
-        assert spans[p] == pytest.approx(_distance_squared(problem, others, p), 1e-6)
 
 
 def test_enclosing_ball():

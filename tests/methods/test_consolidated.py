@@ -6,14 +6,11 @@ from functools import partial
 import numpy as np
 import pytest
 from datasets import penalty_from_lambda
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from oracles.agreement import assert_intervals, deviation, margin_interval
+from oracles.agreement import assert_intervals
 from oracles.binary import loo_intervals, svc_clarabel
 from oracles.problems import DEGENERATE, random_case
 from solved import loo_consolidated, loo_magic, loo_walk
 
-import leaveout as lo
 from leaveout.data import make_mixture
 from leaveout.engine._problem import REFIT, Problem
 from leaveout.engine._solve import solve_svc
@@ -27,31 +24,15 @@ from leaveout.methods._consolidated import (
     screen_at_same_C,
 )
 
-METHODS = (loo_consolidated, loo_magic)
-
 
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_degenerate_problems(name):
     case = DEGENERATE[name]
     truth = loo_intervals(*case)
-    for method in METHODS:
+    for method in (loo_consolidated, loo_magic):
         loo = method(Problem(*case))
         assert_intervals(loo, case.y, truth)
         assert loo.certified.all()
-        n_refitted = np.sum(loo.settled_by == REFIT)
-        assert n_refitted <= loo.counts["refits"] + loo.counts["shared"]
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-3, 1.0, 1e4]))
-def test_intervals_of_the_walk_at_any_scale(seed, scale):
-    """Also K -> s K with C -> C / s, which changes nothing."""
-    case = random_case(np.random.default_rng([seed, 6]))
-    wanted = np.array(margin_interval(loo_walk(Problem(*case)), case.y))
-    scaled = Problem(scale * case.K, case.y, case.C / scale, case.fit_intercept)
-    for method in METHODS:
-        found = np.array(margin_interval(method(scaled), case.y))
-        assert deviation(found, wanted).max() <= 1e-7
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -62,7 +43,7 @@ def test_simulation_of_the_paper_without_a_refit(bias):
     Cs = penalty_from_lambda(np.exp(np.linspace(6, -6, 50)), 120)
     path = partial(loo_consolidated, rule="path", memory=PathMemory())
     ways = {"magic": loo_magic, "same_C": loo_consolidated, "path": path}
-    shares = {name: [] for name in ways}
+    screened = {name: [] for name in ways}
     problem = Problem(K, 2.0 * labels - 1.0, np.ones(120), bias)
     for at, solution in solve_path(FAMILIES["svc"], problem, Cs[::10]):
         walk = loo_walk(at, solution=solution)
@@ -72,13 +53,10 @@ def test_simulation_of_the_paper_without_a_refit(bias):
             np.testing.assert_allclose(found.upper, walk.upper, atol=1e-9)
             assert found.certified.all()
             assert found.counts["refits"] == 0
-            shares[name].append(found.counts["screened"] / 120)
-    assert max(shares["magic"]) == shares["path"][0] == 0.0
-    assert shares["same_C"][0] > 0.0
-    if not bias:
-        # Small C: every coefficient is known. Large C: fewer and fewer.
-        assert shares["same_C"][0] == shares["path"][1] == 1.0
-        assert (np.diff(shares["same_C"]) <= 0).all()
+            screened[name].append(found.counts["screened"])
+    assert max(screened["magic"]) == screened["path"][0] == 0 < screened["same_C"][0]
+    # Without an intercept every coefficient is known if C is small.
+    assert bias or screened["same_C"][0] == screened["path"][1] == 120
 
 
 @pytest.mark.parametrize("broken", ["smoothing", "screening"])
@@ -100,17 +78,6 @@ def test_what_is_not_proved_is_refitted_and_counted(broken, monkeypatch, rng):
     np.testing.assert_allclose(loo.values, loo_walk(problem).values, atol=1e-9)
     assert loo.counts["refits"] == np.sum(loo.settled_by == REFIT) > 0
     assert loo.certified.all()
-
-
-def test_path_reports_what_was_screened():
-    X, y = make_mixture(80, 20, random_state=0)
-    svc = lo.SVC(gamma=0.005, fit_intercept=False)
-    loo_path = partial(lo.loo_path, svc, X, y, Cs=[1e-3, 1.5e-3, 1.0])
-    assert np.isnan(loo_path().screened).all()
-    assert not loo_path(method="magic").screened.any()
-    found = loo_path(method="consolidated", method_params={"rule": "path"})
-    assert found.screened[:2].tolist() == [0.0, 1.0]
-    assert "screened      100.0%" in str(found[1])
 
 
 def left_out_optima(problem):

