@@ -10,11 +10,10 @@ from pathlib import Path
 
 import dask.array as da
 import joblib
-import numpy as np
 import pytest
 from dask.distributed import Client
 from faults import digest
-from on_workers import Trouble, TroubledFeatures, TroubledKernel
+from on_workers import Trouble, TroubledFeatures, TroubledKernel, assert_same_model
 
 import leaveout as lo
 from leaveout.data import make_mixture
@@ -23,6 +22,7 @@ pytestmark = pytest.mark.nightly
 FEW_X, FEW_Y = make_mixture(60, 4, random_state=0)
 N_ROWS = 8000
 X, Y = make_mixture(N_ROWS, 5, random_state=0)
+ROWS = (da.from_array(X, chunks=(700, 5)), da.from_array(Y, chunks=700))
 COMMON = {"C": [0.001, 0.01], "random_state": 0, "rows_at_once": 700}
 
 
@@ -87,27 +87,11 @@ def test_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, capsys):
     assert digest(resumed) == digest(search(grid))
 
 
-def dask_rows():
-    return da.from_array(X, chunks=(700, 5)), da.from_array(Y, chunks=700)
-
-
-def assert_same_model(here, there):
-    """Equal to 1e-10 of the largest entry; labels and errors are equal."""
-    for name in ("coef_", "intercept_", "objective_"):
-        wanted, found = getattr(here, name), getattr(there, name)
-        atol = 1e-10 * abs(wanted).max()
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
-    assert there.C_ == here.C_
-    assert there.loo_error_ == here.loo_error_
-    np.testing.assert_array_equal(there.loo_labels_, here.loo_labels_)
-    np.testing.assert_array_equal(there.loo_proved_, here.loo_proved_)
-
-
 @pytest.mark.parametrize("rows_in_memory", [N_ROWS, 100])
 def test_workers_give_the_same_model(client, rows_in_memory):
     """Inside of a task, which does not keep its thread from those it waits for."""
     svc = lo.FeatureSVC(**COMMON, n_components=20, rows_in_memory=rows_in_memory)
-    there = client.submit(lambda: svc.fit(*dask_rows()), pure=False).result(120)
+    there = client.submit(lambda: svc.fit(*ROWS), pure=False).result(120)
     here = svc.fit(X, Y)
     assert_same_model(here, there)
     assert there.n_passes_ == here.n_passes_
@@ -118,7 +102,7 @@ def test_killed_worker_does_not_change_a_fit(client, tmp_path, rows_in_memory, a
     """Features that were kept are lost with it, and so are sums of the pass."""
     features = TroubledFeatures(Trouble(str(tmp_path), after))
     svc = lo.FeatureSVC(features, **COMMON, rows_in_memory=rows_in_memory)
-    there = svc.fit(*dask_rows())
+    there = svc.fit(*ROWS)
     assert (tmp_path / "trouble").exists()
     assert_same_model(lo.FeatureSVC(features, **COMMON).fit(X, Y), there)
 
@@ -130,7 +114,7 @@ def test_lost_scheduler_is_reported_and_the_fit_goes_on(tmp_path):
         svc = lo.FeatureSVC(features, **COMMON, **kept)
         match = r"scheduler was lost.*\d passes are kept in .*fit.db"
         with pytest.raises(lo.ClusterLostError, match=match):
-            svc.fit(*dask_rows())
+            svc.fit(*ROWS)
     whole = lo.FeatureSVC(features, **COMMON).fit(X, Y)
     again = svc.fit(X, Y)
     assert again.n_passes_ < whole.n_passes_
