@@ -54,7 +54,6 @@ FEW = (X[:2], Y[:2])  # too few for anything but a comparison of parameters
     ("change", "data", "differs"),
     [
         ({"C": [0.001, 0.02]}, FEW, "parameters"),
-        ({"gamma": 0.3}, FEW, "parameters"),
         ({"class_weight": "balanced"}, FEW, "parameters"),
         ({"features": "nystroem"}, FEW, "parameters"),
         ({"random_state": 1}, FEW, r"seed \(\d+ there, \d+ here\)"),

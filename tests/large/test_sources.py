@@ -37,7 +37,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
 
 
 def blocks_of(size, X=X, y=Y, weight=WEIGHT):
-    """The rows as a list of blocks (X, y, weight)."""
     parts = [slice(k, k + size) for k in range(0, len(X), size)]
     return [(X[part], y[part], weight[part]) for part in parts]
 
@@ -176,9 +175,8 @@ def test_weights_may_be_one_number_or_none():
 def test_columns_in_the_names_of_folders(tmp_path):
     year = 2000 + np.arange(N) // 30
     table = TABLE.append_column("year", pa.array(year))
-    schema = pa.schema([("kind", pa.string()), ("year", pa.int32())])
-    parts = dataset.partitioning(schema, flavor="hive")
-    dataset.write_dataset(table, tmp_path, format="parquet", partitioning=parts)
+    parts = {"partitioning": ["kind", "year"], "partitioning_flavor": "hive"}
+    dataset.write_dataset(table, tmp_path, format="parquet", **parts)
     found, labels, _ = read(tmp_path, "kind", "w")
     order = np.lexsort([year, Y])
     np.testing.assert_array_equal(found, np.column_stack([X, year])[order])
@@ -261,24 +259,11 @@ def test_few_rows_are_in_memory_at_a_time(tmp_path, source, most, most_of_pyarro
     assert of_pyarrow <= 8 * most_of_pyarrow
 
 
-def split(table):
-    return [table[column].to_numpy() for column in (NAMES, "kind", "w")]
-
-
 PLACES = {
-    "array": (lambda t, folder: split(t), "row 33"),
-    "blocks": (
-        lambda t, folder: (blocks_of(9, *split(t)),),
-        r"row 6 of block 3 of the iterable \(row 33 of all, counted from 0\)",
-    ),
-    "files": (
-        lambda t, folder: (write_files(pa.table(t), folder), "kind", "w"),
-        r"row 13 of '.*1\.\w+' \(row 33 of all, counted from 0\)",
-    ),
-    "dask": (
-        lambda t, folder: (dd.from_pandas(t, npartitions=4), "kind", "w"),
-        r"row 6 of partition 2 of the dask collection \(row 33 of all",
-    ),
+    "array": "row 33",
+    "blocks": r"row 6 of block 3 of the iterable \(row 33 of all, counted from 0\)",
+    "files": r"row 13 of '.*1\.\w+' \(row 33 of all, counted from 0\)",
+    "dask": r"row 6 of partition 2 of the dask collection \(row 33 of all",
 }
 
 
@@ -293,11 +278,17 @@ PLACES = {
     ],
 )
 def test_bad_value_is_named_by_place(tmp_path, kind, column, value, match):
-    make, place = PLACES[kind]
     table = PANDAS.copy()
     table.loc[33, column] = value
-    with pytest.raises(ValueError, match=match.format(place)):
-        read(*make(table, tmp_path), rows_at_once=3)
+    arrays = [table[name].to_numpy() for name in (NAMES, "kind", "w")]
+    sources = {
+        "array": arrays,
+        "blocks": (blocks_of(9, *arrays),),
+        "files": (write_files(pa.table(table), tmp_path), "kind", "w"),
+        "dask": (dd.from_pandas(table, npartitions=4), "kind", "w"),
+    }
+    with pytest.raises(ValueError, match=match.format(PLACES[kind])):
+        read(*sources[kind], rows_at_once=3)
 
 
 def changed(change):
