@@ -3,7 +3,6 @@
 
 from dataclasses import replace
 from functools import partial
-from itertools import product
 
 import dask.dataframe as dd
 import numpy as np
@@ -23,9 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 import leaveout as lo
 from leaveout.engine._solve import solve_svc
 from leaveout.large._solve import Sizes
-from leaveout.large._votes import is_settled
 from leaveout.large._window import WindowProblem
-from leaveout.loo._multiclass import elect
 
 pytestmark = pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning")
 # Labels of values closer to zero than this are left to rounding.
@@ -47,7 +44,6 @@ ManyRows = partial(SmallSizes, random_state=0)
 
 @pytest.fixture(params=[FeatureSVC, ManyRows], ids=["few rows", "many rows"])
 def make(request):
-    """Both ways of the solver."""
     return request.param
 
 
@@ -100,8 +96,8 @@ def compare_with_exact(make, X, y, C, weights=None, class_weight=None):
 
 def problems(rng):
     """Yield X, y, C, sample_weight and class_weight."""
-    # A heavy row; others of its class are beyond the margin, outside of the window.
-    X = np.vstack([rng.normal(size=(200, 1)), [[2.5]], rng.uniform(60, 90, (40, 1))])
+    # A heavy row, alone of its class in the window; without it others take its place.
+    X = np.vstack([0.3 * rng.normal(size=(200, 1)), [[3]], rng.uniform(4, 5, (40, 1))])
     weights = np.where(np.arange(241) == 200, 300.0, 1.0)
     yield X, np.repeat([0, 1], [200, 41]), 1e-2, weights
     for n_classes in (2, 4):
@@ -126,7 +122,6 @@ def test_few_rows_are_all_proved():
     X, y = load_breast_cancer(return_X_y=True)
     clf, loo = compare_with_exact(FeatureSVC, scale(X), y, 0.5)
     assert clf.loo_error_.proved
-    assert clf.loo_error_.low == pytest.approx(loo.error, abs=1e-12)
     np.testing.assert_array_equal(clf.loo_labels_, loo.predictions)
 
 
@@ -173,27 +168,22 @@ def hard_problems(draw_):
     rng = np.random.default_rng(draw_(st.integers(0, 2**32 - 1)))
     n, p = draw_(st.integers(12, 90)), draw_(st.integers(1, 4))
     n_classes = draw_(st.sampled_from([2, 2, 3]))
-    noise, first = draw_(st.sampled_from([0.0, 0.5, 2.0])), rng.choice([0.1, 0.5])
+    noise, first = rng.choice([0.0, 0.5, 2.0]), rng.choice([0.1, 0.5])
     X, y = draw(rng, n, p, n_classes, noise, first)
-    kinds = ["plain", "grid", "copies", "constant", "alone", "conflict"]
-    kind = draw_(st.sampled_from(kinds))
+    kind = draw_(st.sampled_from(["plain", "grid", "copies", "alone", "conflict"]))
     if kind == "grid":
         X = np.round(X)
     elif kind == "copies":
         rows = rng.integers(0, 6, n)
         X, y = X[rows], y[rows]
         y[:n_classes] = np.arange(n_classes)
-    elif kind == "constant":
-        X[:, -1] = 1.0
     elif kind == "alone":
         y[y == 0] = 1
         y[0] = 0
     elif kind == "conflict":
         X[n // 2 :] = X[: n - n // 2]
-    weights = None
-    if draw_(st.booleans()):
-        weights = rng.choice([0.0, 0.5, 1.0, 30.0], n)
-        weights[:n_classes] = 1.0
+    weights = rng.choice(draw_(st.sampled_from([[1.0], [0.0, 0.5, 1.0, 30.0]])), n)
+    weights[:n_classes] = 1.0
     return X, y, 10.0 ** draw_(st.integers(-6, 3)), weights
 
 
@@ -206,23 +196,20 @@ def test_no_proof_is_wrong_on_hard_problems(problem, max_walks):
     clf.fit(X, y, sample_weight=weights)
     assert_no_proof_is_wrong(clf, y, exact(X, y, C, weights)[1], weights)
     if clf.coef_.shape[0] == 1:
-        signs = 2.0 * y - 1.0
-        boxes = C * (np.ones(len(y)) if weights is None else weights)
+        X, signs, boxes = (a[weights > 0] for a in (X, 2.0 * y - 1.0, C * weights))
+        Z = X - X.mean(axis=0)
         hinge = np.maximum(0.0, 1.0 - signs * clf.decision_function(X))
         primal = 0.5 * (clf.coef_**2).sum() + boxes @ hinge
-        kept = boxes > 0
-        Z = X[kept] - X[kept].mean(axis=0)
-        best = svc_clarabel(Z @ Z.T, signs[kept], boxes[kept])
+        best = svc_clarabel(Z @ Z.T, signs, boxes)
         # The dual is below the optimum, whatever the oracle's accuracy.
         least = best.objective - abs(best.gap) * max(1.0, best.objective)
         assert primal - least <= (clf.duality_gap_[0] + 1e-7) * primal
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("C", [1e-9, 1e-2, 1.0, 1e6])
-@pytest.mark.parametrize("some_without_weight", [False, True])
 @pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
-def test_proved_labels_are_those_of_exact_arithmetic(seed, C, some_without_weight):
+def test_proved_labels_are_those_of_exact_arithmetic(seed, C):
     """Few points on whole numbers, half of the time several on one place."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-8, 9, (rng.integers(3, 8), rng.integers(1, 3))).astype(float)
@@ -231,7 +218,7 @@ def test_proved_labels_are_those_of_exact_arithmetic(seed, C, some_without_weigh
     y = np.where(rng.random(len(X)) < 0.5, -1, 1)
     y[:2] = -1, 1
     weights = np.ones(len(y))
-    if some_without_weight:
+    if seed % 3:
         weights[2::2] = 0.0
     clf = FeatureSVC("linear", C=C).fit(X, y, sample_weight=weights)
     truths = leave_out_exactly(X @ X.T, y.astype(float), C * weights)
@@ -261,25 +248,14 @@ def test_what_no_intercept_turns_is_proved_among_three_classes():
     np.testing.assert_array_equal(clf.loo_labels_[:6], 0)
 
 
-def test_votes_are_settled_if_no_open_one_changes_the_class():
-    votes = np.array(list(product([-1, 0, 1], repeat=6)), dtype=np.int8)  # 4 classes
-    ends = np.array(list(product([-1, 1], repeat=6)))
-    for row in votes[is_settled(votes, 4)]:
-        assert np.ptp(elect(np.where(row == 0, ends, row), 4)) == 0
-
-
 def test_several_penalties_are_as_one_at_a_time(rng):
     X, y = draw(rng, 200, 3, 3, noise=1.0)
     Cs = [1.0, 1e-4, 0.01]
     clf = ManyRows("linear", C=Cs).fit(X, y)
     single = [ManyRows("linear", C=C).fit(X, y) for C in Cs]
     np.testing.assert_array_equal(clf.path_["C"], Cs)
-    for k, other in enumerate(single):
-        # Windows grow with the hardest of the problems: proofs may be fewer alone.
-        assert clf.path_["loo_low"][k] <= other.loo_error_.high + 1e-12
-        assert clf.path_["loo_high"][k] >= other.loo_error_.low - 1e-12
-        objective = pytest.approx(other.objective_.sum(), rel=1e-10)
-        assert clf.path_["objective"][k] == objective
+    objectives = [other.objective_.sum() for other in single]
+    np.testing.assert_allclose(clf.path_["objective"], objectives, rtol=1e-10)
     best = min(single, key=lambda other: np.mean(other.loo_labels_ != y))
     assert clf.C_ == best.C_
     assert_same_model(clf, best)
@@ -309,7 +285,6 @@ def test_a_penalty_that_was_not_solved(monkeypatch, rng):
         clf = ManyRows("linear", C=[0.1, 10.0]).fit(X, y)
     assert clf.C_ == 0.1  # although no row is proved wrong at the other
     assert clf.path_["n_open"][1] == 300
-    assert clf.path_["loo_low"][1] == 0.0
     away = 1.0 - np.array(best) / clf.path_["objective"]
     assert away[1] > 1e-3
     assert (clf.path_["duality_gap"] >= away - 1e-12).all()
@@ -321,11 +296,10 @@ def test_sources_threads_blocks_and_memory_change_nothing(rng, tmp_path):
     weights = rng.uniform(0.5, 2.0, 200)
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y, w=weights)
     table.to_parquet(tmp_path / "rows.parquet", row_group_size=50)
-    cuts = [slice(i, i + 41) for i in range(0, len(y), 41)]
     sources = [
         (X, y, weights),
         (tmp_path / "rows.parquet", "y", "w"),
-        (lambda: ((X[c], y[c], weights[c]) for c in cuts), None, None),
+        ([(X[:41], y[:41], weights[:41]), (X[41:], y[41:], weights[41:])], None, None),
         (sparse.csr_array(X), y.astype(object), weights),
         (dd.from_pandas(table, npartitions=3), "y", "w"),
     ]
@@ -334,14 +308,12 @@ def test_sources_threads_blocks_and_memory_change_nothing(rng, tmp_path):
     threads = ManyRows(n_jobs=3, **how).fit(*sources[0])
     np.testing.assert_array_equal(threads.coef_, one.coef_)
     np.testing.assert_array_equal(threads.loo_labels_, one.loo_labels_)
-    assert_same_model(ManyRows(**{**how, "rows_at_once": 7}).fit(*sources[0]), one)
     for source in sources:
         for kept in (1, 200):
             clf = ManyRows(rows_in_memory=kept, **how).fit(*source)
             assert_same_model(one, clf)
             if source is not sources[-1]:  # whose blocks end elsewhere
                 np.testing.assert_array_equal(clf.loo_proved_, one.loo_proved_)
-            assert clf.n_features_in_ == 3
             assert hasattr(clf, "feature_names_in_") == isinstance(source[1], str)
     np.save(tmp_path / "X.npy", X)
     mapped = one.decision_function(np.load(tmp_path / "X.npy", mmap_mode="r"))
@@ -378,47 +350,28 @@ X, Y = draw(np.random.default_rng(0), 120, 4)
 LARGE = np.where(np.arange(40)[:, None] < 20, 1e200 * X[:40], X[:40])
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "match"),
-    [
-        ({"features": "fourrier"}, ValueError, "be 'fourier', .* mean 'fourier'"),
-        ({"features": 3}, TypeError, "a transformer with fit and transform"),
-        ({"C": []}, ValueError, "C is empty"),
-        ({"C": [1.0, -1.0]}, ValueError, "C must be"),
-        ({"gamma": -1.0}, ValueError, "gamma must be a finite number > 0"),
-        ({"gamma": "scal"}, (TypeError, ValueError), "gamma must be"),
-        ({"max_walks": -1}, ValueError, "max_walks must be 0 or more"),
-        ({"tol": 0}, ValueError, "tol must be"),
-        ({"rows_at_once": 0}, ValueError, "rows_at_once must be 1 or more"),
-        ({"class_weight": {7: 1.0}}, ValueError, "class_weight has 7, which is no"),
-        ({"C": 3e300}, ValueError, r"C=3e\+300 is too large for rows of weight"),
-        # Rounding would decide.
-        ({"features": "linear", "C": 1e12}, ValueError, "C=.* for features .* lower C"),
-    ],
-)
-def test_bad_parameters(parameters, error, match):
-    with pytest.raises(error, match=match):
-        FeatureSVC(**parameters).fit(X, Y)
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    ("data", "match"),
+    ("parameters", "data", "match"),
     [
-        ((X, np.zeros(120, dtype=int)), r"one class.*\[0\]"),
-        ((X, Y, (Y == 1).astype(float)), "two classes or more with weight"),
-        ((np.where(X == X[7, 2], np.nan, X), Y), "X contains NaN in row 7, column 2"),
-        ((X,), "y to be passed"),
-        ((LARGE, Y[:40]), "gamma='scale' needs the variance of X"),
-        (
-            ([(LARGE[:20], Y[:20]), (LARGE[20:], Y[20:40])],),
-            "gamma='scale' needs the v",
-        ),
+        ({"features": "fourrier"}, (X, Y), "be 'fourier', .* mean 'fourier'"),
+        ({"features": 3}, (X, Y), "a transformer with fit and transform"),
+        ({"C": []}, (X, Y), "C is empty"),
+        ({"gamma": -1.0}, (X, Y), "gamma must be a finite number > 0"),
+        ({"max_walks": -1}, (X, Y), "max_walks must be 0 or more"),
+        ({"tol": 0}, (X, Y), "tol must be"),
+        ({"class_weight": {7: 1.0}}, (X, Y), "class_weight has 7, which is no"),
+        ({"C": 3e300}, (X, Y), r"C=3e\+300 is too large for rows of weight"),
+        # Rounding would decide.
+        ({"features": "linear", "C": 1e12}, (X, Y), "C=.* for features .* lower C"),
+        ({}, (X, np.zeros(120, dtype=int)), r"one class.*\[0\]"),
+        ({}, (X, Y, (Y == 1).astype(float)), "two classes or more with weight"),
+        ({}, (LARGE, Y[:40]), "gamma='scale' needs the variance of X"),
     ],
 )
-def test_bad_data(data, match):
-    with pytest.raises(ValueError, match=match):
-        FeatureSVC(rows_at_once=10).fit(*data)
+def test_what_is_refused(parameters, data, match):
+    with pytest.raises((TypeError, ValueError), match=match):
+        FeatureSVC(**parameters, rows_at_once=10).fit(*data)
 
 
 def test_leave_one_out_says_where_the_answer_is():

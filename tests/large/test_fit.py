@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from on_workers import TroubledFeatures
+from on_workers import Trouble, TroubledFeatures, assert_same_model
 from sklearn.kernel_approximation import RBFSampler
 
 from leaveout import CheckpointError, FeatureSVC
@@ -20,20 +20,12 @@ def whole(tmp_path_factory):
     return FeatureSVC(**COMMON, checkpoint=path).fit(X, Y), path
 
 
-def assert_same_machine(one, other):
-    np.testing.assert_allclose(other.coef_, one.coef_, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(other.intercept_, one.intercept_, rtol=0, atol=1e-10)
-    np.testing.assert_array_equal(other.loo_labels_, one.loo_labels_)
-    assert other.loo_error_ == one.loo_error_
-
-
 @pytest.mark.parametrize("calls", [4, 30])
 def test_interrupted_fit_goes_on(tmp_path, capsys, calls):
     """Each pass calls transform four times."""
     kept = tmp_path / "fit.db"
-    features = TroubledFeatures(str(tmp_path), calls, victim=0)
-    options = {"C": COMMON["C"], "rows_in_memory": 100, "rows_at_once": 1000}
-    options["random_state"] = 0
+    features = TroubledFeatures(Trouble(str(tmp_path), calls, victim=0, spared=None))
+    options = COMMON | {"rows_in_memory": 100, "rows_at_once": 1000}
     svc = FeatureSVC(features, **options, checkpoint=kept)
     with pytest.raises(KeyboardInterrupt):
         svc.fit(X, Y)
@@ -42,7 +34,7 @@ def test_interrupted_fit_goes_on(tmp_path, capsys, calls):
     assert began == (f"passes are kept in {kept}; run again" in told)
     svc.fit(X, Y)
     whole = FeatureSVC(features, **options).fit(X, Y)
-    assert_same_machine(whole, svc)
+    assert_same_model(whole, svc)
     assert (svc.n_passes_ < whole.n_passes_) == began
 
 
@@ -50,7 +42,7 @@ def test_finished_fit_is_not_repeated(whole):
     """Nor if parameters differ that do not change the classifier."""
     first, path = whole
     again = FeatureSVC(**COMMON, checkpoint=path, rows_at_once=999).fit(X, Y)
-    assert_same_machine(first, again)
+    assert_same_model(first, again)
     assert again.n_passes_ == 2 < first.n_passes_  # class statistics, and one last scan
 
 
@@ -62,14 +54,11 @@ FEW = (X[:2], Y[:2])  # too few for anything but a comparison of parameters
     ("change", "data", "differs"),
     [
         ({"C": [0.001, 0.02]}, FEW, "parameters"),
-        ({"n_components": 21}, FEW, "parameters"),
-        ({"gamma": 0.3}, FEW, "parameters"),
         ({"class_weight": "balanced"}, FEW, "parameters"),
         ({"features": "nystroem"}, FEW, "parameters"),
         ({"random_state": 1}, FEW, r"seed \(\d+ there, \d+ here\)"),
         ({}, (CHANGED, Y), "data"),
         ({}, (X, 1 - Y), "data"),
-        ({}, (X[:-1], Y[:-1]), "data"),
     ],
 )
 def test_other_fit_is_refused(whole, change, data, differs):
@@ -81,7 +70,7 @@ def test_other_fit_is_refused(whole, change, data, differs):
 def test_seed_of_the_file_is_taken_if_none_is_given(tmp_path):
     free = {**COMMON, "random_state": None, "checkpoint": tmp_path / "fit.db"}
     first, again = FeatureSVC(**free).fit(X, Y), FeatureSVC(**free).fit(X, Y)
-    assert_same_machine(first, again)
+    assert_same_model(first, again)
 
 
 def test_features_drawn_anew_are_refused(tmp_path):

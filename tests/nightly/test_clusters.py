@@ -9,15 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dask.array as da
-import dask.dataframe as dd
 import joblib
-import numpy as np
-import pandas as pd
 import pytest
 from dask.distributed import Client
 from faults import digest
-from on_workers import TroubledFeatures, TroubledKernel
-from sklearn.base import clone
+from on_workers import Trouble, TroubledFeatures, TroubledKernel, assert_same_model
 
 import leaveout as lo
 from leaveout.data import make_mixture
@@ -26,6 +22,7 @@ pytestmark = pytest.mark.nightly
 FEW_X, FEW_Y = make_mixture(60, 4, random_state=0)
 N_ROWS = 8000
 X, Y = make_mixture(N_ROWS, 5, random_state=0)
+ROWS = (da.from_array(X, chunks=(700, 5)), da.from_array(Y, chunks=700))
 COMMON = {"C": [0.001, 0.01], "random_state": 0, "rows_at_once": 700}
 
 
@@ -33,7 +30,8 @@ COMMON = {"C": [0.001, 0.01], "random_state": 0, "rows_at_once": 700}
 def start_cluster(folder):
     """Start scheduler and workers as one does on several machines."""
     note = folder / "scheduler.json"
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+    paths = [str(Path(__file__).parents[1]), *filter(None, sys.path)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     processes = []
     try:
         for words in (
@@ -41,12 +39,8 @@ def start_cluster(folder):
             ["worker", "--nworkers", "2", "--nthreads", "1", "--no-dashboard"],
         ):
             command = [sys.executable, "-m", "dask", *words, "--scheduler-file", note]
-            env = {**os.environ, "PYTHONPATH": paths}
-            processes.append(
-                subprocess.Popen(
-                    command, cwd=folder, env=env, stderr=subprocess.DEVNULL
-                )
-            )
+            options = {"cwd": folder, "env": env, "stderr": subprocess.DEVNULL}
+            processes.append(subprocess.Popen(command, **options))
             while not note.exists():
                 assert processes[0].poll() is None
                 time.sleep(0.05)
@@ -71,7 +65,7 @@ def search(grid, **options):
 
 
 def test_killed_worker_does_not_change_a_search(client, tmp_path):
-    grid = {"kernel": [TroubledKernel(k, str(tmp_path)) for k in range(4)]}
+    grid = {"kernel": [TroubledKernel(k, Trouble(str(tmp_path))) for k in range(4)]}
     with joblib.parallel_config("dask"):
         there = search(grid, checkpoint=tmp_path / "run.db")
     assert (tmp_path / "trouble").exists()
@@ -82,8 +76,8 @@ def test_killed_worker_does_not_change_a_search(client, tmp_path):
 def test_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, capsys):
     path = tmp_path / "run.db"
     with start_cluster(tmp_path) as (_, scheduler):
-        kernels = [TroubledKernel(k, str(tmp_path), 40, scheduler) for k in range(100)]
-        grid = {"kernel": kernels}
+        trouble = Trouble(str(tmp_path), 40, scheduler)
+        grid = {"kernel": [TroubledKernel(k, trouble) for k in range(100)]}
         lost = pytest.raises(lo.ClusterLostError, match="cluster was lost")
         with joblib.parallel_config("dask"), lost:
             search(grid, checkpoint=path)
@@ -93,34 +87,11 @@ def test_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, capsys):
     assert digest(resumed) == digest(search(grid))
 
 
-def dask_rows():
-    return da.from_array(X, chunks=(700, 5)), da.from_array(Y, chunks=700)
-
-
-def assert_same_model(here, there):
-    """Equal to 1e-10 of the largest entry; labels and errors are equal."""
-    for name in ("coef_", "intercept_", "objective_"):
-        wanted, found = getattr(here, name), getattr(there, name)
-        atol = 1e-10 * abs(wanted).max()
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
-    assert there.C_ == here.C_
-    assert there.loo_error_ == here.loo_error_
-    np.testing.assert_array_equal(there.loo_labels_, here.loo_labels_)
-    np.testing.assert_array_equal(there.loo_proved_, here.loo_proved_)
-
-
-@pytest.mark.filterwarnings("ignore:The inplace keyword")
 @pytest.mark.parametrize("rows_in_memory", [N_ROWS, 100])
-@pytest.mark.parametrize("kind", ["Parquet", "inside of a task"])
-def test_workers_give_the_same_model(client, tmp_path, kind, rows_in_memory):
-    """A task that waits for others does not keep its thread from them."""
+def test_workers_give_the_same_model(client, rows_in_memory):
+    """Inside of a task, which does not keep its thread from those it waits for."""
     svc = lo.FeatureSVC(**COMMON, n_components=20, rows_in_memory=rows_in_memory)
-    if kind == "Parquet":
-        table = pd.DataFrame(X, columns=list("abcde")).assign(y=Y)
-        dd.from_pandas(table, npartitions=3).to_parquet(tmp_path)
-        there = clone(svc).fit(dd.read_parquet(tmp_path), "y")
-    else:
-        there = client.submit(lambda: svc.fit(*dask_rows()), pure=False).result(120)
+    there = client.submit(lambda: svc.fit(*ROWS), pure=False).result(120)
     here = svc.fit(X, Y)
     assert_same_model(here, there)
     assert there.n_passes_ == here.n_passes_
@@ -129,24 +100,21 @@ def test_workers_give_the_same_model(client, tmp_path, kind, rows_in_memory):
 @pytest.mark.parametrize(("rows_in_memory", "after"), [(N_ROWS, 5), (100, 40)])
 def test_killed_worker_does_not_change_a_fit(client, tmp_path, rows_in_memory, after):
     """Features that were kept are lost with it, and so are sums of the pass."""
-    features = TroubledFeatures(str(tmp_path), after, spared=os.getpid())
+    features = TroubledFeatures(Trouble(str(tmp_path), after))
     svc = lo.FeatureSVC(features, **COMMON, rows_in_memory=rows_in_memory)
-    before = set(client.run(os.getpid).values())
-    there = svc.fit(*dask_rows())
+    there = svc.fit(*ROWS)
     assert (tmp_path / "trouble").exists()
-    client.wait_for_workers(2, timeout=300)
-    assert set(client.run(os.getpid).values()) != before
     assert_same_model(lo.FeatureSVC(features, **COMMON).fit(X, Y), there)
 
 
 def test_lost_scheduler_is_reported_and_the_fit_goes_on(tmp_path):
     with start_cluster(tmp_path) as (_, scheduler):
-        features = TroubledFeatures(str(tmp_path), 30, scheduler, spared=os.getpid())
+        features = TroubledFeatures(Trouble(str(tmp_path), 30, scheduler))
         kept = {"rows_in_memory": 100, "checkpoint": tmp_path / "fit.db"}
         svc = lo.FeatureSVC(features, **COMMON, **kept)
         match = r"scheduler was lost.*\d passes are kept in .*fit.db"
         with pytest.raises(lo.ClusterLostError, match=match):
-            svc.fit(*dask_rows())
+            svc.fit(*ROWS)
     whole = lo.FeatureSVC(features, **COMMON).fit(X, Y)
     again = svc.fit(X, Y)
     assert again.n_passes_ < whole.n_passes_

@@ -19,14 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._problem import (
-    OUTSIDE,
-    SINGLETON,
-    Folds,
-    LooIntervals,
-    Problem,
-    Solution,
-)
+from leaveout.engine._problem import OUTSIDE, Folds, LooIntervals, Problem, Solution
 from leaveout.engine._walk import Walker, settle_from_solution
 from leaveout.large._features import FeatureRows, Rows
 from leaveout.large._solve import Sizes
@@ -82,12 +75,12 @@ def leave_rows_out(
     wanted = np.intersect1d(open_, rows)
     known = np.ones(problem.n_samples, dtype=bool)
     if not complete:
-        # Nothing but b moves without a row of alpha = 0. A row that is alone in its
-        # class is so in the window: others of the class may be outside.
+        # Nothing but b moves without a row of alpha = 0. If a row is alone in its class
+        # in the window, an end of b is infinite, so that it is not known: others of the
+        # class may be outside.
         point, f = window.point(solution), full.decision_values
         ends_b = (answer.lower - f + point[-1], answer.upper - f + point[-1])
         known = window.knows(point[:-1], *ends_b, radius, noise)
-        known &= answer.settled_by != SINGLETON
     if wanted.size:
         walker = Walker(problem, full, n_threads=1, everywhere=not complete)
         found = walker.leave_out(Folds.singles(wanted))
