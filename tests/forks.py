@@ -90,6 +90,12 @@ class Fork:
         return True
 
 
+def sleep():
+    """Sleep until a signal; one just before a single long sleep would be lost in it."""
+    while True:
+        time.sleep(0.1)
+
+
 def limit_file_size(n_bytes):
     """Let writes beyond so many bytes of a file fail, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
