@@ -17,7 +17,6 @@ from pathlib import Path
 
 from joblib.externals.loky import reusable_executor
 
-NOBODY = 65534
 # No fork lives longer, whatever becomes of the test.
 N_SECONDS = 600
 
@@ -108,10 +107,3 @@ def _exit_code(function):
 def limit_file_size(n_bytes):
     """Let writes beyond so many bytes of a file fail, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
-
-
-def become_nobody():
-    """Give up the rights of root, to whom nothing is read-only."""
-    if os.getuid() == 0:
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)

@@ -43,39 +43,27 @@ def trained(run, tmp_path):
     """Train on a table and ask for new rows: ``trained(table, rows)``."""
 
     def ask(old, new, *options, code=0):
-        model = tmp_path / "trained.skops"
-        paths = [write(tmp_path / name, f) for name, f in (("o", old), ("n", new))]
-        run("select", paths[0], "--target", "colour", *options, *CELL, "--save", model)
-        return run("predict", model, paths[1], code=code)
+        model, seen, asked = (tmp_path / name for name in ("m", "old", "new"))
+        old.to_csv(seen, index=False)
+        new.to_csv(asked, index=False)
+        run("select", seen, "--target", "colour", *options, *CELL, "--save", model)
+        return run("predict", model, asked, code=code)
 
     return ask
-
-
-def write(path, frame):
-    """Write a table: as Parquet where text could not tell its values."""
-    if any(isinstance(v, pd.Timestamp) for v in frame.iloc[0]):
-        frame.to_parquet(path)
-    else:
-        frame.to_csv(path, index=False)
-    return path
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ([1.0, 2.0], [1, 2]),
-        (["01", "02", "X"], ["01", "02"]),
+        (["01", "02"], ["01", "02"]),
         ([True, False], ["TRUE", "FALSE"]),
         ([10**17, 10**17 + 1], [10**17, 10**17 + 1]),
-        ([pd.Timestamp(2021, 1, 1), pd.Timestamp(2022, 1, 1)],) * 2,
     ],
 )
 def test_classes_are_compared_by_value(trained, frame, old, new):
     kinds = np.where(frame["colour"] == "red", 0, 1)
     numbers = frame[["a", "b"]]
     seen = numbers.assign(colour=[old[k] for k in kinds])
-    if len(old) == 3:
-        seen.loc[[0, 1], "colour"] = old[2]
     result = trained(seen, numbers.assign(colour=[new[k] for k in kinds]))
     found = pd.read_csv(StringIO(result.stdout), dtype=str)
     labels = [name.removeprefix("probability ") for name in list(found)[2:]]
@@ -90,21 +78,13 @@ def test_classes_the_model_does_not_know_are_told(trained, frame):
     new.loc[5, "colour"] = None
     told = trained(frame[["a", "b", "colour"]], new).stderr
     assert " of 21 wrong" in told
-    assert (
-        "Not compared: 2 of 24 rows, whose class the model does not know: 'Red'. Did "
-        "you mean 'red'?" in told
-    )
+    assert "2 of 24 rows, whose class the model does not know: 'Red'. Did you" in told
     assert "Not compared: 1 of 24 rows, which have no class." in told
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        (["true", "false", "unknown"], ["true", "false"]),
-        (["01", "02", "A3"], ["01", "02"]),
-        ([0.0, 1.0, 2.5], [0, 1]),
-        ([0, 1, 2], ["00", "01"]),
-    ],
+    [(["01", "02", "A3"], ["01", "02"]), ([0.0, 1.0, 2.5], ["00", "01"])],
 )
 def test_known_categories_in_another_type(trained, frame, old, new):
     table = frame[["a", "b", "colour"]]
@@ -115,14 +95,9 @@ def test_known_categories_in_another_type(trained, frame, old, new):
     result = read(trained(seen, asked, "--categorical", "site"))
     expected = whole[rows].drop(columns="row").reset_index(drop=True)
     assert result.drop(columns="row").equals(expected)
-
-
-def test_text_codes_are_told_letter_by_letter(trained, frame):
-    table = frame[["a", "b", "colour"]]
-    seen = table.assign(site=[("1", "2", "A3")[i % 3] for i in range(24)])
-    new = seen.assign(site="01")
+    new = seen.assign(site="1.5")
     (line,) = trained(seen, new, "--categorical", "site", code=1).stderr.splitlines()
-    assert "categories the model has not seen: '01', first in row 1" in line
+    assert "categories the model has not seen: '1.5', first in row 1" in line
 
 
 def test_model_of_groups_gives_decision_values(run, full_table, tmp_path):
@@ -153,13 +128,10 @@ def test_svmlight(run, model, tmp_path):
     result = run("select", data, "--grid", "C=1,10", "--save", own)
     assert "scaled to variance 1, not centred" in result.stdout
     assert np.mean(read(run("predict", own, data))["prediction"] == y) > 0.95
-    result = run("predict", own, data, "--id", "name", code=1)
-    assert "whose columns have no names: omit --id" in result.stderr
-    assert (
-        "the columns of an svmlight file are numbered; those of the model are 'a', "
-        "'b', 'site'. Give a table with these columns."
-        in run("predict", model, data, code=1).stderr
-    )
+    told = run("predict", own, data, "--id", "name", code=1).stderr
+    assert "whose columns have no names: omit --id" in told
+    told = run("predict", model, data, code=1).stderr
+    assert "svmlight file are numbered; those of the model are 'a', 'b', 'site'" in told
 
 
 def test_model_that_trips_when_it_predicts_is_named(run, tmp_path):

@@ -32,7 +32,6 @@ def warn(copies=None, groups=None, **columns):
         {"copies": {30: 3}},  # of another class
         {"copies": {7: 3}, "site": words(*"uvwxyz")},  # in another word
         {"copies": {7: 3}, "groups": words("p")},  # left out together
-        {"groups": words(*"pppp")},
     ],
 )
 def test_plain_samples_raise_no_doubt(how):
@@ -45,7 +44,6 @@ def test_plain_samples_raise_no_doubt(how):
         ({"copies": {7: 3, 9: 3}}, "2 of 48 rows are copies of another",
          ["(row 8 of row 4)", "group_column="]),
         ({"copies": {7: 3}, "groups": ROWS}, "1 of 48 rows is a copy", []),
-        ({"copies": {7: 3}, "site": words("x")}, "1 of 48 rows is a copy", []),
         ({"who": ROWS // 4}, "Rows with the same entry always have the same class",
          ['group_column="who"']),
         ({"who": np.array([f"p{k // 4}" for k in ROWS], dtype=object)},
@@ -69,5 +67,4 @@ def test_signs_of_zero_do_not_matter():
 def test_example_is_breast_cancer():
     dataset = load_example()
     assert dataset.X.shape == (569, len(dataset.feature_names))
-    assert (dataset.y == "malignant").sum() == 212
-    assert (dataset.y == "benign").sum() == 357
+    assert (dataset.y == "malignant").sum() == 569 - (dataset.y == "benign").sum() == 212
