@@ -72,8 +72,8 @@ def test_text_and_numbers_as_categories(read, text, roles, features, notes):
 
 
 def test_roles_of_columns(read):
-    text = "name;p;site;a;y\n0042;p0;s;1,5;u\n;p0 ;;2;v\nNA; p1;t;0,5;u\n1,50;P1;s;3;v\n"
-    roles = {"id_column": "name", "group_column": "p", "drop": ["site"]}
+    text = "n;p;site;a;y\n0042;p0;s;1,5;u\n;p0 ;;2;v\nNA; p1;t;0,5;u\n1,50;P1;s;3;v\n"
+    roles = {"id_column": "n", "group_column": "p", "drop": ["site"]}
     dataset = read(text, **roles)
     assert dataset.X.to_dict("list") == {"a": [1.5, 2, 0.5, 3]}
     assert dataset.ids.tolist() == ["0042", "", "NA", "1,50"]
