@@ -28,9 +28,9 @@ def read(tmp_path):
     return read_text
 
 
-def column(cells, n=24):
-    """A table of n rows with these cells again and again, and two classes."""
-    return pd.DataFrame({"v": np.resize(cells, n), "y": ["r", "s"] * (n // 2)})
+def column(cells):
+    """A table of 24 rows with these cells again and again, and two classes."""
+    return pd.DataFrame({"v": np.resize(cells, 24), "y": ["r", "s"] * 12})
 
 
 def test_features_in_order_and_text_classes(read):
@@ -49,26 +49,19 @@ def test_features_in_order_and_text_classes(read):
     assert beyond_64_bits.y.tolist() == [str(10**20), "3"]
 
 
-@pytest.mark.parametrize(
-    ("text", "roles", "features", "notes"),
-    [
-        ("sex,age,y\nf,31,0\n m,44,1\nf ,50,1\nm,3,0\n", {},
-         {"sex": ["f", "m", "f", "m"], "age": [31, 44, 50, 3]},
-         ("Text, one-hot encoded: 'sex' (2 categories).",)),
-        ("site,y\n3,0\n7,1\n3,1\n", {"categorical": ["site"]},
-         {"site": ["3", "7", "3"]}, ("Text, one-hot encoded: 'site' (2 categories).",)),
-        # Two notations do not matter where dropped.
-        ("dose;n;y\n0,14;999;r\n0,5;1.234;b\n", {"drop": ["n"]}, {"dose": [0.14, 0.5]},
-         ("Columns are separated by semicolons.",
-          "Decimal commas read as such: 'dose'.")),
-    ],
-)  # fmt: skip
-def test_text_and_numbers_as_categories(read, text, roles, features, notes):
-    dataset = read(text, **roles)
+def test_text_and_numbers_as_categories(read):
+    dataset = read("sex,age,y\nf,31,0\n m,44,1\nf ,50,1\nm,3,0\n")
+    features = {"sex": ["f", "m", "f", "m"], "age": [31, 44, 50, 3]}
     assert dataset.X.to_dict("list") == features
-    assert [n for n in dataset.notes if "Classes with one" not in n] == list(notes)
-    words = {name for name in features if isinstance(features[name][0], str)}
-    assert set(dataset.text_features) == words
+    assert dataset.text_features == ("sex",)
+    assert dataset.notes == ("Text, one-hot encoded: 'sex' (2 categories).",)
+    dataset = read("site,y\n3,0\n7,1\n3,1\n", categorical=["site"])
+    assert dataset.X.to_dict("list") == {"site": ["3", "7", "3"]}
+    assert dataset.text_features == ("site",)
+    # Two notations do not matter where dropped.
+    dataset = read("dose;n;y\n0,14;999;r\n0,5;1.234;b\n", drop=["n"])
+    assert dataset.X.to_dict("list") == {"dose": [0.14, 0.5]}
+    assert "Decimal commas read as such: 'dose'." in dataset.notes
 
 
 def test_roles_of_columns(read):
@@ -88,28 +81,24 @@ def test_roles_of_columns(read):
             read(f"p,a,y\nq,1,u\n{cell},2,v\n", id_column=ids, group_column="p")
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_blank_text_is_missing(tmp_path, kind):
-    path = tmp_path / "table"
+def test_blank_text_is_missing(tmp_path):
     frame = pd.DataFrame({"a": [1, 2, 3], "site": ["u", "? ", "u"], "y": list("rsr")})
-    if kind == "csv":
-        frame.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)
-    else:
-        frame.to_parquet(path)
-    with pytest.raises(DataFileError, match=r"missing values in .*: 'site' \(1\)"):
-        read_dataset(path, "y")
-    with pytest.raises(DataFileError, match="no class in 1 of 3 rows, first in row 2"):
-        read_dataset(path, "site")
+    frame.to_csv(tmp_path / "csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
+    frame.to_parquet(tmp_path / "parquet")
+    for path in (tmp_path / "csv", tmp_path / "parquet"):
+        with pytest.raises(DataFileError, match=r"missing values in .*: 'site' \(1\)"):
+            read_dataset(path, "y")
+        with pytest.raises(DataFileError, match="no class in 1 of 3 rows, first in ro"):
+            read_dataset(path, "site")
 
 
 @pytest.mark.parametrize(
     "cells",
     [
-        ["−1", "−2", "−3"], ["4\xa0477,5", "3\u202f000,5"], ["4’477.5", "3’000.1"],
-        ["(1.5)", "(2.5)"], ["$3", "$4"], ["-£3"], ["€ 3,5", "€ 4"], ["<0.5", "0.7"],
-        ['="3"', '="4"'], ["1.5E−3"], ["3.5D+02"], ["5 %", "6 %"], ["1,234.5"],
-        ["2021-03-04", "2021-03-05"], ["3/4/2021", "3/5/2021"], ["12.03.2021"],
-        [f"{i}.5 mg" for i in range(24)], ["9" * 400], ["0.5", "low"],
+        ["−1", "−2"], ["4\xa0477,5", "3\u202f000,5"], ["4’477.5"], ["(1.5)", "(2.5)"],
+        ["-£3"], ["€ 3,5", "€ 4"], ["<0.5", "0.7"], ['="3"', '="4"'], ["1.5E−3"],
+        ["3.5D+02"], ["5 %", "6 %"], ["1,234.5"], ["2021-03-04"], ["3/4/2021"],
+        ["12.03.2021"], [f"{i}.5 mg" for i in range(24)], ["9" * 400], ["0.5", "low"],
         # A regular expression that goes back takes a minute for this.
         ["1" * 100_000 + "x", "2"],
     ],
@@ -139,9 +128,6 @@ def test_words_are_categories(read, words):
     assert read(column([*words, "n"])).text_features == ("v",)
 
 
-MANY = range(30)
-
-
 @pytest.mark.parametrize(
     ("text", "target", "message"),
     [
@@ -149,20 +135,20 @@ MANY = range(30)
         ("a,b\n1,x\n", "z", r"No column 'z' in '.*'. The columns are 'a', 'b'"),
         ("1.5,2\n1,2\n", "y", r"first row holds numbers only: add a row of names"),
         ("g,s1,s2\nTP53,4,5\ny,u,v\n", "y", r"lies on its side.*Transpose it"),
+        ("1\n2\n3\n", None, r"target="),  # not svmlight
         ("a,kind\n1,x\n", None, r"target=. The columns of .* are 'a', 'kind'"),
         (",".join(f"c{i}" for i in range(20)) + "\n1\n", None, r"… 12 more …, .*'c19'"),
         ("kind\nx\ny\n", "kind", r"no column besides 'kind'"),
         ("a,b,y\n1,,0\n,,1\n2,3,0\n", "y",
          r"2 of 3 columns: 'a' \(1\), 'b' \(2\), in 2 of 3 rows. Fill .*\(drop=\)"),
-        ("a;y\n0,5;0\nn.d.;1\n0,7;1\n", "y", r"'a' \(row 2: 'n.d.'\)"),
         ("a;y\n1.234;0\n0,5;1\n", "y", r"'a' \(row 2: '0,5'\).*give decimal="),
         ('a,y\n"1,234",0\n"5,678",1\n', "y", r"'a' \(row 1: '1,234'\)"),
         ("a,y\ninf,0\n2,1\n", "y", r"infinite values in 'a'"),
         ("a,y\n1,0\n2,0\n", "y", r"csv': Column 'y' has one class only, '0' in all 2"),
         ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"3 different values in 3 rows, which are"),
-        (column(MANY, 30).assign(y=MANY), "y", r"30 different values in 30 rows"),
-        (column([1], 30).assign(y=[f"p{max(i, 5)}" for i in MANY]), "y",
-         r"'y' has 25 classes in 30 rows: too few"),
+        (column([1]).assign(y=range(24)), "y", r"24 different values in 24 rows"),
+        (column([1]).assign(y=[f"p{max(i, 3)}" for i in range(24)]), "y",
+         r"'y' has 21 classes in 24 rows: too few"),
         ("1 1:2 2:3\n-1 x:y\n", None, "table.csv': damaged svmlight file"),
         ("1 1:inf\n-1 1:2\n", None, "not finite"),
         ("1 1:2\n-1 99999999999999999999:3\n", None, "damaged svmlight file"),
@@ -203,7 +189,6 @@ def test_columns_that_are_pointed_out_or_left_out(read):
 @pytest.mark.parametrize("first", [0, 1])
 def test_svmlight(tmp_path, rng, first):
     X = sparse.random(20, 7, density=0.5, random_state=rng, format="csr")
-    assert X[:, 0].nnz
     y = np.tile([1, -1], 10)
     path = tmp_path / "data.txt"
     dump_svmlight_file(X, y, str(path), zero_based=first == 0)
@@ -219,8 +204,8 @@ def test_svmlight(tmp_path, rng, first):
         read_svmlight(b"1 99:5\n", path, names)
 
 
-@pytest.mark.parametrize("first", ["1", " -1 # nothing", "+1.E+0 qid:3 2:1"])
-def test_first_rows_of_svmlight(read, first):
-    dataset = read(f"# made by hand\n\n{first}\n1\n-1 1:0.5 # x\r\n1 1:2\n", None)
-    assert dataset.X.shape[0] == 4
-    assert set(dataset.y.tolist()) == {-1, 1}
+def test_first_rows_of_svmlight(read):
+    for first in ("1", " -1 # nothing", "+1.E+0 qid:3 2:1"):
+        dataset = read(f"# by hand\n\n{first}\n1\n-1 1:0.5 # x\r\n1 1:2\n", None)
+        assert dataset.X.shape[0] == 4
+        assert set(dataset.y.tolist()) == {-1, 1}

@@ -19,33 +19,27 @@ def words(*entries):
     return np.resize(np.array(entries, dtype=object), 48)
 
 
-def warn(copies=None, groups=None, **columns):
-    """Return the notes on a table; ``copies`` are rows {row: that it equals}."""
+def warn(copies=(), groups=None, **columns):
+    """Return the notes on a table; ``copies`` are pairs of equal rows."""
     frame = pd.DataFrame(NUMBERS, columns=["a", "b", "c"])
-    for row, other in (copies or {}).items():
+    for row, other in copies:
         frame.iloc[row] = frame.iloc[other].to_numpy()
     return warn_duplicate_rows(frame.assign(**columns), Y, groups)
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"n": ROWS % 3 * 1.0, "sex": words("f", "m")},
-        {"copies": {30: 3}},  # of another class
-        {"copies": {7: 3}, "site": words(*"uvwxyz")},  # in another word
-        {"copies": {7: 3}, "groups": words("p")},  # left out together
-    ],
-)
-def test_plain_samples_raise_no_doubt(how):
-    assert warn(**how) == []
+def test_plain_samples_raise_no_doubt():
+    assert warn(n=ROWS % 3 * 1.0, sex=words("f", "m")) == []
+    assert warn([(30, 3)]) == []  # of another class
+    assert warn([(7, 3)], site=words(*"uvwxyz")) == []  # in another word
+    assert warn([(7, 3)], groups=words("p")) == []  # left out together
 
 
 @pytest.mark.parametrize(
     ("how", "start", "parts"),
     [
-        ({"copies": {7: 3, 9: 3}}, "2 of 48 rows are copies of another",
+        ({"copies": [(7, 3), (9, 3)]}, "2 of 48 rows are copies of another",
          ["(row 8 of row 4)", "group_column="]),
-        ({"copies": {7: 3}, "groups": ROWS}, "1 of 48 rows is a copy", []),
+        ({"copies": [(7, 3)], "groups": ROWS}, "1 of 48 rows is a copy", []),
         ({"who": ROWS // 4}, "Rows with the same entry always have the same class",
          ['group_column="who"']),
         ({"who": np.array([f"p{k // 4}" for k in ROWS], dtype=object)},
