@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
-from sklearn.preprocessing import scale
 
 import leaveout as lo
 
@@ -55,7 +54,7 @@ def trained(run, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (["01", "02"], ["01", "02"]),
+        (["01", "02", "X"], ["01", "02"]),
         ([True, False], ["TRUE", "FALSE"]),
         ([10**17, 10**17 + 1], [10**17, 10**17 + 1]),
     ],
@@ -64,6 +63,7 @@ def test_classes_are_compared_by_value(trained, frame, old, new):
     kinds = np.where(frame["colour"] == "red", 0, 1)
     numbers = frame[["a", "b"]]
     seen = numbers.assign(colour=[old[k] for k in kinds])
+    seen.loc[:1, "colour"] = old[-1]
     result = trained(seen, numbers.assign(colour=[new[k] for k in kinds]))
     found = pd.read_csv(StringIO(result.stdout), dtype=str)
     labels = [name.removeprefix("probability ") for name in list(found)[2:]]
@@ -83,42 +83,37 @@ def test_classes_the_model_does_not_know_are_told(trained, frame):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [(["01", "02", "A3"], ["01", "02"]), ([0.0, 1.0, 2.5], ["00", "01"])],
+    ("old", "new", "unknown"),
+    [(["01", "02", "A3"], ["01", "02"], "1"), ([0.0, 1, 2.5], ["00", "01"], "1.5")],
 )
-def test_known_categories_in_another_type(trained, frame, old, new):
+def test_known_categories_in_another_type(trained, frame, old, new, unknown):
+    how, rows = ("--categorical", "site"), np.arange(24) % 3 < 2
     table = frame[["a", "b", "colour"]]
     seen = table.assign(site=[old[i % 3] for i in range(24)])
-    whole = read(trained(seen, seen, "--categorical", "site"))
-    rows = np.arange(24) % 3 < 2
     asked = table.assign(site=[(*new, None)[i % 3] for i in range(24)])[rows]
-    result = read(trained(seen, asked, "--categorical", "site"))
-    expected = whole[rows].drop(columns="row").reset_index(drop=True)
-    assert result.drop(columns="row").equals(expected)
-    new = seen.assign(site="1.5")
-    (line,) = trained(seen, new, "--categorical", "site", code=1).stderr.splitlines()
-    assert "categories the model has not seen: '1.5', first in row 1" in line
+    expected = read(trained(seen, seen, *how))[rows].drop(columns="row")
+    found = read(trained(seen, asked, *how)).drop(columns="row")
+    assert found.equals(expected.reset_index(drop=True))
+    told = trained(seen, seen.assign(site=unknown), *how, code=1).stderr
+    assert f"categories the model has not seen: '{unknown}', first in row 1" in told
 
 
-def test_model_of_groups_gives_decision_values(run, full_table, tmp_path):
-    path = tmp_path / "model.skops"
-    how = ("--target", "colour", "--groups", "pair", "--drop", "site", *CELL)
-    run("select", full_table, *how, "--save", path)
-    found = read(run("predict", path, full_table))
-    assert list(found) == ["row", "prediction", "decision red"]
-    assert ((found["decision red"] > 0) == (found["prediction"] == "red")).all()
-
-
-def test_model_made_in_python_without_names(run, tmp_path):
-    X, y = load_iris(return_X_y=True)
-    lo.save_model(lo.SVC().fit(scale(X), y), tmp_path / "m")
-    path = tmp_path / "new.csv"
-    pd.DataFrame(X).to_csv(path, index=False)
+def test_model_made_in_python_without_names(run, frame, tmp_path):
+    X, y, path = frame[["a", "b"]].to_numpy(), frame["colour"], tmp_path / "new.csv"
+    model = lo.SVC(gamma=1e-6).fit(X, y)
+    lo.save_model(model, tmp_path / "m")
+    frame[["a", "b"]].to_csv(path, index=False)
     found = read(run("predict", tmp_path / "m", path))
-    assert list(found) == ["row", "prediction", *(f"decision {k}" for k in range(3))]
-    pd.DataFrame(X[:, :3]).to_csv(path, index=False)
-    result = run("predict", tmp_path / "m", path, code=1)
-    assert "trained on 4 columns without names" in result.stderr
+    assert list(found) == ["row", "prediction", "decision red"]
+    assert np.allclose(found["decision red"], model.decision_function(X))
+    frame[["a"]].to_csv(path, index=False)
+    told = run("predict", tmp_path / "m", path, code=1).stderr
+    assert "trained on 2 columns without names" in told
+    frame[["a", "b"]].to_csv(path, index=False)
+    model.gamma_ = "wide"
+    lo.save_model(model, tmp_path / "m")
+    told = run("predict", tmp_path / "m", path, code=1).stderr
+    assert "m' is damaged, its model cannot predict: " in told
 
 
 def test_svmlight(run, model, tmp_path):
@@ -132,13 +127,3 @@ def test_svmlight(run, model, tmp_path):
     assert "whose columns have no names: omit --id" in told
     told = run("predict", model, data, code=1).stderr
     assert "svmlight file are numbered; those of the model are 'a', 'b', 'site'" in told
-
-
-def test_model_that_trips_when_it_predicts_is_named(run, tmp_path):
-    path, data = tmp_path / "model.skops", tmp_path / "new.csv"
-    model = lo.LPMClassifier(C=100, gamma=1.0).fit(np.eye(4), [0, 0, 1, 1])
-    model.gamma_ = "wide"
-    lo.save_model(model, path)
-    data.write_text("a,b,c,d\n1,0,0,0\n0,0,1,0\n0,0,0,9\n")
-    told = run("predict", path, data, code=1).stderr
-    assert "model.skops' is damaged, its model cannot predict: TypeError" in told

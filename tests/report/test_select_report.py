@@ -17,7 +17,7 @@ import leaveout as lo
 from leaveout.data import Dataset, make_twonorm
 from leaveout.report._page import errors_by_others, pair_roc, render_page, write_page
 from leaveout.report._select_report import SelectReport, describe_select
-from leaveout.report._text import format_grid, format_seconds, format_select
+from leaveout.report._text import format_seconds, format_select
 
 EVIL = "</script><script>alert('x')</script><img src=http://a.b onerror=alert(1)>"
 FORBIDDEN = {"link", "iframe", "object", "embed", "base", "form", "svg"}
@@ -101,14 +101,6 @@ def test_text(report):
     ]
     longer = "C is the largest of the grid, others may be better: --grid C=0.001:1e"
     assert f"{longer}+04:5" in format_select(replace(report, best_index=4))
-    gammas = [0.1 * k for k in range(1, 12)]
-    params = [{"C": 1.0, "gamma": gamma} for gamma in gammas]
-    cells = {"params": params, "anti_learning": np.zeros(11, dtype=bool)}
-    how = {"errors": np.zeros(11), "cells": cells, "best_index": 10}
-    wide = replace(report, grid={"C": [1.0], "gamma": gammas}, **how)
-    lines = format_grid(wide).splitlines()  # in two tables
-    assert len(lines) == 5
-    assert lines[-1].endswith("0.00*")
     found = [format_seconds(seconds) for seconds in (0.04, 59.6, 121, 86400)]
     assert found == ["0.0 s", "60 s", "2 min", "24 h"]
 
