@@ -99,10 +99,3 @@ def sleep():
 def limit_file_size(n_bytes):
     """Let writes beyond so many bytes of a file fail, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
-
-
-def become_nobody():
-    """Give up the rights of root, to whom nothing is read-only."""
-    if os.getuid() == 0:
-        os.setgid(65534)
-        os.setuid(65534)

@@ -51,11 +51,10 @@ def frame():
 def left_out_margins(frame):
     """Margins by scikit-learn's refits on a and b."""
 
-    def refit(C, gamma, *, grouped=False, scaled=True):
-        X = scale(frame[["a", "b"]]) if scaled else frame[["a", "b"]].to_numpy()
+    def refit(C, gamma, *, grouped=False):
         values = cross_val_predict(
             SVC(C=C, gamma=gamma, tol=1e-12),
-            X,
+            scale(frame[["a", "b"]]),
             frame["colour"],
             groups=frame["pair"] if grouped else frame["name"],
             cv=LeaveOneGroupOut(),

@@ -8,9 +8,11 @@ import threading
 import warnings
 
 import pytest
+from typer.testing import CliRunner
 
 import leaveout as lo
 from leaveout.cli import _data
+from leaveout.cli._app import app
 from leaveout.cli._command import collect_warnings, write_options
 
 
@@ -25,25 +27,17 @@ def plain(text):
         (1, "select nothing.csv --target y", "No file 'nothing.csv'."),
         (1, "select TABLE", "Name the column of classes: --target. The"),
         (1, "select TABLE --target color", "Did you mean 'colour'?"),
-        (1, "select TABLE --target a", "'a' has 24 different values"),
-        (1, "select TABLE --target colour --drop aa", "Did you mean 'a'?"),
         (1, "select --target y", "--target is about DATA, but no file is given."),
-        (1, "select --id y", "--id is about DATA, but no file is given."),
         (1, "select --kernel linear --grid gamma=1",
          "--grid gamma=… has no meaning for --kernel linear, which has C."),
         (1, "select TABLE --target colour --groups a --curve",
          "--curve is for single samples; omit --groups or --curve."),
         (1, "loo --C 1 --gamma 1 --kernel linear", "--gamma has no meaning for --ke"),
-        (1, "loo --C 1 --degree 2", "--degree has no meaning for --kernel rbf."),
         (1, "loo --C 1 --coef0 2", "--coef0 has no meaning for --kernel rbf."),
-        (1, "loo --C -1 --gamma 1", "C must be a finite number > 0; got -1.0"),
         (1, "bounds TABLE --target colour --groups a --C 1 --gamma 1",
          "for single samples; omit --groups"),
         (2, "loo --gamma wide", "'wide' is not a number, nor 'scale' or 'auto'"),
-        (2, "selects", "Did you mean 'select'"),
         (2, "select --n-jobs 0", "'--n-jobs': must be positive, or -1"),
-        (2, "select --traget y", "--target"),
-        (2, "select --kernel rfb", "'rfb' is not one of 'rbf', 'linear'"),
         (2, "select --save /no/such/folder/m", "no folder '/no/such/folder'"),
         (2, "select --save .", "'.': is a folder."),
         (2, "select --grid c=1", "'--grid': 'c=1' names no parameter of the grid. Did"),
@@ -76,10 +70,8 @@ def test_out_of_memory_is_told_in_one_line(run, table, monkeypatch):
 
     monkeypatch.setattr(_data, "read_dataset", fail)
     told = run("loo", table, "--target", "colour", code=1).stderr
-    assert told == (
-        "Error: Out of memory: the table of 9 characters. Use fewer samples or "
-        "--n-jobs.\n"
-    )
+    reason = "Out of memory: the table of 9 characters. Use fewer samples or --n-jobs."
+    assert told == f"Error: {reason}\n"
 
 
 @pytest.mark.parametrize(
@@ -89,10 +81,8 @@ def test_out_of_memory_is_told_in_one_line(run, table, monkeypatch):
         ("select DATA --save DATA", "DATA", "--save"),
         ("select DATA --honest --save r.honest --checkpoint r",
          "--save", "--checkpoint of --honest"),
-        ("audit DATA --output DATA", "DATA", "--output"),
         ("loo DATA --output LINK", "DATA", "--output"),
         ("predict OUT DATA --output OUT", "MODEL", "--output"),
-        ("predict OUT DATA --output DATA", "DATA", "--output"),
     ],
 )  # fmt: skip
 def test_no_file_overwrites_another(
@@ -119,27 +109,24 @@ def test_messages_name_the_pipe_that_was_read(run, table, tmp_path):
     assert f"No column 'color' in '{pipe}'. Did you mean 'colour'?" in result.stderr
 
 
-@pytest.mark.nightly
 def test_letters_that_stdout_lacks_are_written_as_codes(table):
-    text = table.read_text().replace("red", "αrot")
-    table.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "leaveout.cli", "loo", table, "--target", "colour"]
-    environment = os.environ | {"PYTHONIOENCODING": "cp1252"}
-    done = subprocess.run(
-        [*command, "--C", "1", "--gamma", "1"], capture_output=True, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    assert b"\\u03b1rot" in done.stdout
-    assert done.stderr == b""
+    table.write_text(table.read_text().replace("red", "αrot"), encoding="utf-8")
+    command = ["loo", str(table), "--target", "colour", "--C", "1", "--gamma", "1"]
+    result = CliRunner(charset="cp1252").invoke(app, command)
+    assert result.exit_code == 0, result.stderr
+    assert "\\u03b1rot" in result.stdout
+
+
+def test_read_only_folder_is_told_before_the_work(run, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    result = run("select", table, "--save", tmp_path / "model", code=2)
+    assert "may not be written to" in plain(result.stderr)
 
 
 def test_version_and_help(run):
     assert run("--version").stdout == f"leaveout {lo.__version__}\n"
     for command in ("select", "loo", "audit", "bounds", "predict"):
-        shown = run(command, "--help").stdout
-        assert f"Example: leaveout {command}" in shown
-        (debug,) = [line for line in shown.splitlines() if "--debug" in line]
-        assert "bool" not in debug
+        assert f"Example: leaveout {command}" in run(command, "--help").stdout
 
 
 def test_help_imports_nothing_heavy():
@@ -147,12 +134,11 @@ def test_help_imports_nothing_heavy():
         "import sys; from leaveout.cli import main\n"
         "sys.argv = ['leaveout', '--help']\n"
         "try: main()\n"
-        "finally: print([m for m in ('numpy', 'scipy', 'sklearn', 'pandas') "
-        "if m in sys.modules])"
+        "finally: print({'numpy', 'scipy', 'sklearn', 'pandas'} & {*sys.modules})"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_deprecations_of_dependencies_are_hidden(capsys):
@@ -164,14 +150,7 @@ def test_deprecations_of_dependencies_are_hidden(capsys):
     assert capsys.readouterr().err == "Warning: two classes of one sample\n"
 
 
-@pytest.mark.parametrize(
-    ("message", "written"),
-    [
-        ("Use drop=, or (categorical=).", "Use --drop, or (--categorical)."),
-        ("both target= and id_column=.", "both --target and --id."),
-        ("decimal=',' or encoding='cp1252'", "--decimal ',' or --encoding 'cp1252'"),
-        ('use group_column="ward"', 'use --groups "ward"'),
-    ],
-)
-def test_keywords_are_written_as_options(message, written):
+def test_keywords_are_written_as_options():
+    message = "Use (categorical=), both id_column= and decimal=',' or sep=\";\"."
+    written = "Use (--categorical), both --id and --decimal ',' or --sep \";\"."
     assert write_options(message) == written

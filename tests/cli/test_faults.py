@@ -5,11 +5,9 @@ Nothing finished is lost, nothing half-written stays, and one line says what hap
 """
 
 import os
-import re
 import signal
 import sqlite3
 import sys
-import time
 from contextlib import closing
 
 import pytest
@@ -19,15 +17,10 @@ from leaveout.run._checkpoint import Checkpoint
 if sys.platform == "win32":
     pytest.skip("forks, signals and limits of POSIX", allow_module_level=True)
 
-from forks import Fork, become_nobody, limit_file_size
+from forks import Fork, limit_file_size, sleep
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process")
 SELECT = "select DATA --target colour --grid C=1,10 --grid gamma=0.01:1:6"  # six paths
-COMMANDS = {
-    "select --save": f"{SELECT} --save FILE",
-    "loo": "loo DATA --target colour --C 1 --gamma 0.1 --output FILE",
-    "predict": "predict MODEL DATA --output FILE",
-}
 
 
 def leaveout(command, **places):
@@ -61,10 +54,7 @@ def interrupt(function, folder):
 
     def stall(*_):
         told.write_text("kept")
-        for _ in range(
-            6000
-        ):  # a signal just before a long sleep would wait for its end
-            time.sleep(0.1)
+        sleep()
 
     running = Fork(lambda: function(stall), folder)
     running.wait_for(told, "kept")
@@ -108,19 +98,13 @@ def test_interrupted_extra_leaves_the_choice(table, tmp_path):
     assert "Chosen: SVC(" in stopped.read_out()
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["select --save", *(pytest.param(c, marks=pytest.mark.nightly) for c in COMMANDS)],
-)
-def test_full_disk_leaves_the_older_file_and_the_answer(
-    full_table, model, tmp_path, command
-):
+def test_full_disk_leaves_the_older_file_and_the_answer(table, tmp_path):
     path = tmp_path / "result"
     path.write_text("older")
 
     def write():
         limit_file_size(500)
-        leaveout(COMMANDS[command], DATA=full_table, FILE=path, MODEL=model)
+        leaveout(f"{SELECT} --save FILE", DATA=table, FILE=path)
 
     reading, writing = os.pipe()  # a pipe has no size
     running = Fork(write, tmp_path, stdout=f"/proc/self/fd/{writing}")
@@ -131,7 +115,7 @@ def test_full_disk_leaves_the_older_file_and_the_answer(
     assert running.read_err().splitlines()[-1] == f"Error: '{path}': File too large."
     assert path.read_text() == "older"
     assert list(tmp_path.glob(".*.part")) == []
-    assert command == "predict" or "24 samples" in out
+    assert "24 samples" in out
     assert "written" not in out
 
 
@@ -142,9 +126,7 @@ def test_full_stdout_is_an_error_in_one_line(table, tmp_path):
 
     running = Fork(ask, tmp_path, "/dev/full")
     assert running.wait() == 1
-    told = running.read_err()
-    assert told.splitlines()[-1] == "Error: stdout: No space left on device."
-    assert "Traceback" not in told
+    assert running.read_err() == "Error: stdout: No space left on device.\n"
 
 
 def test_reader_that_went_away_is_no_news(full_table, model, tmp_path):
@@ -161,25 +143,6 @@ def test_reader_that_went_away_is_no_news(full_table, model, tmp_path):
     os.close(writing)
     assert running.wait() == 1
     assert "Error" not in running.read_err()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("command", COMMANDS)
-def test_read_only_folder_is_told_before_the_work(table, model, tmp_path, command):
-    folder = tmp_path / "locked"
-    folder.mkdir(mode=0o555)
-    for path in (*tmp_path.parents, tmp_path):
-        if path.stat().st_uid == os.getuid():
-            path.chmod(path.stat().st_mode | 0o055)
-
-    def write():
-        become_nobody()
-        leaveout(COMMANDS[command], DATA=table, FILE=folder / "result", MODEL=model)
-
-    running = Fork(write, tmp_path)
-    assert running.wait() == 2
-    assert "may not be written to" in re.sub(r"[│\s]+", " ", running.read_err())
-    assert running.read_out() == ""
 
 
 @pytest.mark.nightly

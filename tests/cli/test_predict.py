@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
-from sklearn.preprocessing import scale
 
 import leaveout as lo
 
@@ -43,39 +42,28 @@ def trained(run, tmp_path):
     """Train on a table and ask for new rows: ``trained(table, rows)``."""
 
     def ask(old, new, *options, code=0):
-        model = tmp_path / "trained.skops"
-        paths = [write(tmp_path / name, f) for name, f in (("o", old), ("n", new))]
-        run("select", paths[0], "--target", "colour", *options, *CELL, "--save", model)
-        return run("predict", model, paths[1], code=code)
+        model, seen, asked = (tmp_path / name for name in ("m", "old", "new"))
+        old.to_csv(seen, index=False)
+        new.to_csv(asked, index=False)
+        run("select", seen, "--target", "colour", *options, *CELL, "--save", model)
+        return run("predict", model, asked, code=code)
 
     return ask
-
-
-def write(path, frame):
-    """Write a table: as Parquet where text could not tell its values."""
-    if any(isinstance(v, pd.Timestamp) for v in frame.iloc[0]):
-        frame.to_parquet(path)
-    else:
-        frame.to_csv(path, index=False)
-    return path
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ([1.0, 2.0], [1, 2]),
         (["01", "02", "X"], ["01", "02"]),
         ([True, False], ["TRUE", "FALSE"]),
         ([10**17, 10**17 + 1], [10**17, 10**17 + 1]),
-        ([pd.Timestamp(2021, 1, 1), pd.Timestamp(2022, 1, 1)],) * 2,
     ],
 )
 def test_classes_are_compared_by_value(trained, frame, old, new):
     kinds = np.where(frame["colour"] == "red", 0, 1)
     numbers = frame[["a", "b"]]
     seen = numbers.assign(colour=[old[k] for k in kinds])
-    if len(old) == 3:
-        seen.loc[[0, 1], "colour"] = old[2]
+    seen.loc[:1, "colour"] = old[-1]
     result = trained(seen, numbers.assign(colour=[new[k] for k in kinds]))
     found = pd.read_csv(StringIO(result.stdout), dtype=str)
     labels = [name.removeprefix("probability ") for name in list(found)[2:]]
@@ -90,60 +78,42 @@ def test_classes_the_model_does_not_know_are_told(trained, frame):
     new.loc[5, "colour"] = None
     told = trained(frame[["a", "b", "colour"]], new).stderr
     assert " of 21 wrong" in told
-    assert (
-        "Not compared: 2 of 24 rows, whose class the model does not know: 'Red'. Did "
-        "you mean 'red'?" in told
-    )
+    assert "2 of 24 rows, whose class the model does not know: 'Red'. Did you" in told
     assert "Not compared: 1 of 24 rows, which have no class." in told
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (["true", "false", "unknown"], ["true", "false"]),
-        (["01", "02", "A3"], ["01", "02"]),
-        ([0.0, 1.0, 2.5], [0, 1]),
-        ([0, 1, 2], ["00", "01"]),
-    ],
+    ("old", "new", "unknown"),
+    [(["01", "02", "A3"], ["01", "02"], "1"), ([0.0, 1, 2.5], ["00", "01"], "1.5")],
 )
-def test_known_categories_in_another_type(trained, frame, old, new):
+def test_known_categories_in_another_type(trained, frame, old, new, unknown):
+    how, rows = ("--categorical", "site"), np.arange(24) % 3 < 2
     table = frame[["a", "b", "colour"]]
     seen = table.assign(site=[old[i % 3] for i in range(24)])
-    whole = read(trained(seen, seen, "--categorical", "site"))
-    rows = np.arange(24) % 3 < 2
     asked = table.assign(site=[(*new, None)[i % 3] for i in range(24)])[rows]
-    result = read(trained(seen, asked, "--categorical", "site"))
-    expected = whole[rows].drop(columns="row").reset_index(drop=True)
-    assert result.drop(columns="row").equals(expected)
+    expected = read(trained(seen, seen, *how))[rows].drop(columns="row")
+    found = read(trained(seen, asked, *how)).drop(columns="row")
+    assert found.equals(expected.reset_index(drop=True))
+    told = trained(seen, seen.assign(site=unknown), *how, code=1).stderr
+    assert f"categories the model has not seen: '{unknown}', first in row 1" in told
 
 
-def test_text_codes_are_told_letter_by_letter(trained, frame):
-    table = frame[["a", "b", "colour"]]
-    seen = table.assign(site=[("1", "2", "A3")[i % 3] for i in range(24)])
-    new = seen.assign(site="01")
-    (line,) = trained(seen, new, "--categorical", "site", code=1).stderr.splitlines()
-    assert "categories the model has not seen: '01', first in row 1" in line
-
-
-def test_model_of_groups_gives_decision_values(run, full_table, tmp_path):
-    path = tmp_path / "model.skops"
-    how = ("--target", "colour", "--groups", "pair", "--drop", "site", *CELL)
-    run("select", full_table, *how, "--save", path)
-    found = read(run("predict", path, full_table))
-    assert list(found) == ["row", "prediction", "decision red"]
-    assert ((found["decision red"] > 0) == (found["prediction"] == "red")).all()
-
-
-def test_model_made_in_python_without_names(run, tmp_path):
-    X, y = load_iris(return_X_y=True)
-    lo.save_model(lo.SVC().fit(scale(X), y), tmp_path / "m")
-    path = tmp_path / "new.csv"
-    pd.DataFrame(X).to_csv(path, index=False)
+def test_model_made_in_python_without_names(run, frame, tmp_path):
+    X, y, path = frame[["a", "b"]].to_numpy(), frame["colour"], tmp_path / "new.csv"
+    model = lo.SVC(gamma=1e-6).fit(X, y)
+    lo.save_model(model, tmp_path / "m")
+    frame[["a", "b"]].to_csv(path, index=False)
     found = read(run("predict", tmp_path / "m", path))
-    assert list(found) == ["row", "prediction", *(f"decision {k}" for k in range(3))]
-    pd.DataFrame(X[:, :3]).to_csv(path, index=False)
-    result = run("predict", tmp_path / "m", path, code=1)
-    assert "trained on 4 columns without names" in result.stderr
+    assert list(found) == ["row", "prediction", "decision red"]
+    assert np.allclose(found["decision red"], model.decision_function(X))
+    frame[["a"]].to_csv(path, index=False)
+    told = run("predict", tmp_path / "m", path, code=1).stderr
+    assert "trained on 2 columns without names" in told
+    frame[["a", "b"]].to_csv(path, index=False)
+    model.gamma_ = "wide"
+    lo.save_model(model, tmp_path / "m")
+    told = run("predict", tmp_path / "m", path, code=1).stderr
+    assert "m' is damaged, its model cannot predict: " in told
 
 
 def test_svmlight(run, model, tmp_path):
@@ -153,20 +123,7 @@ def test_svmlight(run, model, tmp_path):
     result = run("select", data, "--grid", "C=1,10", "--save", own)
     assert "scaled to variance 1, not centred" in result.stdout
     assert np.mean(read(run("predict", own, data))["prediction"] == y) > 0.95
-    result = run("predict", own, data, "--id", "name", code=1)
-    assert "whose columns have no names: omit --id" in result.stderr
-    assert (
-        "the columns of an svmlight file are numbered; those of the model are 'a', "
-        "'b', 'site'. Give a table with these columns."
-        in run("predict", model, data, code=1).stderr
-    )
-
-
-def test_model_that_trips_when_it_predicts_is_named(run, tmp_path):
-    path, data = tmp_path / "model.skops", tmp_path / "new.csv"
-    model = lo.LPMClassifier(C=100, gamma=1.0).fit(np.eye(4), [0, 0, 1, 1])
-    model.gamma_ = "wide"
-    lo.save_model(model, path)
-    data.write_text("a,b,c,d\n1,0,0,0\n0,0,1,0\n0,0,0,9\n")
-    told = run("predict", path, data, code=1).stderr
-    assert "model.skops' is damaged, its model cannot predict: TypeError" in told
+    told = run("predict", own, data, "--id", "name", code=1).stderr
+    assert "whose columns have no names: omit --id" in told
+    told = run("predict", model, data, code=1).stderr
+    assert "svmlight file are numbered; those of the model are 'a', 'b', 'site'" in told

@@ -12,29 +12,7 @@ from datasets import make_class_blobs
 from leaveout.tables._files import format_csv, read_table
 
 SCRIPT = "<script>alert(1)</script>"
-NAMES = [
-    SCRIPT, '"><img src=x onerror=alert(2)>', "javascript:alert(3)",
-    "</title><svg/onload=x>", "$\\frac{1}{$", "{{ 7 * 7 }}", "a&b\x01\u202e", "]]><x>",
-    "=1+1", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "a\r=1+1", "'=1", "-1.5",
-]  # fmt: skip
-
-
-@pytest.fixture
-def hostile(tmp_path):
-    """A table in which every name is an attack, and its ids."""
-    X, y = make_class_blobs(24, n_classes=2, separation=1.0, random_state=0)
-    ids = [NAMES[i % 16] + ("" if i < 16 else "x") for i in range(24)]
-    frame = pd.DataFrame(
-        {
-            SCRIPT: ids,
-            "=cmd|' /C calc'!A0": X[:, 0],
-            "$\\alpha{$": X[:, 1],
-            "@kind": np.where(y, "=2+5", NAMES[1]),
-        }
-    )
-    path = tmp_path / "<b>$x^{$.csv"
-    path.write_text(format_csv(frame), newline="", encoding="utf-8")
-    return path, ids
+NAMES = ["=1+1", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "a\r=1+1", "'=1", "-1.5"]
 
 
 def test_names_do_not_reach_the_terminal_as_commands(run, tmp_path):
@@ -54,8 +32,13 @@ def test_names_do_not_reach_the_terminal_as_commands(run, tmp_path):
 @pytest.mark.parametrize(
     ("command", "number"), [("audit", "margin"), ("predict", "probability =2+5")]
 )
-def test_tables_hold_no_formula(run, hostile, tmp_path, command, number):
-    path, ids = hostile
+def test_tables_hold_no_formula(run, tmp_path, command, number):
+    X, y = make_class_blobs(24, n_classes=2, separation=1.0, random_state=0)
+    ids = [NAMES[i % 8] + "x" * (i // 8) for i in range(24)]
+    table = pd.DataFrame({SCRIPT: ids, "=cmd|' /C calc'!A0": X[:, 0], "+a": X[:, 1]})
+    table["@kind"] = np.where(y, "=2+5", SCRIPT)
+    path = tmp_path / "=x.csv"
+    path.write_text(format_csv(table), newline="", encoding="utf-8")
     output, model = tmp_path / "samples.csv", tmp_path / "model.skops"
     given = ["--target", "@kind", "--id", SCRIPT]
     if command == "predict":

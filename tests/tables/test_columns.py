@@ -28,9 +28,9 @@ def read(tmp_path):
     return read_text
 
 
-def column(cells, n=24):
-    """A table of n rows with these cells again and again, and two classes."""
-    return pd.DataFrame({"v": np.resize(cells, n), "y": ["r", "s"] * (n // 2)})
+def column(cells):
+    """A table of 24 rows with these cells again and again, and two classes."""
+    return pd.DataFrame({"v": np.resize(cells, 24), "y": ["r", "s"] * 12})
 
 
 def test_features_in_order_and_text_classes(read):
@@ -41,92 +41,64 @@ def test_features_in_order_and_text_classes(read):
     assert dataset.feature_names == ["b", "a"]
     assert (dataset.name, dataset.target_name) == ("table.csv", "kind")
     assert dataset.notes == ()
-
-
-@pytest.mark.parametrize("values", [[1, 0], [True, False], [1.0, 2.0]])
-def test_classes_and_features_of_other_kinds(read, values):
-    dataset = read(pd.DataFrame({"a": values, "y": values}))
-    assert repr(dataset.y.tolist()) == repr(values)
-    assert np.array_equal(dataset.X["a"], np.array(values, dtype=float))
+    for values in [[1, 0], [True, False], [1.0, 2.0]]:
+        dataset = read(pd.DataFrame({"a": values, "y": values}))
+        assert repr(dataset.y.tolist()) == repr(values)
+        assert np.array_equal(dataset.X["a"], np.array(values, dtype=float))
     beyond_64_bits = read(f"a,y\n1,{10**20}\n2,3\n")
     assert beyond_64_bits.y.tolist() == [str(10**20), "3"]
 
 
-@pytest.mark.parametrize(
-    ("text", "roles", "features", "notes"),
-    [
-        ("sex,age,y\nf,31,0\n m,44,1\nf ,50,1\nm,3,0\n", {},
-         {"sex": ["f", "m", "f", "m"], "age": [31, 44, 50, 3]},
-         ("Text, one-hot encoded: 'sex' (2 categories).",)),
-        ("site,y\n3,0\n7,1\n3,1\n", {"categorical": ["site"]},
-         {"site": ["3", "7", "3"]}, ("Text, one-hot encoded: 'site' (2 categories).",)),
-        ("a,site,y\n1,,0\n2,,1\n", {"categorical": ["site"]}, {"a": [1, 2]},
-         ("Empty, left out: 'site'.",)),
-        # Two notations do not matter where dropped.
-        ("dose;n;y\n0,14;999;r\n0,5;1.234;b\n", {"drop": ["n"]}, {"dose": [0.14, 0.5]},
-         ("Columns are separated by semicolons.",
-          "Decimal commas read as such: 'dose'.")),
-    ],
-)  # fmt: skip
-def test_text_and_numbers_as_categories(read, text, roles, features, notes):
-    dataset = read(text, **roles)
+def test_text_and_numbers_as_categories(read):
+    dataset = read("sex,age,y\nf,31,0\n m,44,1\nf ,50,1\nm,3,0\n")
+    features = {"sex": ["f", "m", "f", "m"], "age": [31, 44, 50, 3]}
     assert dataset.X.to_dict("list") == features
-    assert [n for n in dataset.notes if "Classes with one" not in n] == list(notes)
-    words = {name for name in features if isinstance(features[name][0], str)}
-    assert set(dataset.text_features) == words
+    assert dataset.text_features == ("sex",)
+    assert dataset.notes == ("Text, one-hot encoded: 'sex' (2 categories).",)
+    dataset = read("site,y\n3,0\n7,1\n3,1\n", categorical=["site"])
+    assert dataset.X.to_dict("list") == {"site": ["3", "7", "3"]}
+    assert dataset.text_features == ("site",)
+    # Two notations do not matter where dropped.
+    dataset = read("dose;n;y\n0,14;999;r\n0,5;1.234;b\n", drop=["n"])
+    assert dataset.X.to_dict("list") == {"dose": [0.14, 0.5]}
+    assert "Decimal commas read as such: 'dose'." in dataset.notes
 
 
 def test_roles_of_columns(read):
-    text = "name,patient,site,a,y\nu,1,s,5,0\n,1,,6,1\nw,2,t,7,1\n"
-    roles = {"id_column": "name", "group_column": "patient", "drop": ["site"]}
+    text = "n;p;site;a;y\n0042;p0;s;1,5;u\n;p0 ;;2;v\nNA; p1;t;0,5;u\n1,50;P1;s;3;v\n"
+    roles = {"id_column": "n", "group_column": "p", "drop": ["site"]}
     dataset = read(text, **roles)
-    assert dataset.feature_names == ["a"]
-    assert dataset.ids.tolist() == ["u", "", "w"]
-    assert dataset.groups.tolist() == ["1", "1", "2"]
+    assert dataset.X.to_dict("list") == {"a": [1.5, 2, 0.5, 3]}
+    assert dataset.ids.tolist() == ["0042", "", "NA", "1,50"]
+    assert dataset.groups.tolist() == ["p0", "p0", "p1", "P1"]
+    assert "Some groups differ in capitals only: 'P1', 'p1'." in dataset.notes
     same = read("a,b,y\n1,2,0\n2,3,1\n", id_column="b", group_column="b")
     assert same.groups.tolist() == same.ids.tolist() == ["2", "3"]
     with pytest.raises(ValueError, match="'y' cannot be both target= and drop="):
         read("a,b,y\n1,2,0\n2,3,1\n", drop=["y"])
+    for cell, ids in (("", None), ('"  "', "p"), ("NA ", "p")):
+        with pytest.raises(DataFileError, match=r"1 of 3 columns: 'p' \(1\), in 1 of"):
+            read(f"p,a,y\nq,1,u\n{cell},2,v\n", id_column=ids, group_column="p")
 
 
-def test_ids_are_kept_letter_by_letter_and_groups_without_blanks(read):
-    dataset = read("id;a;y\n0042;1,5;u\n;2;v\nNA;0,5;u\n1,50;3;v\n", id_column="id")
-    assert dataset.ids.tolist() == ["0042", "", "NA", "1,50"]
-    assert dataset.X["a"].tolist() == [1.5, 2, 0.5, 3]
-    dataset = read("p,a,y\np0,1,u\np0 ,2,v\n p1,3,u\nP1,4,v\n", group_column="p")
-    assert dataset.groups.tolist() == ["p0", "p0", "p1", "P1"]
-    assert "Some groups differ in capitals only: 'P1', 'p1'." in dataset.notes
-
-
-@pytest.mark.parametrize("cell", ["", '"  "', "NA", "NA "])
-@pytest.mark.parametrize("id_column", [None, "p"])
-def test_samples_without_a_group_are_refused(read, cell, id_column):
-    with pytest.raises(DataFileError, match=r"1 of 3 columns: 'p' \(1\), in 1 of 2"):
-        read(f"p,a,y\nq,1,u\n{cell},2,v\n", id_column=id_column, group_column="p")
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_blank_text_is_missing(tmp_path, kind):
-    path = tmp_path / "table"
+def test_blank_text_is_missing(tmp_path):
     frame = pd.DataFrame({"a": [1, 2, 3], "site": ["u", "? ", "u"], "y": list("rsr")})
-    if kind == "csv":
-        frame.to_csv(path, index=False, quoting=csv.QUOTE_NONNUMERIC)
-    else:
-        frame.to_parquet(path)
-    with pytest.raises(DataFileError, match=r"missing values in .*: 'site' \(1\)"):
-        read_dataset(path, "y")
-    with pytest.raises(DataFileError, match="no class in 1 of 3 rows, first in row 2"):
-        read_dataset(path, "site")
+    frame.to_csv(tmp_path / "csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
+    frame.to_parquet(tmp_path / "parquet")
+    for path in (tmp_path / "csv", tmp_path / "parquet"):
+        with pytest.raises(DataFileError, match=r"missing values in .*: 'site' \(1\)"):
+            read_dataset(path, "y")
+        with pytest.raises(DataFileError, match="no class in 1 of 3 rows, first in ro"):
+            read_dataset(path, "site")
 
 
 @pytest.mark.parametrize(
     "cells",
     [
-        ["−1", "−2", "−3"], ["4\xa0477,5", "3\u202f000,5"], ["4’477.5", "3’000.1"],
-        ["(1.5)", "(2.5)"], ["$3", "$4"], ["-£3"], ["€ 3,5", "€ 4"], ["<0.5", "0.7"],
-        ['="3"', '="4"'], ["1.5E−3"], ["3.5D+02"], ["5 %", "6 %"], ["1,234.5"],
-        ["2021-03-04", "2021-03-05"], ["3/4/2021", "3/5/2021"], ["12.03.2021"],
-        [f"{i}.5 mg" for i in range(24)], ["9" * 400], ["0.5", "low"],
+        ["−1", "−2"], ["4\xa0477,5", "3\u202f000,5"], ["4’477.5"], ["(1.5)", "(2.5)"],
+        ["-£3"], ["€ 3,5", "€ 4"], ["<0.5", "0.7"], ['="3"', '="4"'], ["1.5E−3"],
+        ["3.5D+02"], ["5 %", "6 %"], ["1,234.5"], ["2021-03-04"], ["3/4/2021"],
+        ["12.03.2021"], [f"{i}.5 mg" for i in range(24)], ["9" * 400], ["0.5", "low"],
         # A regular expression that goes back takes a minute for this.
         ["1" * 100_000 + "x", "2"],
     ],
@@ -156,41 +128,33 @@ def test_words_are_categories(read, words):
     assert read(column([*words, "n"])).text_features == ("v",)
 
 
-MANY = range(30)
-
-
 @pytest.mark.parametrize(
     ("text", "target", "message"),
     [
         ("a,kind\n1,x\n", "knd", r"No column 'knd' in .* Did you mean 'kind'\?"),
-        ("a,Kind\n1,x\n", "kind", r"Did you mean 'Kind'\?"),
         ("a,b\n1,x\n", "z", r"No column 'z' in '.*'. The columns are 'a', 'b'"),
         ("1.5,2\n1,2\n", "y", r"first row holds numbers only: add a row of names"),
         ("g,s1,s2\nTP53,4,5\ny,u,v\n", "y", r"lies on its side.*Transpose it"),
-        ("a,kind\n1,x\n", None, r"target=. The columns of .* are 'a', 'kind'"),
         ("1\n2\n3\n", None, r"target="),  # not svmlight
+        ("a,kind\n1,x\n", None, r"target=. The columns of .* are 'a', 'kind'"),
         (",".join(f"c{i}" for i in range(20)) + "\n1\n", None, r"… 12 more …, .*'c19'"),
         ("kind\nx\ny\n", "kind", r"no column besides 'kind'"),
         ("a,b,y\n1,,0\n,,1\n2,3,0\n", "y",
          r"2 of 3 columns: 'a' \(1\), 'b' \(2\), in 2 of 3 rows. Fill .*\(drop=\)"),
-        ("a,y\n1,0\n2,\n", "y", r"'y' has no class in 1 of 2 rows, first in row 2"),
-        ("a,y\n0.5,0\n<0.1,1\n0.7,1\n", "y", r"'a' \(row 2: '<0.1'\)"),
-        ("a;y\n0,5;0\nn.d.;1\n0,7;1\n", "y", r"'a' \(row 2: 'n.d.'\)"),
         ("a;y\n1.234;0\n0,5;1\n", "y", r"'a' \(row 2: '0,5'\).*give decimal="),
         ('a,y\n"1,234",0\n"5,678",1\n', "y", r"'a' \(row 1: '1,234'\)"),
         ("a,y\ninf,0\n2,1\n", "y", r"infinite values in 'a'"),
         ("a,y\n1,0\n2,0\n", "y", r"csv': Column 'y' has one class only, '0' in all 2"),
         ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"3 different values in 3 rows, which are"),
-        (column(MANY, 30).assign(y=MANY), "y", r"30 different values in 30 rows"),
-        (column([1], 30).assign(y=[f"p{max(i, 5)}" for i in MANY]), "y",
-         r"'y' has 25 classes in 30 rows: too few"),
+        (column([1]).assign(y=range(24)), "y", r"24 different values in 24 rows"),
+        (column([1]).assign(y=[f"p{max(i, 3)}" for i in range(24)]), "y",
+         r"'y' has 21 classes in 24 rows: too few"),
         ("1 1:2 2:3\n-1 x:y\n", None, "table.csv': damaged svmlight file"),
         ("1 1:inf\n-1 1:2\n", None, "not finite"),
         ("1 1:2\n-1 99999999999999999999:3\n", None, "damaged svmlight file"),
         ("1 1:2\n-1 20000000:3\n", None, "an index 20000000; at most 10,000,000 col"),
         ("1 1:2\ninf 1:3\n", None, "a class that is not finite"),
         ("1 1:2\n1e300 1:3\n", None, r"or larger than 2\*\*53"),
-        ("1 1:2\n1 1:3\n", None, "table.csv': Column 'class' has one class only"),
         ("1 1:2\n-1 1:3\n", "y", "its classes stand in front"),
     ],
 )  # fmt: skip
@@ -201,31 +165,20 @@ def test_mistakes(read, text, target, message):
 
 def test_columns_that_are_pointed_out_or_left_out(read):
     n = np.arange(12)
-    frame = pd.DataFrame(
-        {
-            "name": [f"P{i}" for i in n],
-            "place": n + 1,
-            "sample_id": n * n + 1,
-            "same": 7,
-            "word": "w",
-            "note": "",
-            "a": 0.5 * n,
-            "y": np.where(n == 3, "s", np.where(n % 2, "r", "t")),
-        }
-    )
+    frame = pd.DataFrame({"name": [f"P{i}" for i in n], "place": n + 1})
+    frame = frame.assign(sample_id=n * n + 1, same=7, word="w", note="", a=0.5 * n)
+    frame["y"] = np.where(n == 3, "s", np.where(n % 2, "r", "t"))
     dataset = read(frame)
     assert dataset.feature_names == ["place", "sample_id", "same", "word", "a"]
+    notes = " ".join(dataset.notes)
     for note in (
         "Empty, left out: 'note'.",
         "Text that is different in every row, left out: 'name'.",
-        "The same in every row: 'same', 'word'. A constant column carries no "
-        "information; leave it out with drop=.",
-        "Used as a feature, but looks like a row number or id: 'place', 'sample_id'. "
-        "If it is one, leave it out with id_column= or drop=.",
-        "Classes with one sample: 's'. Left out, it cannot be right. Merge or drop "
-        "such a class.",
+        "The same in every row: 'same', 'word'. A constant column",
+        "Used as a feature, but looks like a row number or id: 'place', 'sample_id'.",
+        "Classes with one sample: 's'. Left out, it cannot be right.",
     ):
-        assert note in dataset.notes
+        assert note in notes
     copied = read(pd.concat([frame, frame.iloc[[2]]]), drop=["name"])
     assert "(row 13 of row 3)" in copied.notes[-1]
     named = read(frame.to_csv())
@@ -236,7 +189,6 @@ def test_columns_that_are_pointed_out_or_left_out(read):
 @pytest.mark.parametrize("first", [0, 1])
 def test_svmlight(tmp_path, rng, first):
     X = sparse.random(20, 7, density=0.5, random_state=rng, format="csr")
-    assert X[:, 0].nnz
     y = np.tile([1, -1], 10)
     path = tmp_path / "data.txt"
     dump_svmlight_file(X, y, str(path), zero_based=first == 0)
@@ -252,8 +204,8 @@ def test_svmlight(tmp_path, rng, first):
         read_svmlight(b"1 99:5\n", path, names)
 
 
-@pytest.mark.parametrize("first", ["1", " -1 # nothing", "1e0 1:2", "+1.E+0 qid:3 2:1"])
-def test_first_rows_of_svmlight(read, first):
-    dataset = read(f"# made by hand\n\n{first}\n1\n-1 1:0.5 # x\r\n1 1:2\n", None)
-    assert dataset.X.shape[0] == 4
-    assert set(dataset.y.tolist()) == {-1, 1}
+def test_first_rows_of_svmlight(read):
+    for first in ("1", " -1 # nothing", "+1.E+0 qid:3 2:1"):
+        dataset = read(f"# by hand\n\n{first}\n1\n-1 1:0.5 # x\r\n1 1:2\n", None)
+        assert dataset.X.shape[0] == 4
+        assert set(dataset.y.tolist()) == {-1, 1}

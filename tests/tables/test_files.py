@@ -7,8 +7,9 @@ from io import BytesIO, StringIO
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.parquet import ParquetFile
 
 from leaveout.exceptions import DataFileError
 from leaveout.tables._files import (
@@ -19,7 +20,6 @@ from leaveout.tables._files import (
     read_bytes,
     read_table,
     to_records,
-    unescape_formula,
 )
 
 FRAME = pd.DataFrame({"dose": [1.5, -2.25, 3e-4], "n": [1, 2, 3], "kind": list("aba")})
@@ -39,10 +39,8 @@ def encode(frame, **how):
 
 @pytest.mark.parametrize(
     ("sep", "ends", "decimal"),
-    [
-        (",", "\r\n", "."), (";", "\n", "."), ("\t", "\r", "."), ("|", "\n", "."),
-        (" ", "\r\n", "."), ("\t", "\n", ","), (";", "\r\n", ","),
-    ],
+    [(",", "\r\n", "."), ("\t", "\r", ","), ("|", "\n", "."), (" ", "\n", "."),
+     (";", "\r\n", ",")],
 )  # fmt: skip
 def test_separators_and_decimal_commas(sep, ends, decimal):
     text = FRAME.to_csv(sep=sep, index=False, lineterminator=ends, decimal=decimal)
@@ -57,18 +55,11 @@ def test_separators_and_decimal_commas(sep, ends, decimal):
     [
         ("a, b, y\n1, 2.5, x\n3, 4, z\n", "a b y", ABY),  # blanks after commas
         (" a ,b,y\n\n1,2.5,x\n3,4,z\n\n", "a b y", ABY),  # blanks in names, empty lines
-        ("\n" * 200 + "a,b,y\n1,2.5,x\n3,4,z", "a b y", ABY),
-        ('"a","b","y"\n1,2.5,"x"\n3,4,"z"\n', "a b y", ABY),
         ('a\ty\n"r1"\t1\t"x"\n"r2"\t2\t"z"\n', "(unnamed_1) a y",
          [["r1", 1, "x"], ["r2", 2, "z"]]),  # row names of R
-        ("a;b\tc\ty\nr1\tu;v\t7\tx\nr2\tu;w\t8\tz\n", "(unnamed_1) a;b c y",
-         [["r1", "u;v", 7, "x"], ["r2", "u;w", 8, "z"]]),
         ("a,y\n1,x,\n3,z,\n", "a y (unnamed_3)", [[1, "x", None], [3, "z", None]]),
         ("genes;set,y\nA;B,1.5\nC;D,2\n", "genes;set y", [["A;B", 1.5], ["C;D", 2.0]]),
-        ("a;y\n1,234;r\n5,678;b\n", "a y", [[1.234, "r"], [5.678, "b"]]),
         ("b;a;y\n0,5;1,234;r\n,25;5;b\n", "b a y", [[0.5, 1.234, "r"], [0.25, 5, "b"]]),
-        ("a,_b;c\n1,5;2\n2;3,25\n", "a,_b c", [[1.5, 2], [2, 3.25]]),
-        ("a,_b,_c;y\n1,5;red\n0,25;red\n", "a,_b,_c y", [[1.5, "red"], [0.25, "red"]]),
         # 1,234 may be a thousand or one and a bit: refused later as a feature.
         ('a,y\n"1,234",0\n"5,678",1\n', "a y", [["1,234", 0], ["5,678", 1]]),
         ("a,b\n1,?\nNA,None\n,x\n4,nan\n", "a b",
@@ -77,7 +68,7 @@ def test_separators_and_decimal_commas(sep, ends, decimal):
     ],
 )  # fmt: skip
 def test_other_programs(text, names, rows):
-    frame = read(text.replace("_", " ")).frame
+    frame = read(text).frame
     assert list(frame) == [name.replace("_", " ") for name in names.split()]
     found = frame.astype(object).where(frame.notna(), None)
     assert found.to_numpy().tolist() == rows
@@ -87,11 +78,9 @@ def test_other_programs(text, names, rows):
     ("content", "how", "values"),
     [
         ("a:y\n1:u\n2:v\n", {"sep": ":"}, [1, 2]),
-        ("a;y\n1.234;u\n0.5;v\n", {"decimal": "."}, [1.234, 0.5]),
         ("a;y\n1,5;u\n2;v\n", {"decimal": "."}, ["1,5", "2"]),
         ("a;y\n1.234;u\n0,5;v\n", {"decimal": ","}, ["1.234", "0,5"]),
         ("a;y\nKöln;u\n".encode("cp1252"), {"encoding": "cp1252"}, ["Köln"]),
-        ("a;y\nKöln;u\n".encode("utf-16-le"), {"encoding": "utf-16-le"}, ["Köln"]),
         *(("a;y\nKöln;ö\n".encode(e), {}, ["Köln"])
           for e in ("utf-8", "utf-8-sig", "utf-16", "utf-32")),
         ("a,y\n0042,u\n", {"as_text": ["a"]}, ["0042"]),
@@ -118,12 +107,9 @@ MARKED = encode(pd.DataFrame({"a": ["marker-text", "b"]}), compression="none")
     ("content", "message"),
     [
         ("a,y\n", r"has a header but no rows"),
-        ("a;b;y\n;;\n", r"has a header but no rows"),
         ("a,y\n1,2\n1,2\n1,2,3\n", r"line 4 has 3 fields, the header 2"),
-        ("a,y\n1,2,3\n1,2\n", r"line 2 has 3 fields, the header 2"),
         ('a,y\n"1\n5",2,3\n1,2\n', r"line 3 has 3 fields, the header 2"),
         ('a,y\n"1,2\n3,4\n', r"quotation mark is not closed .*starting at row 1"),
-        ('a,y\n"' + "x\n" * 100_000, r"quotation mark is not closed"),
         ("a,b,a,y\n1,2,3,4\n", r"more than one column .* 'a' \('a': columns 1, 3\)"),
         (b"PK\x03\x04rest", r"zip archive, as Excel's .xlsx is. Save the sheet as CSV"),
         (b"\x1f\x8brest", r"compressed with gzip. Unpack"),
@@ -132,13 +118,11 @@ MARKED = encode(pd.DataFrame({"a": ["marker-text", "b"]}), compression="none")
         ("a,y\n1,2\n".encode("utf-16")[:-1], r"not a text .*truncated"),
         (b"\xff\xfe\x00\xd8a\x00", r"not a text .*illegal"),
         (b"a,k\n1,\x81\xe4\n", r"Save it as UTF-8, or .* encoding='cp1252'"),
-        (b"\xef\xbb\xbf", r"is empty"),
         (b"\xff\xfe", r"is empty"),
         ("dose;n;y\n0,14;999;r\n0,00;1.230;b\n",
          r"Thousands or decimals\? 'n' \(row 2: '1.230'\) has a point, .* decimal='.'"),
         ("dose\tn\ty\n0.1257\t42,745\tr\n3\t999\tb\n", r"'dose' \(row 1: '0.1257'\)"),
         ("b;a;y\n0,5;1.234;r\n0,25;22.5;b\n", r"'a' \(row 1: '1.234'\) has a point"),
-        ("b;a;y\n0,5;?;r\n0,25;22.5;b\n", r"'a' \(row 2: '22.5'\) has a point"),
         (encode(FRAME)[:100], r"damaged Parquet file"),
         (MARKED.replace(b"marker-text", b"marker\xfftext"), r"damaged Parquet file"),
         (encode(TWICE), r"more than one column is named 'n'"),
@@ -150,18 +134,15 @@ def test_no_table(content, message):
     assert "table.csv" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
+def test_bad_options():
+    for how, message in [
         ({"sep": ";;"}, r"sep= must be one character; got ';;'"),
         ({"decimal": "x"}, r"decimal= must be '.' or ','"),
         ({"decimal": ",", "sep": ","}, r"and not the separator"),
         ({"encoding": "klingon"}, r"encoding='klingon' is not an encoding"),
-    ],
-)
-def test_bad_options(how, message):
-    with pytest.raises(ValueError, match=message):
-        read("a,y\n1,u\n2,v\n", **how)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            read("a,y\n1,u\n2,v\n", **how)
 
 
 def test_numbers_are_read_to_the_last_bit(rng):
@@ -177,28 +158,24 @@ def test_parquet():
     assert set(read(encode(FRAME.set_index("kind"))).frame) == set(FRAME)
     odd = FRAME.set_axis([7, 7, 100])  # rows are counted whatever the index
     pd.testing.assert_frame_equal(read(encode(odd)).frame, FRAME)
-    parquet = pytest.importorskip("pyarrow.parquet")
     raw = encode(pd.DataFrame({"a": np.zeros(1_000_000)}))
-    metadata = parquet.ParquetFile(BytesIO(raw)).metadata
+    metadata = ParquetFile(BytesIO(raw)).metadata
     check_parquet_size(metadata, len(raw))
     with pytest.raises(ValueError, match=r"bytes unpack to 1,000,000 values"):
         check_parquet_size(metadata, len(raw), n_values_free=1000)
 
 
-@pytest.mark.parametrize(
-    ("path", "error", "message"),
-    [
+def test_missing_files(tmp_path):
+    (tmp_path / "measurements.csv").write_text("a\n1\n")
+    (tmp_path / "blank").write_text(" \n\n")
+    for path, error, message in [
         ("measurement.csv", FileNotFoundError, r"Did you mean 'measurements.csv'\?"),
         ("nowhere/x.csv", FileNotFoundError, r"no folder '.*nowhere' either"),
         (".", IsADirectoryError, "is a folder"),
         ("blank", DataFileError, r"blank' is empty"),
-    ],
-)
-def test_missing_files(tmp_path, path, error, message):
-    (tmp_path / "measurements.csv").write_text("a\n1\n")
-    (tmp_path / "blank").write_text(" \n\n")
-    with pytest.raises(error, match=message):
-        read_bytes(tmp_path / path)
+    ]:
+        with pytest.raises(error, match=message):
+            read_bytes(tmp_path / path)
 
 
 FORMULAS = [
@@ -207,28 +184,18 @@ FORMULAS = [
 ]  # fmt: skip
 PLAIN = ["-1.5", "+3", "-1e-5", "+.5", "-12.", "", "a=b", "x-1", "'tis", "5", "a@b.org"]
 TEXTS = st.text(st.sampled_from("'=+-@\t\r\n\"ab1.e,;|<>&＝ é"), max_size=6)
+TEXTS = TEXTS.filter(lambda text: text.strip() not in ("", "value"))
 
 
 def test_formulas_get_an_apostrophe_and_numbers_none():
     assert [escape_formula(text) for text in FORMULAS] == [f"'{t}" for t in FORMULAS]
     assert [escape_formula(text) for text in PLAIN] == PLAIN
-    frame = pd.DataFrame({"a": [-1.5, -np.inf, 2.0], "b": [-3, 4, 5], "c": [True] * 3})
-    pd.testing.assert_frame_equal(pd.read_csv(StringIO(format_csv(frame))), frame)
-    frame = pd.DataFrame([["a", "b", -1.0]], columns=["=x", "=x", "-y"])
-    assert format_csv(frame).splitlines()[0] == "'=x,'=x,'-y"
+    frame = pd.DataFrame({"=x": [-1.5, -np.inf], "b": [-3, 4], "c": [True, False]})
+    found = pd.read_csv(StringIO(format_csv(frame)))
+    pd.testing.assert_frame_equal(found, frame.rename(columns={"=x": "'=x"}))
 
 
-@given(text=TEXTS)
-@example("'=1")
-@example("''-1.5")
-def test_escaped_text_comes_back(text):
-    assert unescape_formula(escape_formula(text)) == text
-
-
-@given(
-    ids=st.lists(TEXTS.filter(lambda text: text.strip()), min_size=2, max_size=5),
-    name=TEXTS.filter(lambda text: text.strip() not in ("", "value")),
-)
+@given(ids=st.lists(TEXTS, min_size=2, max_size=5), name=TEXTS)
 def test_a_table_is_written_and_read_the_same(ids, name):
     file = StringIO(newline="")
     rows = [[name, "value"], *([escape_formula(text), -1.5] for text in ids)]
