@@ -73,7 +73,7 @@ class Page(HTMLParser):
 
 def render(report):
     """A page with common blanks before the percent signs."""
-    return render_page(report).replace("\u00a0%", " %")
+    return render_page(report).replace("\u00a0", " ")
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,10 @@ def test_answer_samples_and_confusion(report, html):
     result, best = report.result, report.best_params
     model = f"SVC(kernel='rbf', C={best['C']:g}, gamma={best['gamma']:g})"
     assert model.replace("'", "&#39;") in text
-    error, width = 100 * result.error, 100 * result.standard_error
-    assert f"is wrong on {error:.1f} %&nbsp;±&nbsp;{width:.1f} % of samples" in text
-    assert f"({result.wrong.sum()} of 60)" in text
+    low, high = (100 * end for end in result.interval)
+    error = f"{100 * result.error:.1f} % (optimistic) of left-out samples"
+    interval = f"95&nbsp;% interval {low:.1f} to {high:.1f} %"
+    assert f"is wrong on {error} ({interval}; {result.wrong.sum()} of 60)" in text
     assert "would be wrong on 50.0 %" in text
     assert "Optimistic: the smallest of 6 errors" in text
     table = html[html.index('<table id="samples">') :]
@@ -138,9 +139,11 @@ def test_optional_parts(report, html):
     one_C = replace(report, curve=None, pairs=None, grid=GRID | {"C": [1.0]})
     text = render(replace(one_C, honest=honest))
     assert "Error over C<" not in text
-    assert "50.0 %&nbsp;±&nbsp;6.5 %</strong>: report this one" in text
+    assert "<strong>50.0 %</strong> of samples it has not seen" in text
+    assert "(95&nbsp;% interval 37.7 to 62.3 %; nested leave-one-out" in text
+    assert "which is optimistic: the smallest of 6 errors" in text
     assert '<td>C = 1</td><td class="number">59</td>' in text
-    assert "Optimistic" not in text
+    assert "(optimistic)" not in text
 
 
 def test_everything_from_the_data_is_escaped(report, html, tmp_path):

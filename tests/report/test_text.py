@@ -65,46 +65,51 @@ def with_cells(report, params, grid, best_index):
 
 def test_dataset_with_groups_and_notes():
     grouped = replace(
-        DATASET, groups=np.arange(8) // 2, group_name="pair", notes=("Mind the gap.",)
+        DATASET,
+        groups=np.arange(8) // 2,
+        group_name="pair",
+        notes=("Mind the gap.", "long " * 30),
     )
     assert format_dataset(grouped).splitlines() == [
         "toys: 8 samples, 2 features",
         "Classes (kind): a (5), b (3)",
         "Left out together: 4 groups (pair), not single samples",
         "Note: Mind the gap.",
+        "Note:" + 15 * " long",
+        "  " + " ".join(15 * ["long"]),
     ]
 
 
 def test_grid_aligns_and_marks_the_best():
     assert format_grid(REPORT).splitlines() == [
         "Leave-one-out error in percent",
-        "       C   gamma 0.0156     gamma 0.25",
-        "    0.01         25.00!         12.50",
-        "    1000         12.50*          0.00",
+        "      gamma  0.0156    0.25",
+        "C      0.01   25.0!   12.5",
+        "       1000   12.5*    0.0",
         "! C too small: class proportions alone decide",
     ]
     linear = with_cells(REPORT, [{"C": 1.0}], {"C": [1.0]}, 0)
     lines = format_grid(linear).splitlines()
-    assert lines[1:] == ["       C     error", "       1     0.00*"]
+    assert lines[1:] == ["              error", "C         1    0.0*"]
     gammas = [0.1 * k for k in range(1, 12)]
     params = [{"C": 1.0, "gamma": gamma} for gamma in gammas]
     wide = with_cells(REPORT, params, {"C": [1.0], "gamma": gammas}, 10)
     lines = format_grid(wide).splitlines()  # in two tables
     assert len(lines) == 5
-    assert lines[-1].endswith("0.00*")
-    assert max(map(len, lines)) < 110
+    assert lines[-1].endswith("0.0*")
+    assert max(map(len, lines)) <= 80
 
 
 def test_choice():
     assert format_choice(REPORT).splitlines() == [
         "Chosen: SVC(kernel='rbf', C=1000, gamma=0.015625)",
-        "Leave-one-out error 12.50 % +- 11.69 % (1 of 8 wrong, 2 ambiguous)",
-        "Wrong by class: a (1 of 5), b (0 of 3)",
-        "Always 'a' would be wrong on 37.50 %",
-        "Optimistic: the smallest of 4 errors (see --honest)",
-        "C is the largest of the grid, others may be better: --grid C=0.01:1e+05:4",
-        "gamma is the smallest of the grid, others may be better: "
-        "--grid gamma=0.000156:0.25:4",
+        "Leave-one-out error 12.5 % (95 % interval 2.2 to 47.1 %)",
+        "Optimistic: the smallest of 4 errors; --honest computes the error to report",
+        "Wrong: 1 of 8 (a 1 of 5, b 0 of 3)",
+        "Ambiguous: 2",
+        "Always 'a' would be wrong on 37.5 %",
+        "C is the largest of the grid: also try --grid C=0.01:1e+05:4",
+        "gamma is the smallest of the grid: also try --grid gamma=0.000156:0.25:4",
     ]
     grid = {"C": [0.01, 1000.0, 1e4], "gamma": [0.015625]}
     assert "of the grid" not in format_choice(replace(REPORT, grid=grid))
@@ -120,9 +125,10 @@ def test_honest_error_and_curve():
     text, found = format_select(report), describe_select(report)
     assert "toys: 8 samples" in text
     assert "Nothing was done." in text
-    assert "Honest error 25.00 % +- 15.31 %" in text
-    assert "ptimistic" not in text
-    assert "from 1 to 4 the least error is 25.00 %, for C from 2 to 4" in text
+    nested = "Nested leave-one-out error 25.0 % (95 % interval 7.1 to 59.1 %): report"
+    assert text.index(nested) < text.index("Leave-one-out error 12.5 %")
+    assert "Optimistic: the smallest of 4 errors\n" in text
+    assert "from 1 to 4 the smallest error is 25.0 %, for C from 2 to 4" in text
     assert found["honest"]["error"] == 0.25
     assert found["curve"]["best_interval"] == [2, 4]
 

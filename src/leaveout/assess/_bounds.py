@@ -25,6 +25,7 @@ from leaveout.engine._walk import loo_walk
 from leaveout.llw._bounds import bound_llw
 from leaveout.llw._solve import solve_llw
 from leaveout.loo._leave_out import Plan, leave_out, solve_task
+from leaveout.loo._summary import Summary, align_columns
 from leaveout.loo._task import Task
 from leaveout.lp._lpm import LpmSolution
 from leaveout.lp._lpm_walk import loo_lpm_walk
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class LooBounds:
+@dataclass(frozen=True, repr=False)
+class LooBounds(Summary):
     """Bounds and estimates of the leave-one-out error of one classifier.
 
     Parameters
@@ -81,22 +82,23 @@ class LooBounds:
 
         return pd.DataFrame([vars(row) for row in self.rows]).set_index("name")
 
-    def __str__(self) -> str:
-        """Table of the numbers with what they are worth."""
-        cells = [("", "kind", "error", "cost", "")]
+    _headed = True
+
+    def _verdict(self) -> str:
+        intercept = "with" if self.fit_intercept else "without"
+        return f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("", "kind", "error in %", "")]
         for row in self.rows:
             ends = row.lower < row.value and (row.lower > 0.0 or row.kind == EXACT)
-            low = f"{row.lower:.4f} to " if ends else ""
-            error = f"{low}{row.value:.4f}"
-            cells.append((row.name, row.kind, error, row.cost, row.note))
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
-            for line in cells
-        ]
-        intercept = "with" if self.fit_intercept else "without"
-        head = f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
-        return "\n".join([head, *lines])
+            low = f"{100 * row.lower:.1f} to " if ends else ""
+            rows.append((row.name, row.kind, f"{low}{100 * row.value:.1f}", row.note))
+        return rows
+
+    def __str__(self) -> str:
+        """Table of the numbers with what they are worth."""
+        return "\n".join([self._verdict(), *align_columns(self._rows(), str.ljust)])
 
 
 def tabulate_bounds(

@@ -14,6 +14,7 @@ from leaveout.adapt._prepare import prepare
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Influence
 from leaveout.loo._leave_out import Plan, leave_out, margins_of
+from leaveout.loo._summary import Summary, align_columns
 from leaveout.loo._task import Task, svm_subproblems
 from leaveout.run._parallel import limit_blas, show_progress
 
@@ -26,8 +27,8 @@ SHOWN = 20
 VALUES_AT_A_TIME = 4_000_000
 
 
-@dataclass(frozen=True)
-class Suspects:
+@dataclass(frozen=True, repr=False)
+class Suspects(Summary):
     """Samples by ascending leave-one-out margin; the first are the most suspicious.
 
     Parameters
@@ -106,12 +107,15 @@ class Suspects:
         }
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
-    def __str__(self) -> str:
-        """Table of the first samples; * marks an ambiguous label, ? no certificate."""
-        head = (
-            f"Suspects: {self.n_flagged} of {self.n_samples} samples are labelled "
-            f"differently by the others; {len(self)} listed"
+    _headed = True
+
+    def _verdict(self) -> str:
+        return (
+            f"{self.n_flagged} of {self.n_samples} samples are labelled differently by "
+            f"the others; {len(self)} listed"
         )
+
+    def _rows(self) -> list[tuple[str, ...]]:
         titles = (self.id_name, "label", "others say", "margin", "influence")
         cells: list[tuple[str, ...]] = [titles]
         for k in range(min(len(self), SHOWN)):
@@ -119,18 +123,20 @@ class Suspects:
             label = f"{self.predictions[k]}{mark}"
             numbers = f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"
             cells.append((str(self.ids[k]), str(self.labels[k]), label, *numbers))
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  " + "  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True))
-            for line in cells
-        ]
-        if len(self) > SHOWN:
-            lines.append(f"  … {len(self) - SHOWN} more")
+        return cells
+
+    def _notes(self) -> list[str]:
+        notes = [f"  … {len(self) - SHOWN} more"] if len(self) > SHOWN else []
         if self.ambiguous[:SHOWN].any():
-            lines.append("* another optimal intercept says otherwise")
+            notes.append("* another optimal intercept says otherwise")
         if not self.certified[:SHOWN].all():
-            lines.append("? rounding may have changed it")
-        return "\n".join([head, *lines])
+            notes.append("? rounding may have changed it")
+        return notes
+
+    def __str__(self) -> str:
+        """Table of the first samples; * marks an ambiguous label, ? no certificate."""
+        rows = [f"  {line}" for line in align_columns(self._rows(), str.rjust)]
+        return "\n".join([f"Suspects: {self._verdict()}", *rows, *self._notes()])
 
 
 def suspects(

@@ -18,6 +18,7 @@ from leaveout.engine._problem import (
     Problem,
     Solution,
 )
+from leaveout.loo._summary import Summary, align_columns, as_percent, format_error
 from leaveout.lp._lpm import LpmSolution
 
 if TYPE_CHECKING:
@@ -28,10 +29,32 @@ EQUAL = 1e-9
 PLAIN = ("decision_values", "machine_values", "margins", "lower", "upper", "ambiguous")
 NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
 FACTS = ("method", "anti_learning")
+NORMAL_975 = 1.959963984540054  # of a normal distribution, 95 % is within +- this
 
 
-@dataclass(frozen=True, eq=False)
-class LooResult:
+def wilson_interval(error: Any, n_effective: float) -> tuple[Any, Any]:
+    """Return the ends of the 95 % Wilson score interval of a share, or of an array.
+
+    All p with abs(error - p) <= z sqrt(p (1 - p) / n): unlike the error plus and minus
+    its standard error, it lies in [0, 1] and is not empty at 0 or 1.
+
+    References
+    ----------
+    .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical
+       inference", Journal of the American Statistical Association 22, 1927.
+    """
+    square = NORMAL_975**2 / n_effective
+    middle = error + 0.5 * square
+    half = np.sqrt(square * (error * (1.0 - error) + 0.25 * square))
+    ends = (middle - half) / (1.0 + square), (middle + half) / (1.0 + square)
+    # The ends at 0 and 1 are exact but for rounding.
+    low = np.where(np.equal(error, 0.0), 0.0, ends[0])
+    high = np.where(np.equal(error, 1.0), 1.0, ends[1])
+    return low[()], high[()]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LooResult(Summary):
     """Exact leave-one-out of a classifier.
 
     Parameters
@@ -148,6 +171,30 @@ class LooResult:
         return float(np.sqrt(p * (1.0 - p) / effective))
 
     @property
+    def n_effective(self) -> float:
+        """Number of independent samples that :attr:`interval` assumes.
+
+        The number of groups if groups are left out, else (sum w)^2 / sum w^2 with
+        weights w, else the number of samples.
+        """
+        weights = np.ones(self.y.shape[0]) if self.weights is None else self.weights
+        if self.groups is not None:
+            return float(np.unique(self.groups[weights > 0]).size)
+        return float(weights.sum() ** 2 / (weights**2).sum())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson score interval of ``error``: its ends, as fractions.
+
+        It covers the chance of which samples were drawn, as if :attr:`n_effective`
+        independent ones had been. It does not cover dependence between the folds, or
+        between groups, nor the choice of parameters: the smallest error of a grid is
+        too small, see :func:`honest_loo`.
+        """
+        low, high = wilson_interval(self.error, self.n_effective)
+        return float(low), float(high)
+
+    @property
     def n_ambiguous(self) -> int:
         """Number of samples whose label depends on which optimal intercept is taken."""
         return int(self.ambiguous.sum())
@@ -191,11 +238,19 @@ class LooResult:
             reasons = [f"{k} {why}" for k, why in zip(numbers, reasons, strict=True)]
         return f"{total} ({', '.join(reasons)})"
 
-    def __str__(self) -> str:
-        """Small table: error, how far to trust it, what it cost."""
+    @property
+    def _title(self) -> str:  # type: ignore[override]
+        return f"Leave-one-out ({self.method})"
+
+    def _verdict(self) -> str:
+        n_wrong, n = int(self.wrong.sum()), self.y.shape[0]
+        error = format_error(self.error, self.interval)
+        return f"leave-one-out error {error}, {n_wrong} of {n} wrong"
+
+    def _rows(self) -> list[tuple[str, Any]]:
         rows: list[tuple[str, Any]] = [
             ("samples", self.y.shape[0]),
-            ("error", f"{self.error:.4f} ± {self.standard_error:.4f}"),
+            ("error", format_error(self.error, self.interval)),
             ("wrong", int(self.wrong.sum())),
             ("ambiguous", self.n_ambiguous),
             ("not certified", self._describe_uncertified()),
@@ -203,14 +258,15 @@ class LooResult:
             ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
         ]
         if not np.isnan(self.screened):
-            rows.insert(-1, ("screened", f"{self.screened:.1%}"))
-        head = f"Leave-one-out ({self.method})"
-        lines = [head, *(f"  {name:<14}{value}" for name, value in rows)]
-        return "\n".join([*lines, *filter(None, [self.anti_learning_note])])
+            rows.insert(-1, ("screened", as_percent(self.screened)))
+        return rows
+
+    def _notes(self) -> list[str]:
+        return [self.anti_learning_note] if self.anti_learning else []
 
 
-@dataclass(frozen=True, eq=False)
-class LooPath:
+@dataclass(frozen=True, eq=False, repr=False)
+class LooPath(Summary):
     """Leave-one-out results over a list of C.
 
     Parameters
@@ -275,16 +331,24 @@ class LooPath:
         """C with the smallest error, see :attr:`best_index`."""
         return float(self.Cs[self.best_index])
 
+    _headed = True
+
+    def _verdict(self) -> str:
+        error = as_percent(self.results[self.best_index].error)
+        return f"smallest of {len(self)} errors {error}, at C = {self.best_C:.4g}"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("C", "error", "ambiguous", "")]
+        for k, (C, result) in enumerate(zip(self.Cs, self.results, strict=True)):
+            mark = "anti-learning" if result.anti_learning else ""
+            mark = "best" if k == self.best_index else mark
+            error = as_percent(result.error)
+            rows.append((f"{C:.4g}", error, str(result.n_ambiguous), mark))
+        return rows
+
     def __str__(self) -> str:
         """Small table: C, error, ambiguous."""
-        head, best = f"{'C':>12}{'error':>10}{'ambiguous':>11}", self.best_index
-        rows = [
-            f"{C:>12.4g}{result.error:>10.4f}{result.n_ambiguous:>11d}"
-            + ("  *" if k == best else "")
-            + ("  anti-learning" if result.anti_learning else "")
-            for k, (C, result) in enumerate(zip(self.Cs, self.results, strict=True))
-        ]
-        return "\n".join([head, *rows])
+        return "\n".join(align_columns(self._rows(), str.rjust))
 
 
 def pack_results(

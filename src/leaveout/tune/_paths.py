@@ -300,7 +300,9 @@ def _show(
 ) -> Iterator[PathOutcome]:
     """Pass the outcomes on, with one line of progress, or one line for each."""
     if verbose < 2:
-        yield from show_progress(outcomes, total, "Paths", verbose=verbose > 0)
+        n_cells = sum(len(path.positions) for path in paths)
+        label = f"{n_cells} cells in {len(paths)} paths"
+        yield from show_progress(outcomes, total, label, verbose=verbose > 0)
         return
     for count, outcome in enumerate(outcomes, start=1):
         known = [r for r in outcome.results if isinstance(r, LooResult)]
