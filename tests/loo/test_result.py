@@ -84,7 +84,7 @@ def test_table_and_frame():
     assert str(path).splitlines() == [
         "  C   error  ambiguous",
         "0.1  25.0 %          1  anti-learning",
-        "  1  25.0 %          1           best",
+        "  1  25.0 %          1  best",
     ]
     assert RESULT.to_frame()["certified"].tolist() == [True, True, True, False]
 

@@ -342,6 +342,7 @@ class LooPath(Summary):
         for k, (C, result) in enumerate(zip(self.Cs, self.results, strict=True)):
             mark = "anti-learning" if result.anti_learning else ""
             mark = "best" if k == self.best_index else mark
+            mark = mark.ljust(len("anti-learning"))
             error = as_percent(result.error)
             rows.append((f"{C:.4g}", error, str(result.n_ambiguous), mark))
         return rows
