@@ -77,7 +77,7 @@ class LooBounds(Summary):
         raise KeyError(f"{name!r} is not in the table. It has: {known}.")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a bound, indexed by its name (needs pandas)."""
+        """Return one row per bound, indexed by its name (needs pandas)."""
         import pandas as pd
 
         return pd.DataFrame([vars(row) for row in self.rows]).set_index("name")

@@ -108,7 +108,7 @@ class LooCurve(Summary):
             ("samples", self.n_samples),
             ("C", f"{self.C_min:g} to {self.C_max:g}"),
             ("steps", self.errors.shape[0]),
-            ("least error", as_percent(self.best_error)),
+            ("best error", as_percent(self.best_error)),
             ("for C", f"{low:.6g} to {high:.6g}"),
             ("ambiguous", f"{at_best} there, at most {self.n_ambiguous.max()}"),
             ("not certified", self.n_uncertified),

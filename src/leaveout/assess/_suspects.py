@@ -90,7 +90,7 @@ class Suspects(Summary):
         return self.predictions != self.labels
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a listed sample, indexed by its id (needs pandas)."""
+        """Return one row per listed sample, indexed by its id (needs pandas)."""
         import pandas as pd
 
         columns = {
@@ -111,12 +111,12 @@ class Suspects(Summary):
 
     def _verdict(self) -> str:
         return (
-            f"{self.n_flagged} of {self.n_samples} samples are labelled differently by "
-            f"the others; {len(self)} listed"
+            f"the rest of the data contradicts {self.n_flagged} of {self.n_samples} "
+            f"labels; {len(self)} samples listed"
         )
 
     def _rows(self) -> list[tuple[str, ...]]:
-        titles = (self.id_name, "label", "others say", "margin", "influence")
+        titles = (self.id_name, "label", "predicted", "margin", "influence")
         cells: list[tuple[str, ...]] = [titles]
         for k in range(min(len(self), SHOWN)):
             mark = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
@@ -128,9 +128,9 @@ class Suspects(Summary):
     def _notes(self) -> list[str]:
         notes = [f"  … {len(self) - SHOWN} more"] if len(self) > SHOWN else []
         if self.ambiguous[:SHOWN].any():
-            notes.append("* another optimal intercept says otherwise")
+            notes.append("* ambiguous: another optimal intercept gives another label")
         if not self.certified[:SHOWN].all():
-            notes.append("? rounding may have changed it")
+            notes.append("? not certified: rounding may have changed the label")
         return notes
 
     def __str__(self) -> str:
@@ -201,11 +201,11 @@ def suspects(
     >>> found.rows
     array([60, 98, 57])
     >>> print(found)
-    Suspects: 1 of 100 samples are labelled differently by the others; 3 listed
-      id  label  others say   margin  influence
-      60      0           1  -1.1087    +0.0260
-      98      1           1   0.5549    +0.0026
-      57      1           1   0.6635    -0.0261
+    Suspects: the rest of the data contradicts 1 of 100 labels; 3 samples listed
+      id  label  predicted   margin  influence
+      60      0          1  -1.1087    +0.0260
+      98      1          1   0.5549    +0.0026
+      57      1          1   0.6635    -0.0261
     """
     names = check_ids(ids, X)
     task, plan = prepare(

@@ -70,7 +70,7 @@ class LooResult(Summary):
         y f for two classes; true class minus best other for more.
     lower, upper : ndarray of shape (n,)
         Interval of the margin over all optimal intercepts; NaN with three classes or
-        more where an intercept is not unique, for votes have no interval.
+        more where an intercept is not unique, because votes have no interval.
     ambiguous : ndarray of bool, shape (n,)
         Whether another optimal intercept gives another label, or f is 0 to rounding.
     settled_by : ndarray of str, shape (n,)
@@ -91,10 +91,10 @@ class LooResult(Summary):
     groups : ndarray of int, shape (n,), optional
         Number of the group each sample was left out with.
     anti_learning : bool, default=False
-        Whether C is so small that the left-out labels follow the balance of the
-        classes: see :attr:`anti_learning_note`. With several subproblems: if it is so
-        in more than half, and the error is no smaller than that of the answer
-        with the most frequent class. One such among many does not make the
+        Whether C is so small that class proportions alone decide the left-out labels:
+        see :attr:`anti_learning_note`. With several subproblems: whether this holds in
+        more than half of them, and the error is not smaller than that of always
+        predicting the largest class. A single such subproblem does not decide the
         result, and one-vs-rest compares values, whose order may still be right.
 
     Examples
@@ -135,9 +135,9 @@ class LooResult(Summary):
             return ""
         return (
             "Anti-learning: C is so small that every alpha of the lighter class is at "
-            "its bound. The balance of the classes sets the intercept, and a sample "
-            "left out tips it against its own class: the error tells of this, not of "
-            "the data. Take a larger C."
+            "its upper bound. Class proportions alone set the intercept, and leaving a "
+            "sample out shifts it against the class of that sample. The error reflects "
+            "this, not the features. Use a larger C."
         )
 
     @property
@@ -209,7 +209,7 @@ class LooResult(Summary):
         return self.counts["screened"] / of if of else float("nan")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a sample (needs pandas)."""
+        """Return one row per sample (needs pandas)."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -307,7 +307,7 @@ class LooPath(Summary):
 
     @property
     def anti_learning(self) -> BoolArray:
-        """Whether the balance of the classes decides, for each C, (n_Cs,)."""
+        """Whether class proportions alone decide, for each C, (n_Cs,)."""
         return np.array([result.anti_learning for result in self.results])
 
     @property
@@ -322,7 +322,7 @@ class LooPath(Summary):
     def best_index(self) -> int:
         """Position of the smallest error; among equals, of the smallest C.
 
-        A C for which the balance of the classes decides comes after all others.
+        A C for which class proportions alone decide comes after all others.
         """
         return int(np.lexsort((self.Cs, self.errors, self.anti_learning))[0])
 
@@ -405,7 +405,7 @@ def is_anti_learning(
     values: FloatArray,
     folds: Folds | None = None,
 ) -> bool:
-    """Return whether left-out labels follow the balance of the classes, not the data.
+    """Return whether left-out labels follow class proportions, not the features.
 
     They do if there is an intercept, every alpha of the class with the smaller sum of
     C_i is at its bound and, of the samples whose class is the lighter one without them,

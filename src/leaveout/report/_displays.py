@@ -215,14 +215,14 @@ class LooCurveDisplay:
         if self.curve is None:
             assert self.path is not None
             C, error = self.path.best_C, float(self.path.errors[self.path.best_index])
-            label = f"least: {as_percent(error)} at C = {short_number(C)}"
+            label = f"smallest: {as_percent(error)} at C = {short_number(C)}"
             (ring,) = self.ax_.plot([C], [error], "o", color=GREEN, label=label)
             ring.set(markersize=12, markerfacecolor="none", markeredgewidth=2.0)
             return [ring]
         low, high = self.curve.best_interval
         error = self.curve.best_error
         ends = f"{short_number(low)} to {short_number(high)}"
-        label = f"least: {as_percent(error)} for C = {ends}"
+        label = f"smallest: {as_percent(error)} for C = {ends}"
         # With a linewidth, an interval narrower than a pixel stays visible.
         span = self.ax_.axvspan(low, high, color=GREEN, alpha=0.18, linewidth=0.8)
         (line,) = self.ax_.plot([low, high], [error, error], color=GREEN, label=label)
@@ -393,11 +393,9 @@ class LooGridDisplay:
         self.ambiguous_ = self._mark(ambiguous, 0.8, "o", ORANGE, "ambiguous")
         self._label_axes()
         if colorbar:
-            from matplotlib.ticker import MaxNLocator
-
-            bar = self.figure_.colorbar(
-                self.image_, ax=ax, ticks=MaxNLocator(4), format=percent_formatter()
-            )
+            ticks = self.image_.norm.inverse(np.linspace(0.0, 1.0, 5))
+            bar = self.figure_.colorbar(self.image_, ax=ax, ticks=ticks)
+            bar.set_ticklabels([as_percent(error) for error in ticks])
             bar.outline.set_visible(False)
             bar.set_label("Leave-one-out error")
         return self
@@ -424,7 +422,7 @@ class LooGridDisplay:
         for (i, j), error in np.ndenumerate(self.errors):
             if np.isnan(error):
                 continue
-            color = "white" if self.image_.norm(error) > 0.6 else "black"
+            color = "white" if self.image_.norm(error) > 0.7 else "black"
             style = {"ha": "center", "va": "center", "fontsize": "small"}
             percent = 100.0 * error
             text = f"{percent:.0f}" if percent >= 9.95 else f"{percent:.1f}"
