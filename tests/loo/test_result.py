@@ -114,4 +114,4 @@ def test_one_line_and_notebook():
     for found in (honest, bounds, listed):
         assert "&lt;" in found._repr_html_()
         assert not re.search("<[bi]>", found._repr_html_())
-        assert "\n" not in repr(found)
+    assert repr(bounds) == "<LooBounds: 1 bounds and estimates for 2 samples>"

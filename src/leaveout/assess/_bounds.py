@@ -25,7 +25,7 @@ from leaveout.engine._walk import loo_walk
 from leaveout.llw._bounds import bound_llw
 from leaveout.llw._solve import solve_llw
 from leaveout.loo._leave_out import Plan, leave_out, solve_task
-from leaveout.loo._summary import Summary, align_columns
+from leaveout.loo._summary import Summary, align_columns, as_percent
 from leaveout.loo._task import Task
 from leaveout.lp._lpm import LpmSolution
 from leaveout.lp._lpm_walk import loo_lpm_walk
@@ -85,8 +85,11 @@ class LooBounds(Summary):
     _headed = True
 
     def _verdict(self) -> str:
-        intercept = "with" if self.fit_intercept else "without"
-        return f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
+        last = self.rows[-1]
+        if last.kind == EXACT:
+            error = as_percent(last.value)
+            return f"exact leave-one-out error {error} of {self.n_samples} samples"
+        return f"{len(self.rows)} bounds and estimates for {self.n_samples} samples"
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = [("", "kind", "error in %", "")]
@@ -98,7 +101,9 @@ class LooBounds(Summary):
 
     def __str__(self) -> str:
         """Table of the numbers with what they are worth."""
-        return "\n".join([self._verdict(), *align_columns(self._rows(), str.ljust)])
+        intercept = "with" if self.fit_intercept else "without"
+        head = f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
+        return "\n".join([head, *align_columns(self._rows(), str.ljust)])
 
 
 def tabulate_bounds(

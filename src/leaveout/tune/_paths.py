@@ -28,6 +28,7 @@ from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
 from leaveout.loo._leave_out import FAMILIES, LooRun, leave_out, leave_out_path
 from leaveout.loo._result import LooResult, pack_results, unpack_results
+from leaveout.loo._summary import as_percent
 from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
 from leaveout.run._parallel import (
     count_workers,
@@ -306,7 +307,7 @@ def _show(
         return
     for count, outcome in enumerate(outcomes, start=1):
         known = [r for r in outcome.results if isinstance(r, LooResult)]
-        lowest = f"{min(r.error for r in known):.4f}" if known else "none, failed"
+        lowest = as_percent(min(r.error for r in known)) if known else "none, failed"
         seconds = sum(r.counts["seconds"] for r in known)
         sys.stderr.write(
             f"Path {count} of {total}: {dict(paths[outcome.number].params)}, "
