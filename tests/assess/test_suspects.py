@@ -114,7 +114,7 @@ def test_ranking_and_table():
     two = lo.suspects(SVC(gamma=0.2), X, y, top=2)
     assert two.n_flagged == result.wrong.sum() > 2
     assert f"contradicts {two.n_flagged} of 60 labels; 2 samples listed" in str(two)
-    assert str(found).endswith("  … 40 more")  # no marks to be explained
+    assert str(found).endswith("\n… 40 more")  # no marks to be explained
     first = np.arange(60) == 0
     marked = str(replace(found, ambiguous=first, certified=~first))
     assert "\n* ambiguous: another optimal intercept gives another label" in marked

@@ -46,7 +46,7 @@ def test_error_and_standard_error():
 def test_interval_is_wilsons():
     for k, n in ((0, 100), (1, 4), (12, 569), (7, 7)):
         known = binomtest(k, n).proportion_ci(method="wilson")
-        assert_allclose(wilson_interval(k / n, n), known, rtol=1e-13, atol=0)
+        assert_allclose(wilson_interval(k / n, n), known, rtol=1e-13, atol=1e-16)
     assert RESULT.interval == wilson_interval(0.25, 4)
     weighted = replace(RESULT, weights=np.array([1.0, 3.0, 0.0, 0.0]))
     assert weighted.interval == wilson_interval(0.75, 1.6)

@@ -25,7 +25,7 @@ from leaveout.engine._walk import loo_walk
 from leaveout.llw._bounds import bound_llw
 from leaveout.llw._solve import solve_llw
 from leaveout.loo._leave_out import Plan, leave_out, solve_task
-from leaveout.loo._summary import Summary, align_columns, as_percent
+from leaveout.loo._summary import Summary, as_percent
 from leaveout.loo._task import Task
 from leaveout.lp._lpm import LpmSolution
 from leaveout.lp._lpm_walk import loo_lpm_walk
@@ -82,7 +82,7 @@ class LooBounds(Summary):
 
         return pd.DataFrame([vars(row) for row in self.rows]).set_index("name")
 
-    _headed = True
+    _align = "<"
 
     def _verdict(self) -> str:
         last = self.rows[-1]
@@ -99,11 +99,9 @@ class LooBounds(Summary):
             rows.append((row.name, row.kind, f"{low}{100 * row.value:.1f}", row.note))
         return rows
 
-    def __str__(self) -> str:
-        """Table of the numbers with what they are worth."""
+    def _head(self) -> str:
         intercept = "with" if self.fit_intercept else "without"
-        head = f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
-        return "\n".join([head, *align_columns(self._rows(), str.ljust)])
+        return f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
 
 
 def tabulate_bounds(

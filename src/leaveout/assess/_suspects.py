@@ -14,7 +14,7 @@ from leaveout.adapt._prepare import prepare
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Influence
 from leaveout.loo._leave_out import Plan, leave_out, margins_of
-from leaveout.loo._summary import Summary, align_columns
+from leaveout.loo._summary import Summary
 from leaveout.loo._task import Task, svm_subproblems
 from leaveout.run._parallel import limit_blas, show_progress
 
@@ -107,7 +107,7 @@ class Suspects(Summary):
         }
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
-    _headed = True
+    _align = ">"
 
     def _verdict(self) -> str:
         return (
@@ -126,17 +126,15 @@ class Suspects(Summary):
         return cells
 
     def _notes(self) -> list[str]:
-        notes = [f"  … {len(self) - SHOWN} more"] if len(self) > SHOWN else []
+        notes = [f"… {len(self) - SHOWN} more"] if len(self) > SHOWN else []
         if self.ambiguous[:SHOWN].any():
             notes.append("* ambiguous: another optimal intercept gives another label")
         if not self.certified[:SHOWN].all():
             notes.append("? not certified: rounding may have changed the label")
         return notes
 
-    def __str__(self) -> str:
-        """Table of the first samples; * marks an ambiguous label, ? no certificate."""
-        rows = [f"  {line}" for line in align_columns(self._rows(), str.rjust)]
-        return "\n".join([f"Suspects: {self._verdict()}", *rows, *self._notes()])
+    def _head(self) -> str:
+        return f"Suspects: {self._verdict()}"
 
 
 def suspects(
@@ -202,10 +200,10 @@ def suspects(
     array([60, 98, 57])
     >>> print(found)
     Suspects: the rest of the data contradicts 1 of 100 labels; 3 samples listed
-      id  label  predicted   margin  influence
-      60      0          1  -1.1087    +0.0260
-      98      1          1   0.5549    +0.0026
-      57      1          1   0.6635    -0.0261
+    id  label  predicted   margin  influence
+    60      0          1  -1.1087    +0.0260
+    98      1          1   0.5549    +0.0026
+    57      1          1   0.6635    -0.0261
     """
     names = check_ids(ids, X)
     task, plan = prepare(

@@ -18,7 +18,7 @@ from leaveout.engine._problem import (
     Problem,
     Solution,
 )
-from leaveout.loo._summary import Summary, align_columns, as_percent, format_error
+from leaveout.loo._summary import Summary, as_percent, format_error
 from leaveout.lp._lpm import LpmSolution
 
 if TYPE_CHECKING:
@@ -35,22 +35,16 @@ NORMAL_975 = 1.959963984540054  # of a normal distribution, 95 % is within +- th
 def wilson_interval(error: Any, n_effective: float) -> tuple[Any, Any]:
     """Return the ends of the 95 % Wilson score interval of a share, or of an array.
 
-    All p with abs(error - p) <= z sqrt(p (1 - p) / n): unlike the error plus and minus
-    its standard error, it lies in [0, 1] and is not empty at 0 or 1.
-
-    References
-    ----------
-    .. [1] E. B. Wilson, "Probable inference, the law of succession, and statistical
-       inference", Journal of the American Statistical Association 22, 1927.
+    All p with abs(error - p) <= z sqrt(p (1 - p) / n) (E. B. Wilson, "Probable
+    inference, the law of succession, and statistical inference", Journal of the
+    American Statistical Association 22, 1927).
     """
     square = NORMAL_975**2 / n_effective
     middle = error + 0.5 * square
     half = np.sqrt(square * (error * (1.0 - error) + 0.25 * square))
-    ends = (middle - half) / (1.0 + square), (middle + half) / (1.0 + square)
-    # The ends at 0 and 1 are exact but for rounding.
-    low = np.where(np.equal(error, 0.0), 0.0, ends[0])
-    high = np.where(np.equal(error, 1.0), 1.0, ends[1])
-    return low[()], high[()]
+    ends = np.array([middle - half, middle + half]) / (1.0 + square)
+    low, high = np.clip(ends, 0.0, 1.0).tolist()
+    return low, high
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,8 +161,7 @@ class LooResult(Summary):
         if self.groups is not None:
             sums = np.bincount(self.groups, weights * (self.wrong - p))
             return float(np.sqrt((sums**2).sum()) / weights.sum())
-        effective = weights.sum() ** 2 / (weights**2).sum()
-        return float(np.sqrt(p * (1.0 - p) / effective))
+        return float(np.sqrt(p * (1.0 - p) / self.n_effective))
 
     @property
     def n_effective(self) -> float:
@@ -191,8 +184,7 @@ class LooResult(Summary):
         between groups, nor the choice of parameters: the smallest error of a grid is
         too small, see :func:`honest_loo`.
         """
-        low, high = wilson_interval(self.error, self.n_effective)
-        return float(low), float(high)
+        return wilson_interval(self.error, self.n_effective)
 
     @property
     def n_ambiguous(self) -> int:
@@ -238,8 +230,7 @@ class LooResult(Summary):
             reasons = [f"{k} {why}" for k, why in zip(numbers, reasons, strict=True)]
         return f"{total} ({', '.join(reasons)})"
 
-    @property
-    def _title(self) -> str:  # type: ignore[override]
+    def _head(self) -> str:
         return f"Leave-one-out ({self.method})"
 
     def _verdict(self) -> str:
@@ -331,7 +322,10 @@ class LooPath(Summary):
         """C with the smallest error, see :attr:`best_index`."""
         return float(self.Cs[self.best_index])
 
-    _headed = True
+    _align = ">"
+
+    def _head(self) -> str:
+        return ""
 
     def _verdict(self) -> str:
         error = as_percent(self.results[self.best_index].error)
@@ -346,10 +340,6 @@ class LooPath(Summary):
             error = as_percent(result.error)
             rows.append((f"{C:.4g}", error, str(result.n_ambiguous), mark))
         return rows
-
-    def __str__(self) -> str:
-        """Small table: C, error, ambiguous."""
-        return "\n".join(align_columns(self._rows(), str.rjust))
 
 
 def pack_results(

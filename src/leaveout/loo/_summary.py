@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -19,32 +19,24 @@ def format_error(error: float, interval: tuple[float, float]) -> str:
     return f"{as_percent(error)} (95 % interval {100 * low:.1f} to {as_percent(high)})"
 
 
-def align_columns(
-    rows: Sequence[Sequence[str]], align: Callable[[str, int], str]
-) -> list[str]:
-    """Return one line per row, all columns padded by ``str.ljust`` or ``str.rjust``."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(align(c, w) for c, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
 class Summary:
     """Text, notebook and one-line form of a result.
 
     Subclasses have ``_verdict``, one sentence, and ``_rows``: pairs of a name and a
-    value or, if ``_headed``, a table whose first row has the titles.
+    value or, with ``_align``, a table whose first row has the titles.
     """
 
     _title = ""
-    _headed = False
+    _align = ""  # "<" or ">"
 
     def _verdict(self) -> str:
         raise NotImplementedError
 
     def _rows(self) -> Sequence[tuple[Any, ...]]:
         raise NotImplementedError
+
+    def _head(self) -> str:
+        return self._title
 
     def _notes(self) -> list[str]:
         return []
@@ -55,15 +47,20 @@ class Summary:
 
     def __str__(self) -> str:
         """Return a small table."""
-        rows = [f"  {name:<14}{value}" for name, value in self._rows()]
-        return "\n".join([self._title, *rows, *self._notes()])
+        rows = self._rows()
+        lines = [f"  {row[0]:<14}{row[1]}" for row in rows]
+        if self._align:
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            shape = "  ".join(f"{{:{self._align}{width}}}" for width in widths)
+            lines = [shape.format(*row).rstrip() for row in rows]
+        return "\n".join([*filter(None, [self._head()]), *lines, *self._notes()])
 
     def _repr_html_(self) -> str:
         """Return the verdict, then the table, for notebooks."""
         rows = [[escape(str(cell)) for cell in row] for row in self._rows()]
         lines = ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
-        if self._headed:
-            lines[0] = "".join(f"<th>{cell}</th>" for cell in rows[0])
+        if self._align:
+            lines[0] = lines[0].replace("td>", "th>")
         table = "".join(f"<tr>{line}</tr>" for line in lines)
         verdict = escape(self._verdict())
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())

@@ -63,27 +63,20 @@ def format_grid(report: SelectReport) -> str:
     for start in range(0, len(heads), n_shown):
         part = slice(start, start + n_shown)
         table = [(f"{name:>11}", row[part]) for name, row in titles.items()]
-        table += [
-            (f"{'' if k else 'C':<2}{C:>9.4g}", _cells(report, place, C, heads[part]))
-            for k, C in enumerate(Cs)
-        ]
-        lines += [
-            (head + "".join(f"  {x:>{width}}" for x in row)).rstrip()
-            for head, row in table
-        ]
+        for C in Cs:
+            cells = [_cell(report, place[C, head]) for head in heads[part]]
+            table.append((f"{'C' if C == Cs[0] else '':<2}{C:>9.4g}", cells))
+        for head, row in table:
+            lines.append((head + "".join(f"  {x:>{width}}" for x in row)).rstrip())
     if report.anti_learning.any():
         lines.append("! C too small: class proportions alone decide")
     return "\n".join(lines)
 
 
-def _cells(
-    report: SelectReport, place: Mapping[Any, int], C: float, heads: list[Any]
-) -> list[str]:
-    """Errors for one C, each with a place for its mark."""
-    cells = [place[C, head] for head in heads]
-    marks = np.where(report.anti_learning, "!", " ")
-    marks[report.best_index] = "*"
-    return [f"{100 * report.errors[k]:.1f}{marks[k]}" for k in cells]
+def _cell(report: SelectReport, k: int) -> str:
+    """One error, and a place for its mark."""
+    mark = "!" if report.anti_learning[k] else " "
+    return f"{100 * report.errors[k]:.1f}{'*' if k == report.best_index else mark}"
 
 
 def format_choice(report: SelectReport) -> str:

@@ -87,8 +87,7 @@ class HonestLoo(Summary):
         As if folds were independent; with groups, each group counts as one sample. The
         choice of parameters is covered, dependence between the folds is not.
         """
-        low, high = wilson_interval(self.error, np.unique(self.folds).size)
-        return float(low), float(high)
+        return wilson_interval(self.error, np.unique(self.folds).size)
 
     @property
     def optimism(self) -> float:
@@ -106,8 +105,7 @@ class HonestLoo(Summary):
     _title = "Nested leave-one-out"
 
     def _verdict(self) -> str:
-        error = format_error(self.error, self.interval)
-        return f"error with tuning included {error}"
+        return f"error with tuning included {format_error(self.error, self.interval)}"
 
     def _rows(self) -> list[tuple[str, Any]]:
         return [
