@@ -18,7 +18,7 @@ X, y = make_banana(150, random_state=3)
 svc = lo.SVC(gamma=0.05)
 
 # %%
-# Ten values of C, four of them with the smallest error. The band is one standard error.
+# Ten values of C, four of them with the smallest error. The band is the 95 % interval.
 
 path = lo.loo_path(svc, X, y, Cs=np.logspace(-1.5, 3, 10))
 print(path)

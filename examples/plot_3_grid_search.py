@@ -21,7 +21,7 @@ search = lo.LooSearchCV(SVC(), grid).fit(X, y)
 print(search.best_params_, f"error {1 - search.best_score_:.3f}")
 
 # %%
-# Light colours are small errors. Hatched grid points are anti-learning: C is too small,
+# Light colours are small errors. Crosses mark anti-learning points: C is too small,
 # so class proportions alone decide, and leaving a sample out makes its own class the
 # smaller one. The search prefers other points at an equal score, and warns if such a
 # point is the best.

@@ -23,7 +23,7 @@ centers = make_mixture_centers(10, random_state=0)
 X, y = make_mixture(200, centers=centers, random_state=1)
 clf = lo.SVCCV().fit(X, y)
 print(f"C={clf.C_:g}, gamma={clf.gamma_:.3g}")
-print(f"leave-one-out error {clf.loo_error_:.3f} ± {clf.loo_error_std_:.3f}")
+print(clf.loo_result_)
 
 # %%
 # Calibration on 20,000 new samples: of those with probability 0.8, 80 % should be of

@@ -113,12 +113,12 @@ def test_ranking_and_table():
     assert found.error == result.error
     two = lo.suspects(SVC(gamma=0.2), X, y, top=2)
     assert two.n_flagged == result.wrong.sum() > 2
-    assert str(two).startswith(f"Suspects: {two.n_flagged} of 60 samples are labelled")
-    assert str(found).endswith("  … 40 more")  # no marks to be explained
+    assert f"contradicts {two.n_flagged} of 60 labels; 2 samples listed" in str(two)
+    assert str(found).endswith("\n… 40 more")  # no marks to be explained
     first = np.arange(60) == 0
     marked = str(replace(found, ambiguous=first, certified=~first))
-    assert "\n* another optimal intercept says otherwise" in marked
-    assert "\n? rounding may have changed it" in marked
+    assert "\n* ambiguous: another optimal intercept gives another label" in marked
+    assert "\n? not certified: rounding may have changed the label" in marked
 
 
 def test_ids():

@@ -104,8 +104,9 @@ def test_page_and_model_without_another_solve(run, table, tmp_path, monkeypatch)
     assert all(part in last for part in names)
     best = json.loads(result.stdout)["best"]
     page = path.read_text(encoding="utf-8").replace("\u00a0%", " %")
-    error, width = 100 * best["error"], 100 * best["standard_error"]
-    assert f"{error:.1f} %&nbsp;±&nbsp;{width:.1f} %" in page
+    low, high = (100 * end for end in best["interval"])
+    assert f"{100 * best['error']:.1f} % (optimistic)</strong>" in page
+    assert f"(95&nbsp;% interval {low:.1f} to {high:.1f} %;" in page
     assert len(re.findall(r'<tr class="(?:right|wrong|ambiguous)">', page)) == 24
     assert "Ranking" in page
 

@@ -19,6 +19,7 @@ from sklearn.svm import SVC
 
 import leaveout as lo
 from leaveout.data import make_twonorm
+from leaveout.loo._result import wilson_interval
 
 DATA = make_twonorm(41, 3, random_state=1)
 
@@ -51,10 +52,11 @@ def test_curve(path):
     heights, _, _ = display.ambiguous_.get_data()
     assert_array_equal(~np.isnan(heights), curve.n_ambiguous > 0)
     error = curve.errors[0]
-    width = np.sqrt(error * (1 - error) / curve.n_samples)
     corners = display.band_.get_paths()[0].vertices
     at_start = corners[corners[:, 0] == curve.C_min, 1]
-    assert_allclose([at_start.min(), at_start.max()], [error - width, error + width])
+    assert_allclose(
+        [at_start.min(), at_start.max()], wilson_interval(error, curve.n_samples)
+    )
     Cs, errors = display.points_.get_data()
     assert_array_equal(curve.error_at(Cs), errors)
 
@@ -67,7 +69,7 @@ def test_path(path):
     found = np.sort(display.ambiguous_.get_xdata())
     assert_array_equal(found, np.sort(path.Cs[path.n_ambiguous > 0]))
     _, ax = plt.subplots()
-    display.plot(ax, mark_best=False, standard_error=False, legend=False)
+    display.plot(ax, mark_best=False, interval=False, legend=False)
     assert display.ax_ is ax
     assert (display.best_, display.band_, ax.get_legend()) == ([], None, None)
 
@@ -89,7 +91,7 @@ def test_grid():
     assert [text.get_text() for text in display.text_] == texts
     assert cells_of(display.worse_) == [[0, 0]]  # an error of 0.5 itself is not worse
     assert cells_of(display.ambiguous_) == [[2, 0]]
-    assert display.image_.get_clim() == (0.05, 0.5)
+    assert display.image_.get_clim() == (0.05, 50 / 60)
     assert labels_of(display.ax_) == ["best", "worse than majority", "ambiguous"]
 
 
@@ -117,7 +119,8 @@ def test_searches_by_leave_one_out():
     display = lo.LooGridDisplay.from_estimator(search.fit(X, y))
     assert cells_of(display.worse_) == [[0, 0], [0, 1]]
     assert "anti-learning" in labels_of(display.ax_)
-    assert display.image_.get_clim()[1] == display.errors[1:].max() < 1
+    assert display.image_.get_clim()[1] == 1
+    assert_array_equal(display.errors[0], [1, 1])
     search = lo.LooSearchCV(SVC(gamma=0.2), {"C": [10, 1]}).fit(*DATA)
     assert search.cv_results_["rank_test_score"].tolist() == [1, 1]
     display = lo.LooGridDisplay.from_estimator(search, majority_error=0.5)

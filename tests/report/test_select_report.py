@@ -66,7 +66,7 @@ class Page(HTMLParser):
 
 def render(report):
     """A page with common blanks before the percent signs."""
-    return render_page(report).replace("\u00a0%", " %")
+    return render_page(report).replace("\u00a0", " ")
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +110,10 @@ def test_answer_samples_and_confusion(report, html):
     result, best = report.result, report.best_params
     model = f"SVC(kernel='rbf', C={best['C']:g}, gamma={best['gamma']:g})"
     assert model.replace("'", "&#39;") in text
-    error, width = 100 * result.error, 100 * result.standard_error
-    assert f"is wrong on {error:.1f} %&nbsp;±&nbsp;{width:.1f} % of samples" in text
-    assert f"({result.wrong.sum()} of 60)" in text
+    low, high = (100 * end for end in result.interval)
+    error = f"{100 * result.error:.1f} % (optimistic) of left-out samples"
+    interval = f"95&nbsp;% interval {low:.1f} to {high:.1f} %"
+    assert f"is wrong on {error} ({interval}; {result.wrong.sum()} of 60)" in text
     assert "would be wrong on 50.0 %" in text
     assert "Optimistic: the smallest of 6 errors" in text
     table = html[html.index('<table id="samples">') :]
@@ -160,14 +161,17 @@ def test_optional_parts(report, html):
     fewer = replace(fewer, grid=GRID | {"C": [1.0]}, honest=honest)
     page = render(fewer)
     assert "Error over C<" not in page
-    assert "50.0 %&nbsp;±&nbsp;6.5 %</strong>: report this one" in page
+    assert "<strong>50.0 %</strong> of samples it has not seen" in page
+    assert "(95&nbsp;% interval 37.7 to 62.3 %; nested leave-one-out" in page
+    assert "which is optimistic: the smallest of 6 errors" in page
+    assert "(optimistic)" not in page
     assert '<td>C = 1</td><td class="number">59</td>' in page
     curve = lo.LooCurve(np.array([1.0, 2, 4]), np.array([0.5, 0.25]), np.zeros(2), 60)
     fewer = replace(fewer, curve=curve)
     text, found = format_select(fewer), describe_select(fewer)
-    assert "Honest error 50.00 % +- 6.45 %" in text
-    assert "Optimistic" not in page + text
-    assert "from 1 to 4 the least error is 25.00 %, for C from 2 to 4" in text
+    nested = "Nested leave-one-out error 50.0 % (95 % interval 37.7 to 62.3 %): report"
+    assert text.index(nested) < text.index("Leave-one-out error 1.7 %")
+    assert "from 1 to 4 the smallest error is 25.0 %, for C from 2 to 4" in text
     assert found["honest"]["error"] == 0.5
     assert found["curve"]["best_interval"] == [2, 4]
 

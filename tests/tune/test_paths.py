@@ -43,12 +43,15 @@ def test_a_second_run_takes_all_from_the_checkpoint(data, tmp_path, capsys):
     X, labels = data[0], np.array(["no", "yes"], dtype=object)[data[1]]
     pipeline = make_pipeline(StandardScaler(), SVC())
     grid = {f"svc__{name}": values for name, values in GRID.items()}
-    first = LooSearchCV(pipeline, grid, checkpoint=tmp_path / "run.db")
-    second = clone(first).set_params(verbose=1, scoring="f1_macro")
+    first = LooSearchCV(pipeline, grid, checkpoint=tmp_path / "run.db", verbose=1)
+    second = clone(first).set_params(scoring="f1_macro")
     for search in (first, second):
         with pytest.warns(PreprocessingWarning, match="fitted once"):  # given again
             search.fit(X, labels)
-    assert capsys.readouterr().err == "Resumed: 2 of 2 paths are done.\n"
+    shown = capsys.readouterr().err
+    n_cells = len(first.cv_results_["params"])
+    assert f"\r{n_cells} cells in 2 paths: 2 of 2, " in shown
+    assert shown.endswith("\nResumed: 2 of 2 paths are done.\n")
     predictions = second.best_loo_result_.predictions
     assert predictions.dtype == labels.dtype
     assert second.best_score_ == f1_score(labels, predictions, average="macro")

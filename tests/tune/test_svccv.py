@@ -90,7 +90,7 @@ def test_anti_learning_is_passed_over_and_never_chosen_silently(rng, one_se):
     assert clf.cv_results_["anti_learning"].tolist() == [True, True, False]
     assert clf.C_ == 100.0
     X, y = make_blobs([20, 20], centers=[[0, 0], [3, 3]], random_state=0)
-    with pytest.warns(lo.AntiLearningWarning, match="Take a larger C"):
+    with pytest.warns(lo.AntiLearningWarning, match="Use a larger C"):
         clf = lo.SVCCV(Cs=[1e-4, 1e-3], gammas=[0.1], one_se=one_se).fit(X, y)
     assert clf.loo_error_ == 1.0
     # Left-out values are the wrong way round: no probability is built on them.

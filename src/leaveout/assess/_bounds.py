@@ -25,6 +25,7 @@ from leaveout.engine._walk import loo_walk
 from leaveout.llw._bounds import bound_llw
 from leaveout.llw._solve import solve_llw
 from leaveout.loo._leave_out import Plan, leave_out, solve_task
+from leaveout.loo._summary import Summary, as_percent
 from leaveout.loo._task import Task
 from leaveout.lp._lpm import LpmSolution
 from leaveout.lp._lpm_walk import loo_lpm_walk
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class LooBounds:
+@dataclass(frozen=True, repr=False)
+class LooBounds(Summary):
     """Bounds and estimates of the leave-one-out error of one classifier.
 
     Parameters
@@ -76,27 +77,31 @@ class LooBounds:
         raise KeyError(f"{name!r} is not in the table. It has: {known}.")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a bound, indexed by its name (needs pandas)."""
+        """Return one row per bound, indexed by its name (needs pandas)."""
         import pandas as pd
 
         return pd.DataFrame([vars(row) for row in self.rows]).set_index("name")
 
-    def __str__(self) -> str:
-        """Table of the numbers with what they are worth."""
-        cells = [("", "kind", "error", "cost", "")]
+    _align = "<"
+
+    def _verdict(self) -> str:
+        last = self.rows[-1]
+        if last.kind == EXACT:
+            error = as_percent(last.value)
+            return f"exact leave-one-out error {error} of {self.n_samples} samples"
+        return f"{len(self.rows)} bounds and estimates for {self.n_samples} samples"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("", "kind", "error in %", "")]
         for row in self.rows:
             ends = row.lower < row.value and (row.lower > 0.0 or row.kind == EXACT)
-            low = f"{row.lower:.4f} to " if ends else ""
-            error = f"{low}{row.value:.4f}"
-            cells.append((row.name, row.kind, error, row.cost, row.note))
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
-            for line in cells
-        ]
+            low = f"{100 * row.lower:.1f} to " if ends else ""
+            rows.append((row.name, row.kind, f"{low}{100 * row.value:.1f}", row.note))
+        return rows
+
+    def _head(self) -> str:
         intercept = "with" if self.fit_intercept else "without"
-        head = f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
-        return "\n".join([head, *lines])
+        return f"Leave-one-out error of {self.n_samples} samples, {intercept} intercept"
 
 
 def tabulate_bounds(

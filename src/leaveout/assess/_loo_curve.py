@@ -14,13 +14,14 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_penalty
 from leaveout.adapt._prepare import prepare
 from leaveout.exceptions import CertificateWarning
+from leaveout.loo._summary import Summary, as_percent
 from leaveout.loo._task import svm_subproblems
 from leaveout.methods._curve import trace_curve
 from leaveout.run._parallel import limit_blas
 
 
-@dataclass(frozen=True, eq=False)
-class LooCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class LooCurve(Summary):
     """The exact leave-one-out error as a step function of C.
 
     Parameters
@@ -93,15 +94,21 @@ class LooCurve:
         found = np.searchsorted(self.breakpoints, C, side="right") - 1
         return np.minimum(found, self.errors.shape[0] - 1)
 
-    def __str__(self) -> str:
-        """Small table: where the error is least, how far to trust it, what it cost."""
+    _title = "Leave-one-out error over C"
+
+    def _verdict(self) -> str:
+        low, high = self.best_interval
+        error = as_percent(self.best_error)
+        return f"smallest error {error}, for C from {low:.4g} to {high:.4g}"
+
+    def _rows(self) -> list[tuple[str, Any]]:
         low, high = self.best_interval
         at_best = self.n_ambiguous_at(0.5 * (low + high))
-        rows: list[tuple[str, Any]] = [
+        return [
             ("samples", self.n_samples),
             ("C", f"{self.C_min:g} to {self.C_max:g}"),
             ("steps", self.errors.shape[0]),
-            ("least error", f"{self.best_error:.4f}"),
+            ("best error", as_percent(self.best_error)),
             ("for C", f"{low:.6g} to {high:.6g}"),
             ("ambiguous", f"{at_best} there, at most {self.n_ambiguous.max()}"),
             ("not certified", self.n_uncertified),
@@ -109,8 +116,6 @@ class LooCurve:
             ("restarts", int(self.counts.get("restarts", 0))),
             ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
         ]
-        head = "Leave-one-out error over C"
-        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
 
 
 def loo_curve(

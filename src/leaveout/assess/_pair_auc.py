@@ -16,6 +16,7 @@ from leaveout.engine._certificate import cap_unreachable_bounds, rounding_bound
 from leaveout.engine._problem import TIE, Folds, Problem, Solution
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Walker
+from leaveout.loo._summary import Summary
 from leaveout.loo._task import svm_subproblems
 from leaveout.run._parallel import limit_blas, show_progress
 
@@ -25,8 +26,8 @@ CHECKED = 1e-8
 PAIRS_AT_A_TIME = 20_000
 
 
-@dataclass(frozen=True)
-class PairAUC:
+@dataclass(frozen=True, repr=False)
+class PairAUC(Summary):
     """Area under the ROC curve from pairs that were left out together.
 
     Parameters
@@ -60,18 +61,19 @@ class PairAUC:
         """Return the area."""
         return self.auc
 
-    def __str__(self) -> str:
-        """Small table."""
-        rows = [
+    _title = "Leave-pair-out"
+
+    def _verdict(self) -> str:
+        return f"AUC {self.auc:.4f} from {self.n_pairs} left-out pairs"
+
+    def _rows(self) -> list[tuple[str, Any]]:
+        return [
             ("AUC", f"{self.auc:.4f}"),
             ("pairs", self.n_pairs),
             ("ties", self.n_ties),
             ("refits", int(self.counts["refits"])),
             ("seconds", f"{self.counts['seconds']:.3g}"),
         ]
-        return "\n".join(
-            ["Leave-pair-out", *(f"  {name:<14}{value}" for name, value in rows)]
-        )
 
 
 def loo_pairs(

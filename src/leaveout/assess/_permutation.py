@@ -16,6 +16,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_count
 from leaveout.adapt._prepare import prepare
 from leaveout.loo._leave_out import Plan, leave_out
+from leaveout.loo._summary import Summary, as_percent
 from leaveout.loo._task import Target, Task, make_target, make_task
 from leaveout.run._parallel import count_workers, map_parallel, show_progress
 
@@ -23,8 +24,8 @@ from leaveout.run._parallel import count_workers, map_parallel, show_progress
 AT_A_TIME = 10
 
 
-@dataclass(frozen=True)
-class PermutationTest:
+@dataclass(frozen=True, repr=False)
+class PermutationTest(Summary):
     """A leave-one-out error beside those under permuted labels.
 
     Parameters
@@ -72,19 +73,22 @@ class PermutationTest:
         """
         return (1 + self.n_as_good) / (1 + self.n_permutations)
 
-    def __str__(self) -> str:
-        """Small table: the error, what chance gives, and p."""
+    _title = "Leave-one-out permutation test"
+
+    def _verdict(self) -> str:
+        return f"p = {self.p_value:.4g} for the error {as_percent(self.error)}"
+
+    def _rows(self) -> list[tuple[str, Any]]:
         low, middle, high = np.quantile(self.permutation_errors, [0.025, 0.5, 0.975])
-        rows = [
-            ("error", f"{self.error:.4f}"),
-            ("by chance", f"{middle:.4f} (95 % in {low:.4f} to {high:.4f})"),
+        chance = f"{as_percent(middle)} (95 % in {100 * low:.1f} to {as_percent(high)})"
+        return [
+            ("error", as_percent(self.error)),
+            ("by chance", chance),
             ("p-value", f"{self.p_value:.4g}"),
             ("permutations", f"{self.n_permutations} of {self.exchanged}"),
             ("as good", self.n_as_good),
             ("seconds", f"{self.seconds:.3g}"),
         ]
-        head = "Leave-one-out permutation test"
-        return "\n".join([head, *(f"  {name:<14}{value}" for name, value in rows)])
 
 
 def loo_permutation_test(

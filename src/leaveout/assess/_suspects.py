@@ -14,6 +14,7 @@ from leaveout.adapt._prepare import prepare
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Influence
 from leaveout.loo._leave_out import Plan, leave_out, margins_of
+from leaveout.loo._summary import Summary
 from leaveout.loo._task import Task, svm_subproblems
 from leaveout.run._parallel import limit_blas, show_progress
 
@@ -26,8 +27,8 @@ SHOWN = 20
 VALUES_AT_A_TIME = 4_000_000
 
 
-@dataclass(frozen=True)
-class Suspects:
+@dataclass(frozen=True, repr=False)
+class Suspects(Summary):
     """Samples by ascending leave-one-out margin; the first are the most suspicious.
 
     Parameters
@@ -89,7 +90,7 @@ class Suspects:
         return self.predictions != self.labels
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a listed sample, indexed by its id (needs pandas)."""
+        """Return one row per listed sample, indexed by its id (needs pandas)."""
         import pandas as pd
 
         columns = {
@@ -106,31 +107,34 @@ class Suspects:
         }
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
-    def __str__(self) -> str:
-        """Table of the first samples; * marks an ambiguous label, ? no certificate."""
-        head = (
-            f"Suspects: {self.n_flagged} of {self.n_samples} samples are labelled "
-            f"differently by the others; {len(self)} listed"
+    _align = ">"
+
+    def _verdict(self) -> str:
+        return (
+            f"the rest of the data contradicts {self.n_flagged} of {self.n_samples} "
+            f"labels; {len(self)} samples listed"
         )
-        titles = (self.id_name, "label", "others say", "margin", "influence")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        titles = (self.id_name, "label", "predicted", "margin", "influence")
         cells: list[tuple[str, ...]] = [titles]
         for k in range(min(len(self), SHOWN)):
             mark = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
             label = f"{self.predictions[k]}{mark}"
             numbers = f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"
             cells.append((str(self.ids[k]), str(self.labels[k]), label, *numbers))
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  " + "  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True))
-            for line in cells
-        ]
-        if len(self) > SHOWN:
-            lines.append(f"  … {len(self) - SHOWN} more")
+        return cells
+
+    def _notes(self) -> list[str]:
+        notes = [f"… {len(self) - SHOWN} more"] if len(self) > SHOWN else []
         if self.ambiguous[:SHOWN].any():
-            lines.append("* another optimal intercept says otherwise")
+            notes.append("* ambiguous: another optimal intercept gives another label")
         if not self.certified[:SHOWN].all():
-            lines.append("? rounding may have changed it")
-        return "\n".join([head, *lines])
+            notes.append("? not certified: rounding may have changed the label")
+        return notes
+
+    def _head(self) -> str:
+        return f"Suspects: {self._verdict()}"
 
 
 def suspects(
@@ -195,11 +199,11 @@ def suspects(
     >>> found.rows
     array([60, 98, 57])
     >>> print(found)
-    Suspects: 1 of 100 samples are labelled differently by the others; 3 listed
-      id  label  others say   margin  influence
-      60      0           1  -1.1087    +0.0260
-      98      1           1   0.5549    +0.0026
-      57      1           1   0.6635    -0.0261
+    Suspects: the rest of the data contradicts 1 of 100 labels; 3 samples listed
+    id  label  predicted   margin  influence
+    60      0          1  -1.1087    +0.0260
+    98      1          1   0.5549    +0.0026
+    57      1          1   0.6635    -0.0261
     """
     names = check_ids(ids, X)
     task, plan = prepare(

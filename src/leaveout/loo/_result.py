@@ -18,6 +18,7 @@ from leaveout.engine._problem import (
     Problem,
     Solution,
 )
+from leaveout.loo._summary import Summary, as_percent, format_error
 from leaveout.lp._lpm import LpmSolution
 
 if TYPE_CHECKING:
@@ -28,10 +29,26 @@ EQUAL = 1e-9
 PLAIN = ("decision_values", "machine_values", "margins", "lower", "upper", "ambiguous")
 NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
 FACTS = ("method", "anti_learning")
+NORMAL_975 = 1.959963984540054  # of a normal distribution, 95 % is within +- this
 
 
-@dataclass(frozen=True, eq=False)
-class LooResult:
+def wilson_interval(error: Any, n_effective: float) -> tuple[Any, Any]:
+    """Return the ends of the 95 % Wilson score interval of a share, or of an array.
+
+    All p with abs(error - p) <= z sqrt(p (1 - p) / n) (E. B. Wilson, "Probable
+    inference, the law of succession, and statistical inference", Journal of the
+    American Statistical Association 22, 1927).
+    """
+    square = NORMAL_975**2 / n_effective
+    middle = error + 0.5 * square
+    half = np.sqrt(square * (error * (1.0 - error) + 0.25 * square))
+    ends = np.array([middle - half, middle + half]) / (1.0 + square)
+    low, high = np.clip(ends, 0.0, 1.0).tolist()
+    return low, high
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LooResult(Summary):
     """Exact leave-one-out of a classifier.
 
     Parameters
@@ -47,7 +64,7 @@ class LooResult:
         y f for two classes; true class minus best other for more.
     lower, upper : ndarray of shape (n,)
         Interval of the margin over all optimal intercepts; NaN with three classes or
-        more where an intercept is not unique, for votes have no interval.
+        more where an intercept is not unique, because votes have no interval.
     ambiguous : ndarray of bool, shape (n,)
         Whether another optimal intercept gives another label, or f is 0 to rounding.
     settled_by : ndarray of str, shape (n,)
@@ -68,10 +85,10 @@ class LooResult:
     groups : ndarray of int, shape (n,), optional
         Number of the group each sample was left out with.
     anti_learning : bool, default=False
-        Whether C is so small that the left-out labels follow the balance of the
-        classes: see :attr:`anti_learning_note`. With several subproblems: if it is so
-        in more than half, and the error is no smaller than that of the answer
-        with the most frequent class. One such among many does not make the
+        Whether C is so small that class proportions alone decide the left-out labels:
+        see :attr:`anti_learning_note`. With several subproblems: whether this holds in
+        more than half of them, and the error is not smaller than that of always
+        predicting the largest class. A single such subproblem does not decide the
         result, and one-vs-rest compares values, whose order may still be right.
 
     Examples
@@ -112,9 +129,9 @@ class LooResult:
             return ""
         return (
             "Anti-learning: C is so small that every alpha of the lighter class is at "
-            "its bound. The balance of the classes sets the intercept, and a sample "
-            "left out tips it against its own class: the error tells of this, not of "
-            "the data. Take a larger C."
+            "its upper bound. Class proportions alone set the intercept, and leaving a "
+            "sample out shifts it against the class of that sample. The error reflects "
+            "this, not the features. Use a larger C."
         )
 
     @property
@@ -144,8 +161,30 @@ class LooResult:
         if self.groups is not None:
             sums = np.bincount(self.groups, weights * (self.wrong - p))
             return float(np.sqrt((sums**2).sum()) / weights.sum())
-        effective = weights.sum() ** 2 / (weights**2).sum()
-        return float(np.sqrt(p * (1.0 - p) / effective))
+        return float(np.sqrt(p * (1.0 - p) / self.n_effective))
+
+    @property
+    def n_effective(self) -> float:
+        """Number of independent samples that :attr:`interval` assumes.
+
+        The number of groups if groups are left out, else (sum w)^2 / sum w^2 with
+        weights w, else the number of samples.
+        """
+        weights = np.ones(self.y.shape[0]) if self.weights is None else self.weights
+        if self.groups is not None:
+            return float(np.unique(self.groups[weights > 0]).size)
+        return float(weights.sum() ** 2 / (weights**2).sum())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson score interval of ``error``: its ends, as fractions.
+
+        It covers the chance of which samples were drawn, as if :attr:`n_effective`
+        independent ones had been. It does not cover dependence between the folds, or
+        between groups, nor the choice of parameters: the smallest error of a grid is
+        too small, see :func:`honest_loo`.
+        """
+        return wilson_interval(self.error, self.n_effective)
 
     @property
     def n_ambiguous(self) -> int:
@@ -162,7 +201,7 @@ class LooResult:
         return self.counts["screened"] / of if of else float("nan")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a sample (needs pandas)."""
+        """Return one row per sample (needs pandas)."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -191,11 +230,18 @@ class LooResult:
             reasons = [f"{k} {why}" for k, why in zip(numbers, reasons, strict=True)]
         return f"{total} ({', '.join(reasons)})"
 
-    def __str__(self) -> str:
-        """Small table: error, how far to trust it, what it cost."""
+    def _head(self) -> str:
+        return f"Leave-one-out ({self.method})"
+
+    def _verdict(self) -> str:
+        n_wrong, n = int(self.wrong.sum()), self.y.shape[0]
+        error = format_error(self.error, self.interval)
+        return f"leave-one-out error {error}, {n_wrong} of {n} wrong"
+
+    def _rows(self) -> list[tuple[str, Any]]:
         rows: list[tuple[str, Any]] = [
             ("samples", self.y.shape[0]),
-            ("error", f"{self.error:.4f} ± {self.standard_error:.4f}"),
+            ("error", format_error(self.error, self.interval)),
             ("wrong", int(self.wrong.sum())),
             ("ambiguous", self.n_ambiguous),
             ("not certified", self._describe_uncertified()),
@@ -203,14 +249,15 @@ class LooResult:
             ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
         ]
         if not np.isnan(self.screened):
-            rows.insert(-1, ("screened", f"{self.screened:.1%}"))
-        head = f"Leave-one-out ({self.method})"
-        lines = [head, *(f"  {name:<14}{value}" for name, value in rows)]
-        return "\n".join([*lines, *filter(None, [self.anti_learning_note])])
+            rows.insert(-1, ("screened", as_percent(self.screened)))
+        return rows
+
+    def _notes(self) -> list[str]:
+        return [self.anti_learning_note] if self.anti_learning else []
 
 
-@dataclass(frozen=True, eq=False)
-class LooPath:
+@dataclass(frozen=True, eq=False, repr=False)
+class LooPath(Summary):
     """Leave-one-out results over a list of C.
 
     Parameters
@@ -251,7 +298,7 @@ class LooPath:
 
     @property
     def anti_learning(self) -> BoolArray:
-        """Whether the balance of the classes decides, for each C, (n_Cs,)."""
+        """Whether class proportions alone decide, for each C, (n_Cs,)."""
         return np.array([result.anti_learning for result in self.results])
 
     @property
@@ -266,7 +313,7 @@ class LooPath:
     def best_index(self) -> int:
         """Position of the smallest error; among equals, of the smallest C.
 
-        A C for which the balance of the classes decides comes after all others.
+        A C for which class proportions alone decide comes after all others.
         """
         return int(np.lexsort((self.Cs, self.errors, self.anti_learning))[0])
 
@@ -275,16 +322,24 @@ class LooPath:
         """C with the smallest error, see :attr:`best_index`."""
         return float(self.Cs[self.best_index])
 
-    def __str__(self) -> str:
-        """Small table: C, error, ambiguous."""
-        head, best = f"{'C':>12}{'error':>10}{'ambiguous':>11}", self.best_index
-        rows = [
-            f"{C:>12.4g}{result.error:>10.4f}{result.n_ambiguous:>11d}"
-            + ("  *" if k == best else "")
-            + ("  anti-learning" if result.anti_learning else "")
-            for k, (C, result) in enumerate(zip(self.Cs, self.results, strict=True))
-        ]
-        return "\n".join([head, *rows])
+    _align = ">"
+
+    def _head(self) -> str:
+        return ""
+
+    def _verdict(self) -> str:
+        error = as_percent(self.results[self.best_index].error)
+        return f"smallest of {len(self)} errors {error}, at C = {self.best_C:.4g}"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("C", "error", "ambiguous", "")]
+        for k, (C, result) in enumerate(zip(self.Cs, self.results, strict=True)):
+            mark = "anti-learning" if result.anti_learning else ""
+            mark = "best" if k == self.best_index else mark
+            mark = mark.ljust(len("anti-learning"))
+            error = as_percent(result.error)
+            rows.append((f"{C:.4g}", error, str(result.n_ambiguous), mark))
+        return rows
 
 
 def pack_results(
@@ -340,7 +395,7 @@ def is_anti_learning(
     values: FloatArray,
     folds: Folds | None = None,
 ) -> bool:
-    """Return whether left-out labels follow the balance of the classes, not the data.
+    """Return whether left-out labels follow class proportions, not the features.
 
     They do if there is an intercept, every alpha of the class with the smaller sum of
     C_i is at its bound and, of the samples whose class is the lighter one without them,

@@ -16,11 +16,13 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.assess._loo_curve import LooCurve
-from leaveout.loo._result import LooPath, LooResult
+from leaveout.loo._result import LooPath, LooResult, wilson_interval
+from leaveout.loo._summary import as_percent
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.colors import PowerNorm
     from matplotlib.ticker import FuncFormatter
 
 BLUE = "#0072B2"  # the result itself
@@ -65,12 +67,6 @@ def lighten_frame(ax: Axes, grid_axis: str = "y") -> None:
     ax.set_axisbelow(True)
 
 
-def as_percent(share: float) -> str:
-    """Write a share in percent with two digits: "2.1 %", "25 %"."""
-    percent = 100.0 * share
-    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.2g} %"
-
-
 def percent_formatter() -> FuncFormatter:
     """Return a formatter that writes the shares of an axis in percent."""
     from matplotlib.ticker import FuncFormatter
@@ -86,9 +82,9 @@ def short_number(value: float) -> str:
 class LooCurveDisplay:
     """Leave-one-out error over C, on a logarithmic axis.
 
-    A :class:`LooCurve` is drawn as steps, a :class:`LooPath` as points. The band is one
-    standard error either way: steps much lower than it is wide are noise. The C with
-    the smallest error are shaded; a hatched strip marks those where the label of some
+    A :class:`LooCurve` is drawn as steps, a :class:`LooPath` as points. The band is
+    the 95 % Wilson interval: steps much lower than it is wide are noise. The C with the
+    smallest error are shaded; a hatched strip marks those where the label of some
     sample depends on which optimal intercept is taken.
 
     Create one with ``from_curve`` or ``from_path``.
@@ -105,7 +101,7 @@ class LooCurveDisplay:
     ax_, figure_ : matplotlib Axes and Figure
         Where it is drawn.
     steps_, points_, band_ : matplotlib StepPatch, Line2D, PolyCollection, or None
-        The curve, the path, and one standard error either way.
+        The curve, the path, and the 95 % interval.
     best_ : list of matplotlib artists
         Span and line of the C with the smallest error, ring of a path's best.
     ambiguous_ : matplotlib StepPatch, Line2D or None
@@ -160,7 +156,7 @@ class LooCurveDisplay:
         *,
         name: str | None = None,
         color: str = BLUE,
-        standard_error: bool = True,
+        interval: bool = True,
         mark_best: bool = True,
         mark_ambiguous: bool = True,
         legend: bool = True,
@@ -169,7 +165,7 @@ class LooCurveDisplay:
         self.ax_ = ax = open_axes(ax)
         self.figure_ = ax.get_figure()
         ax.set_xscale("log")
-        self.band_ = self._draw_band(color) if standard_error else None
+        self.band_ = self._draw_band(color) if interval else None
         self._draw_errors(name or "leave-one-out error", color)
         self.best_ = self._draw_best() if mark_best else []
         self.ambiguous_ = self._draw_ambiguous() if mark_ambiguous else None
@@ -199,20 +195,19 @@ class LooCurveDisplay:
                 self.points_.set(markerfacecolor="white", linestyle="")
 
     def _draw_band(self, color: str) -> Artist:
-        """Shade one standard error either way."""
+        """Shade the 95 % interval."""
         if self.curve is not None:
             Cs = self.curve.breakpoints
             errors = np.append(self.curve.errors, self.curve.errors[-1])
-            widths = np.sqrt(errors * (1.0 - errors) / self.curve.n_samples)
+            low, high = wilson_interval(errors, self.curve.n_samples)
         else:
             assert self.path is not None
             order = np.argsort(self.path.Cs)
-            Cs, errors = self.path.Cs[order], self.path.errors[order]
-            widths = np.array([r.standard_error for r in self.path.results])[order]
-        low, high = np.maximum(errors - widths, 0.0), np.minimum(errors + widths, 1.0)
+            Cs = self.path.Cs[order]
+            low, high = np.array([r.interval for r in self.path.results])[order].T
         step = "post" if self.curve is not None else None
         band = self.ax_.fill_between(Cs, low, high, step=step, color=color, alpha=0.15)
-        band.set(linewidth=0, label="one standard error")
+        band.set(linewidth=0, label="95 % interval")
         return band
 
     def _draw_best(self) -> list[Artist]:
@@ -220,14 +215,14 @@ class LooCurveDisplay:
         if self.curve is None:
             assert self.path is not None
             C, error = self.path.best_C, float(self.path.errors[self.path.best_index])
-            label = f"least: {as_percent(error)} at C = {short_number(C)}"
+            label = f"smallest: {as_percent(error)} at C = {short_number(C)}"
             (ring,) = self.ax_.plot([C], [error], "o", color=GREEN, label=label)
             ring.set(markersize=12, markerfacecolor="none", markeredgewidth=2.0)
             return [ring]
         low, high = self.curve.best_interval
         error = self.curve.best_error
         ends = f"{short_number(low)} to {short_number(high)}"
-        label = f"least: {as_percent(error)} for C = {ends}"
+        label = f"smallest: {as_percent(error)} for C = {ends}"
         # With a linewidth, an interval narrower than a pixel stays visible.
         span = self.ax_.axvspan(low, high, color=GREEN, alpha=0.18, linewidth=0.8)
         (line,) = self.ax_.plot([low, high], [error, error], color=GREEN, label=label)
@@ -261,9 +256,8 @@ class LooGridDisplay:
     The best cell has a frame. Crosses mark anti-learning cells: with such a small C,
     leaving out a sample makes the other class the majority, and class proportions alone
     decide. If it is not known which these are, cells worse than always predicting the
-    largest class are crossed. The darkest colour stands for the error of the largest
-    class, or of the worst cell without a cross, and all above. Dots mark cells with
-    ambiguous samples.
+    largest class are crossed. The colours range from the smallest error to the largest,
+    with finer steps near the smallest. Dots mark cells with ambiguous samples.
 
     Create one with ``from_cv_results`` or ``from_estimator``.
 
@@ -386,25 +380,22 @@ class LooGridDisplay:
         size = (min(2.4 + 0.62 * n_Cs, 12.0), min(1.7 + 0.5 * n_gammas, 9.0))
         self.ax_ = ax = open_axes(ax, size)
         self.figure_ = ax.get_figure()
-        worse = self._worse_cells()
-        bottom, top = self._scale(worse)
         self.image_ = ax.pcolormesh(
-            self.errors.T, cmap=cmap, vmin=bottom, vmax=top, edgecolors="white"
+            self.errors.T, cmap=cmap, norm=self._scale(), edgecolors="white"
         )
         small = n_Cs <= MAX_COLUMNS_WITH_TEXT
         show_text = small if show_text is None else show_text
-        self.text_ = self._write_errors(bottom, top) if show_text else []
+        self.text_ = self._write_errors() if show_text else []
         self.best_ = self._frame_best()
         label = "worse than majority" if self.anti_learning is None else "anti-learning"
-        self.worse_ = self._mark(worse, 0.2, "X", VERMILION, label)
+        self.worse_ = self._mark(self._worse_cells(), 0.2, "X", VERMILION, label)
         ambiguous = np.asarray(0 if self.n_ambiguous is None else self.n_ambiguous) > 0
         self.ambiguous_ = self._mark(ambiguous, 0.8, "o", ORANGE, "ambiguous")
         self._label_axes()
         if colorbar:
-            extend = "max" if np.nanmax(self.errors) > top else "neither"
-            bar = self.figure_.colorbar(
-                self.image_, ax=ax, extend=extend, format=percent_formatter()
-            )
+            ticks = self.image_.norm.inverse(np.linspace(0.0, 1.0, 5))
+            bar = self.figure_.colorbar(self.image_, ax=ax, ticks=ticks)
+            bar.set_ticklabels([as_percent(error) for error in ticks])
             bar.outline.set_visible(False)
             bar.set_label("Leave-one-out error")
         return self
@@ -417,22 +408,21 @@ class LooGridDisplay:
             return np.zeros(self.errors.shape, dtype=bool)
         return self.errors > self.majority_error * (1.0 + 1e-12)
 
-    def _scale(self, worse: BoolArray) -> tuple[float, float]:
-        """Return the errors of the lightest and of the darkest colour."""
-        bottom = float(np.nanmin(self.errors))
-        learning = np.where(worse, np.nan, self.errors)
-        top = float(np.nanmax(self.errors if np.isnan(learning).all() else learning))
-        if self.majority_error is not None and self.majority_error > bottom:
-            top = min(top, self.majority_error)
-        return bottom, top if top > bottom else bottom + 1e-3
+    def _scale(self) -> PowerNorm:
+        """Return the scale of the colours, over all errors shown."""
+        from matplotlib.colors import PowerNorm
 
-    def _write_errors(self, bottom: float, top: float) -> list[Artist]:
+        bottom, top = float(np.nanmin(self.errors)), float(np.nanmax(self.errors))
+        # The square root separates the good cells even if the worst is far off.
+        return PowerNorm(0.5, bottom, top if top > bottom else bottom + 1e-3)
+
+    def _write_errors(self) -> list[Artist]:
         """Write each error in percent, dark on light and light on dark."""
         texts: list[Artist] = []
         for (i, j), error in np.ndenumerate(self.errors):
             if np.isnan(error):
                 continue
-            color = "white" if error - bottom > 0.6 * (top - bottom) else "black"
+            color = "white" if self.image_.norm(error) > 0.7 else "black"
             style = {"ha": "center", "va": "center", "fontsize": "small"}
             percent = 100.0 * error
             text = f"{percent:.0f}" if percent >= 9.95 else f"{percent:.1f}"

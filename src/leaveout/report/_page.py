@@ -20,15 +20,15 @@ from sklearn.metrics import confusion_matrix
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.assess._loo_curve import LooCurve
+from leaveout.loo._result import wilson_interval
+from leaveout.loo._summary import as_percent
 from leaveout.report._displays import (
     BLUE,
     GREY,
-    MAX_COLUMNS_WITH_TEXT,
     LooCurveDisplay,
     LooGridDisplay,
     LooMarginDisplay,
     arrange_cells,
-    as_percent,
     lighten_frame,
     percent_formatter,
     short_number,
@@ -78,7 +78,7 @@ def _draw_grid(report: SelectReport) -> PageFigure:
     figure, ax = _new_figure(WIDTH, min(1.3 + 0.37 * n_gammas, 9.0))
     cells = arrange_cells(report.cells, report.best_index)
     display = LooGridDisplay(**cells, majority_error=report.majority_error)
-    display.plot(ax, colorbar=len(report.grid["C"]) > MAX_COLUMNS_WITH_TEXT)
+    display.plot(ax)
     smallest = as_percent(float(np.nanmin(display.errors)))
     alt = f"Heat map of the error over C and gamma. The smallest is {smallest}."
     return _encode(figure, alt)
@@ -104,8 +104,7 @@ def _draw_lines(report: SelectReport) -> PageFigure:
         if others != chosen:
             ax.plot(Cs, errors, color="0.72", linewidth=1.0, zorder=2)
             continue
-        spread = np.sqrt(errors * (1.0 - errors) / len(report.dataset.y))
-        low, high = errors - spread, errors + spread
+        low, high = wilson_interval(errors, report.result.n_effective)
         ax.fill_between(Cs, low, high, color=BLUE, alpha=0.15, linewidth=0)
         label = ", ".join(f"{name} = {short_number(v)}" for name, v in others)
         ax.plot(Cs, errors, "o-", color=BLUE, markersize=4, zorder=3, label=label)
@@ -207,7 +206,12 @@ def render_page(report: SelectReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = lambda share: f"{100.0 * share:.1f}{NO_BREAK}%"
+    environment.filters["percent"] = lambda share: as_percent(share).replace(
+        " ", NO_BREAK
+    )
+    environment.filters["interval"] = lambda ends: (
+        f"{100 * ends[0]:.1f} to {as_percent(ends[1])}".replace(" %", f"{NO_BREAK}%")
+    )
     environment.filters["short"] = short_number
     environment.filters["seconds"] = format_seconds
     script = (TEMPLATES / "table.js").read_text(encoding="utf-8")
@@ -218,6 +222,7 @@ def render_page(report: SelectReport) -> str:
         n_uncertified=int(np.sum(~report.result.certified)),
         model=format_model(report.kernel, report.best_params, report.class_weight),
         figures=draw_figures(report),
+        optimistic=len(report.errors) > 1,
         cells=_cells(report),
         confusion=_confusion(report),
         samples=_samples(report),

@@ -14,7 +14,7 @@ from leaveout._typing import BoolArray, FloatArray
 from leaveout.assess._bounds import LooBounds
 from leaveout.assess._loo_curve import LooCurve
 from leaveout.assess._pair_auc import PairAUC
-from leaveout.loo._result import LooResult
+from leaveout.loo._result import LooResult, wilson_interval
 from leaveout.tables._dataset import Dataset
 from leaveout.tune._honest import HonestLoo
 
@@ -113,6 +113,7 @@ def describe_result(result: LooResult) -> dict[str, Any]:
     return {
         "error": result.error,
         "standard_error": result.standard_error,
+        "interval": list(result.interval),
         "n_wrong": int(result.wrong.sum()),
         "n_ambiguous": result.n_ambiguous,
         "n_not_certified": int((~result.certified).sum()),
@@ -128,11 +129,13 @@ def describe_bounds(bounds: LooBounds) -> dict[str, Any]:
 
 def describe_cells(report: SelectReport) -> list[dict[str, Any]]:
     """Return one entry per cell of the grid, in the order of the search."""
+    intervals = wilson_interval(report.errors, report.result.n_effective)
     return [
         {
             "params": dict(params),
             "error": float(report.errors[k]),
             "standard_error": float(report.cells["std_test_score"][k]),
+            "interval": [float(end[k]) for end in intervals],
             "n_ambiguous": int(report.cells["n_ambiguous"][k]),
             "anti_learning": bool(report.anti_learning[k]),
         }
@@ -158,6 +161,7 @@ def describe_select(report: SelectReport) -> dict[str, Any]:
         found["honest"] = {
             "error": report.honest.error,
             "standard_error": report.honest.standard_error,
+            "interval": list(report.honest.interval),
         }
     if report.curve is not None:
         found["curve"] = {

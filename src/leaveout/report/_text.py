@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
+from leaveout.loo._summary import as_percent, format_error
 from leaveout.report._select_report import SelectReport
 from leaveout.tables._dataset import Dataset
 
-N_COLUMNS_SHOWN = 8  # more do not fit into a terminal
+WIDTH = 80  # of a terminal
 
 
 def format_dataset(dataset: Dataset) -> str:
@@ -30,7 +32,7 @@ def format_dataset(dataset: Dataset) -> str:
             f"Left out together: {n_groups} groups ({dataset.group_name}), not single "
             "samples"
         )
-    return "\n".join([*lines, *(f"Note: {note}" for note in dataset.notes)])
+    return wrap([*lines, *(f"Note: {note}" for note in dataset.notes)])
 
 
 def format_model(kernel: str, params: Mapping[str, Any], class_weight: Any) -> str:
@@ -47,23 +49,25 @@ def format_grid(report: SelectReport) -> str:
     others = [name for name in report.grid if name != "C"]
     keys = [tuple(cell[name] for name in others) for cell in report.cells["params"]]
     heads = list(dict.fromkeys(keys))
-    labels = [
-        " ".join(f"{n} {v:.3g}" for n, v in zip(others, head, strict=True)) or "error"
-        for head in heads
-    ]
+    titles = {
+        name: [f"{head[k]:.3g}" for head in heads] for k, name in enumerate(others)
+    } or {"": ["error"]}
     Cs = sorted({cell["C"] for cell in report.cells["params"]})
     place = {
         (cell["C"], key): k
         for k, (cell, key) in enumerate(zip(report.cells["params"], keys, strict=True))
     }
+    width = max(len("100.0*"), *(len(x) for row in titles.values() for x in row))
+    n_shown = (WIDTH - 11) // (width + 2)
     lines = ["Leave-one-out error in percent"]
-    for start in range(0, len(heads), N_COLUMNS_SHOWN):
-        part = slice(start, start + N_COLUMNS_SHOWN)
-        width = max(len("100.00*"), *(len(label) for label in labels[part]))
-        lines.append("       C   " + "   ".join(x.rjust(width) for x in labels[part]))
+    for start in range(0, len(heads), n_shown):
+        part = slice(start, start + n_shown)
+        table = [(f"{name:>11}", row[part]) for name, row in titles.items()]
         for C in Cs:
-            cells = [_cell(report, place[C, head]).rjust(width) for head in heads[part]]
-            lines.append(f"{C:8.4g}   {'   '.join(cells)}".rstrip())
+            cells = [_cell(report, place[C, head]) for head in heads[part]]
+            table.append((f"{'C' if C == Cs[0] else '':<2}{C:>9.4g}", cells))
+        for head, row in table:
+            lines.append((head + "".join(f"  {x:>{width}}" for x in row)).rstrip())
     if report.anti_learning.any():
         lines.append("! C too small: class proportions alone decide")
     return "\n".join(lines)
@@ -72,7 +76,7 @@ def format_grid(report: SelectReport) -> str:
 def _cell(report: SelectReport, k: int) -> str:
     """One error, and a place for its mark."""
     mark = "!" if report.anti_learning[k] else " "
-    return f"{100 * report.errors[k]:.2f}{'*' if k == report.best_index else mark}"
+    return f"{100 * report.errors[k]:.1f}{'*' if k == report.best_index else mark}"
 
 
 def format_choice(report: SelectReport) -> str:
@@ -80,39 +84,42 @@ def format_choice(report: SelectReport) -> str:
     result, honest, curve = report.result, report.honest, report.curve
     model = format_model(report.kernel, report.best_params, report.class_weight)
     wrong = ", ".join(
-        f"{label} ({report.wrong_by_class[label]} of {count})"
+        f"{label} {report.wrong_by_class[label]} of {count}"
         for label, count in report.class_counts.items()
     )
-    largest = next(iter(report.class_counts))
-    lines = [
-        f"Chosen: {model}",
-        f"Leave-one-out error {100 * result.error:.2f} % "
-        f"+- {100 * result.standard_error:.2f} % ({int(result.wrong.sum())} of "
-        f"{len(report.dataset.y)} wrong, {result.n_ambiguous} ambiguous)",
-        f"Wrong by class: {wrong}",
-        f"Always {largest!r} would be wrong on {100 * report.majority_error:.2f} %",
-    ]
+    largest, n_cells = next(iter(report.class_counts)), len(report.errors)
+    lines = [f"Chosen: {model}"]
     if honest is not None:
-        lines.append(
-            f"Honest error {100 * honest.error:.2f} % +- "
-            f"{100 * honest.standard_error:.2f} %: parameters chosen again without "
-            "each left-out sample"
-        )
-    elif len(report.errors) > 1:
-        n_cells = len(report.errors)
-        lines.append(f"Optimistic: the smallest of {n_cells} errors (see --honest)")
+        error = format_error(honest.error, honest.interval)
+        lines.append(f"Nested leave-one-out error {error}: report this one")
+    lines.append(f"Leave-one-out error {format_error(result.error, result.interval)}")
+    if n_cells > 1:
+        advice = "" if honest else "; --honest computes the error to report"
+        lines.append(f"Optimistic: the smallest of {n_cells} errors{advice}")
     lines += [
-        f"{name} is the {end} of the grid, others may be better: "
+        f"Wrong: {int(result.wrong.sum())} of {len(report.dataset.y)} ({wrong})",
+        f"Ambiguous: {result.n_ambiguous}",
+        f"Always {largest!r} would be wrong on {as_percent(report.majority_error)}",
+    ]
+    lines += [
+        f"{name} is the {end} of the grid: also try "
         f"--grid {name}={low:.3g}:{high:.3g}:{count}"
         for name, end, (low, high, count) in report.edges
     ]
     if curve is not None:
         low, high = curve.best_interval
         lines.append(
-            f"Over every C from {curve.C_min:g} to {curve.C_max:g} the least error is "
-            f"{100 * curve.best_error:.2f} %, for C from {low:.4g} to {high:.4g}"
+            f"Over every C from {curve.C_min:g} to {curve.C_max:g} the smallest error "
+            f"is {as_percent(curve.best_error)}, for C from {low:.4g} to {high:.4g}"
         )
-    return "\n".join(lines)
+    return wrap(lines)
+
+
+def wrap(lines: Iterable[str]) -> str:
+    """Break lines that are too long for a terminal; the rest is indented."""
+    shape: dict[str, Any] = {"width": WIDTH, "subsequent_indent": "  "}
+    shape |= {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(fill(line, **shape) for line in lines)
 
 
 def format_select(report: SelectReport) -> str:
@@ -120,7 +127,7 @@ def format_select(report: SelectReport) -> str:
     return "\n".join(
         [
             format_dataset(report.dataset),
-            report.preparation,
+            wrap([report.preparation]),
             "",
             format_grid(report),
             "",

@@ -26,14 +26,16 @@ from leaveout.adapt._checks import (
     count_rows,
 )
 from leaveout.adapt._pipeline import take_columns, take_rows
+from leaveout.loo._result import wilson_interval
+from leaveout.loo._summary import Summary, as_percent, format_error
 from leaveout.run._parallel import count_workers, limit_blas, show_progress
 from leaveout.tune._paths import open_checkpoint, run_tasks
 from leaveout.tune._search import LooSearchCV
 from leaveout.tune._svccv import SVCCV
 
 
-@dataclass(frozen=True, eq=False)
-class HonestLoo:
+@dataclass(frozen=True, eq=False, repr=False)
+class HonestLoo(Summary):
     """Nested leave-one-out: parameters are chosen again without each left-out sample.
 
     Parameters
@@ -79,6 +81,15 @@ class HonestLoo:
         return float(np.sqrt((sums**2).sum()) / self.y.shape[0])
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """95 % Wilson score interval of ``error``: its ends, as fractions.
+
+        As if folds were independent; with groups, each group counts as one sample. The
+        choice of parameters is covered, dependence between the folds is not.
+        """
+        return wilson_interval(self.error, np.unique(self.folds).size)
+
+    @property
     def optimism(self) -> float:
         """How far the naive error is too small: ``error - naive_error``."""
         return self.error - self.naive_error
@@ -91,20 +102,25 @@ class HonestLoo:
         counted = Counter(texts).most_common()
         return [(self.params[first[text]], count) for text, count in counted]
 
-    def __str__(self) -> str:
-        """Return a small table: both errors, and which parameters were chosen."""
-        lines = [
-            "Nested leave-one-out",
-            f"  samples       {self.y.shape[0]}",
-            f"  folds         {len(self.params)}",
-            f"  error         {self.error:.4f} ± {self.standard_error:.4f}",
-            f"  naive error   {self.naive_error:.4f} (smallest of the grid)",
-            f"  seconds       {self.seconds:.3g}",
+    _title = "Nested leave-one-out"
+
+    def _verdict(self) -> str:
+        return f"error with tuning included {format_error(self.error, self.interval)}"
+
+    def _rows(self) -> list[tuple[str, Any]]:
+        return [
+            ("samples", self.y.shape[0]),
+            ("folds", len(self.params)),
+            ("error", format_error(self.error, self.interval)),
+            ("naive error", f"{as_percent(self.naive_error)} (smallest of the grid)"),
+            ("seconds", f"{self.seconds:.3g}"),
         ]
-        lines += [f"  chosen {_text(p)} in {k}" for p, k in self.choices[:5]]
+
+    def _notes(self) -> list[str]:
+        notes = [f"  chosen {_text(p)} in {k}" for p, k in self.choices[:5]]
         if len(self.choices) > 5:
-            lines.append(f"  … {len(self.choices) - 5} other choices")
-        return "\n".join(lines)
+            notes.append(f"  … {len(self.choices) - 5} other choices")
+        return notes
 
 
 def _text(params: Mapping[str, Any]) -> str:
@@ -158,7 +174,7 @@ def honest_loo(
     Returns
     -------
     HonestLoo
-        ``error``, ``standard_error``, ``naive_error``, ``predictions``, ``choices``.
+        ``error``, ``interval``, ``naive_error``, ``predictions``, ``choices``.
 
     References
     ----------

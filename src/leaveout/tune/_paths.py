@@ -28,6 +28,7 @@ from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
 from leaveout.loo._leave_out import FAMILIES, LooRun, leave_out, leave_out_path
 from leaveout.loo._result import LooResult, pack_results, unpack_results
+from leaveout.loo._summary import as_percent
 from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
 from leaveout.run._parallel import (
     count_workers,
@@ -300,11 +301,13 @@ def _show(
 ) -> Iterator[PathOutcome]:
     """Pass the outcomes on, with one line of progress, or one line for each."""
     if verbose < 2:
-        yield from show_progress(outcomes, total, "Paths", verbose=verbose > 0)
+        n_cells = sum(len(path.positions) for path in paths)
+        label = f"{n_cells} cells in {len(paths)} paths"
+        yield from show_progress(outcomes, total, label, verbose=verbose > 0)
         return
     for count, outcome in enumerate(outcomes, start=1):
         known = [r for r in outcome.results if isinstance(r, LooResult)]
-        lowest = f"{min(r.error for r in known):.4f}" if known else "none, failed"
+        lowest = as_percent(min(r.error for r in known)) if known else "none, failed"
         seconds = sum(r.counts["seconds"] for r in known)
         sys.stderr.write(
             f"Path {count} of {total}: {dict(paths[outcome.number].params)}, "

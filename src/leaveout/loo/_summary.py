@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How results are shown: as text, in a notebook, in one line. Errors are in percent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+
+def as_percent(share: float) -> str:
+    """Write a share in percent, "2.1 %"."""
+    return f"{100.0 * share:.1f} %"
+
+
+def format_error(error: float, interval: tuple[float, float]) -> str:
+    """Write an error and its interval, "2.1 % (95 % interval 1.2 to 3.7 %)"."""
+    low, high = interval
+    return f"{as_percent(error)} (95 % interval {100 * low:.1f} to {as_percent(high)})"
+
+
+class Summary:
+    """Text, notebook and one-line form of a result.
+
+    Subclasses have ``_verdict``, one sentence, and ``_rows``: pairs of a name and a
+    value or, with ``_align``, a table whose first row has the titles.
+    """
+
+    _title = ""
+    _align = ""  # "<" or ">"
+
+    def _verdict(self) -> str:
+        raise NotImplementedError
+
+    def _rows(self) -> Sequence[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def _head(self) -> str:
+        return self._title
+
+    def _notes(self) -> list[str]:
+        return []
+
+    def __repr__(self) -> str:
+        """Return the verdict in one line."""
+        return f"<{type(self).__name__}: {self._verdict()}>"
+
+    def __str__(self) -> str:
+        """Return a small table."""
+        rows = self._rows()
+        lines = [f"  {row[0]:<14}{row[1]}" for row in rows]
+        if self._align:
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            shape = "  ".join(f"{{:{self._align}{width}}}" for width in widths)
+            lines = [shape.format(*row).rstrip() for row in rows]
+        return "\n".join([*filter(None, [self._head()]), *lines, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        """Return the verdict, then the table, for notebooks."""
+        rows = [[escape(str(cell)) for cell in row] for row in self._rows()]
+        lines = ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
+        if self._align:
+            lines[0] = lines[0].replace("td>", "th>")
+        table = "".join(f"<tr>{line}</tr>" for line in lines)
+        verdict = escape(self._verdict())
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+        return (
+            f"<div><p><strong>{verdict[:1].upper()}{verdict[1:]}</strong></p>"
+            f'<div style="max-height: 24em; overflow: auto"><table>{table}</table>'
+            f"</div>{notes}</div>"
+        )
