@@ -75,32 +75,35 @@ def html(report):
 
 
 def test_text(report):
-    pairs = {"groups": np.arange(60) // 2, "group_name": "pair", "notes": ("Mind it.",)}
+    notes = ("Mind it.", "long " * 30)
+    pairs = {"groups": np.arange(60) // 2, "group_name": "pair", "notes": notes}
     report = replace(report, dataset=replace(report.dataset, **pairs), curve=None)
     assert format_select(report).splitlines() == [
         "toys: 60 samples, 2 features",
         "Classes (kind): yes (30), no (30)",
         "Left out together: 30 groups (pair), not single samples",
         "Note: Mind it.",
+        "Note:" + 15 * " long",
+        "  " + " ".join(15 * ["long"]),
         "Features as they are.",
         "",
         "Leave-one-out error in percent",
-        "       C   gamma 0.05    gamma 0.5",
-        "   0.001      100.00!      100.00!",
-        "       1        1.67*        1.67",
-        "     100        1.67         5.00",
+        "      gamma    0.05     0.5",
+        "C     0.001  100.0!  100.0!",
+        "          1    1.7*    1.7",
+        "        100    1.7     5.0",
         "! C too small: class proportions alone decide",
         "",
         "Chosen: SVC(kernel='rbf', C=1, gamma=0.05)",
-        "Leave-one-out error 1.67 % +- 1.65 % (1 of 60 wrong, 0 ambiguous)",
-        "Wrong by class: yes (0 of 30), no (1 of 30)",
-        "Always 'yes' would be wrong on 50.00 %",
-        "Optimistic: the smallest of 6 errors (see --honest)",
-        "gamma is the smallest of the grid, others may be better: "
-        "--grid gamma=0.0005:0.5:4",
+        "Leave-one-out error 1.7 % (95 % interval 0.3 to 8.9 %)",
+        "Optimistic: the smallest of 6 errors; --honest computes the error to report",
+        "Wrong: 1 of 60 (yes 0 of 30, no 1 of 30)",
+        "Ambiguous: 0",
+        "Always 'yes' would be wrong on 50.0 %",
+        "gamma is the smallest of the grid: also try --grid gamma=0.0005:0.5:4",
     ]
-    longer = "C is the largest of the grid, others may be better: --grid C=0.001:1e"
-    assert f"{longer}+04:5" in format_select(replace(report, best_index=4))
+    longer = "C is the largest of the grid: also try --grid C=0.001:1e+04:5"
+    assert longer in format_select(replace(report, best_index=4))
     found = [format_seconds(seconds) for seconds in (0.04, 59.6, 121, 86400)]
     assert found == ["0.0 s", "60 s", "2 min", "24 h"]
 
