@@ -60,7 +60,7 @@ ONE_MISSING = r"y has 1 missing label\(s\).* row 3. Drop"
     ("y", "match"),
     [
         (["a"] * 6, "y has one class, 'a', in all 6 rows. .*add samples"),
-        (y + 0.25 * X[:, 0], "Unknown label type: continuous. y must .*regressor"),
+        (y + 0.25 * X[:, 0], "Unknown label type: continuous. y must .* 6 distinct v"),
         ([0, 0, 1, np.inf, 0, 1], ONE_MISSING),
         (pd.Series([0, 0, 1, None, 0, 1], dtype="Int64"), ONE_MISSING),
         (pl.Series(["a", "a", "b", None, "a", "b"]), ONE_MISSING),

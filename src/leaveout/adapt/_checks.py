@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -31,6 +32,8 @@ FIT = 2
 MATRICES = {"auto": 3, "walk": 3, "consolidated": 12, "magic": 12}
 # Smaller needs are not checked: reading the limits takes as long as a small fit.
 SMALL = 2**25
+# More classes than this, with fewer samples each, are not classes.
+MANY_CLASSES, LEAST_CLASS_SIZE = 20, 3
 
 
 def check_number(name: str, value: Any, *, above: float) -> float:
@@ -199,9 +202,29 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     if kind not in ("binary", "multiclass"):
         raise ValueError(
             f"Unknown label type: {kind}. y must hold class labels; got {y[0]!r} in "
-            "row 0. Use a regressor for numbers, or bin them into classes first."
+            f"row 0 and {len(np.unique(y.astype(str)))} distinct values in "
+            f"{n_samples} rows. It looks like a regression target: bin it into "
+            "classes, or use a regressor."
         )
+    _check_classes_repeat(y.tolist())
     return y.copy()
+
+
+def _check_classes_repeat(labels: list[Any]) -> None:
+    """Refuse ids and numbers to predict: many classes, many of them with one sample.
+
+    The size of the classes alone does not decide: without one of three replicates of
+    26 letters, two samples per class are left.
+    """
+    counts = Counter(labels)
+    n_classes, n_single = len(counts), sum(n == 1 for n in counts.values())
+    few = len(labels) < LEAST_CLASS_SIZE * n_classes and 5 * n_single > n_classes
+    if n_classes > MANY_CLASSES and few:
+        raise ValueError(
+            f"y has {n_classes} distinct values in {len(labels)} rows, {n_single} of "
+            "them in one row only. It looks like a regression target or an id: bin it "
+            "into classes, or choose another column."
+        )
 
 
 def check_sample_weight(

@@ -87,6 +87,18 @@ def _check_sizes(dataset: Dataset) -> None:
         )
 
 
+def check_binary(dataset: Dataset, what: str, way_out: str) -> None:
+    """Refuse groups and more than two classes, before the search."""
+    n_classes = len(set(dataset.y.tolist()))
+    if n_classes != 2:
+        raise ValueError(
+            f"{what} needs two classes; '{dataset.target_name}' has {n_classes}. "
+            f"{way_out}"
+        )
+    if dataset.groups is not None:
+        raise ValueError(f"{what} leaves out single samples; omit --groups.")
+
+
 def make_svc(options: KernelOptions) -> SVC:
     """Return an SVC with this kernel and weight, not fitted."""
     weight = None if options.class_weight is None else options.class_weight.value

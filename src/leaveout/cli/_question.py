@@ -23,7 +23,14 @@ from leaveout.cli._command import (
     print_result,
     print_status,
 )
-from leaveout.cli._data import Prepared, load, make_svc, prepare, search_grid
+from leaveout.cli._data import (
+    Prepared,
+    check_binary,
+    load,
+    make_svc,
+    prepare,
+    search_grid,
+)
 from leaveout.cli._grid import complete_grid, parameters_of
 from leaveout.cli._options import ModelOptions, ShowOptions, TableOptions
 from leaveout.estimators._svc import SVC
@@ -90,8 +97,6 @@ def find_suspects(
 
 def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
     """Compute bounds and estimates beside the exact error."""
-    if prepared.dataset.groups is not None:
-        raise ValueError("The bounds are for single samples; omit --groups.")
     found = loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
     return Answer(found, describe_bounds(found), found.to_frame())
 
@@ -110,6 +115,9 @@ def run_question(
     with collect_warnings() as warned:
         with clock.measure("reading"):
             dataset = load(table)
+        if question is compare_bounds:
+            other = "leaveout loo takes any number; or keep the rows of two classes."
+            check_binary(dataset, "leaveout bounds", other)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
             svc, params = _choose(prepared, model, n_jobs)

@@ -25,7 +25,14 @@ from leaveout.cli._command import (
     print_result,
     print_status,
 )
-from leaveout.cli._data import Prepared, load, make_svc, prepare, search_grid
+from leaveout.cli._data import (
+    Prepared,
+    check_binary,
+    load,
+    make_svc,
+    prepare,
+    search_grid,
+)
 from leaveout.cli._grid import complete_grid, parse_grid
 from leaveout.cli._options import (
     KernelOptions,
@@ -39,7 +46,6 @@ from leaveout.report._page import write_page
 from leaveout.report._select_report import SelectReport, describe_select
 from leaveout.report._text import format_select
 from leaveout.run._parallel import count_threads, limit_blas
-from leaveout.tables._dataset import Dataset
 from leaveout.tune._honest import HonestLoo, honest_loo
 from leaveout.tune._search import LooSearchCV
 from leaveout.tune._svccv import take_chosen
@@ -67,7 +73,8 @@ def run_select(
         with clock.measure("reading"):
             dataset = load(table)
         if wanted.curve:
-            _check_curve(dataset)
+            finer = "A finer grid does nearly the same: --grid C=0.01:1000:50."
+            check_binary(dataset, "--curve", finer)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
             grid = complete_grid(values, prepared.numbers, model.kernel.value)
@@ -179,18 +186,6 @@ def run_honest(
     )
 
 
-def _check_curve(dataset: Dataset) -> None:
-    """Refuse what ``loo_curve`` cannot do, before the search."""
-    n_classes = len(set(dataset.y.tolist()))
-    if n_classes != 2:
-        raise ValueError(
-            f"--curve is for two classes; '{dataset.target_name}' has {n_classes}. "
-            "A finer grid does nearly the same: --grid C=0.01:1000:50."
-        )
-    if dataset.groups is not None:
-        raise ValueError("--curve is for single samples; omit --groups or --curve.")
-
-
 def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> LooCurve:
     """Trace the error over the range of C of the grid, all else as chosen."""
     Cs = [cell["C"] for cell in search.cv_results_["params"]]
@@ -238,6 +233,7 @@ def _save(path: Path, prepared: Prepared, search: LooSearchCV, best: SVC) -> Non
         details={
             "data": dataset.name,
             "target": dataset.target_name,
+            "id": dataset.id_name,
             "n_samples": len(dataset.y),
             "loo_standard_error": result.standard_error,
             "parameters": search.best_params_,

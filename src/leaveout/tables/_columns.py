@@ -154,7 +154,7 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
         notes += _capitals_notes("groups", groups)
     notes += [*feature_notes, *warn_duplicate_rows(X, y, groups)]
     return Dataset(
-        name=path.name,
+        name="stdin" if str(path) == "-" else path.name,
         X=X,
         y=y,
         feature_names=list(X.columns),
@@ -278,7 +278,7 @@ def _find_number_like(name: str, words: Series) -> list[str]:
 def _note_features(
     words: dict[str, Series], unique: list[str], numbers: DataFrame
 ) -> list[str]:
-    """Say which text is encoded or left out; point out constants and row numbers."""
+    """Note which text is encoded or left out, constant columns, ids and dates."""
     notes, counts = [], {name: column.nunique() for name, column in words.items()}
     if counts:
         kinds = [
@@ -302,23 +302,44 @@ def _note_features(
             f"The same in every row: {list_names(constant)}. A constant column carries "
             "no information; leave it out with drop=."
         )
-    pairs = zip(numbers.columns, values.T, strict=True)
-    ids = [name for name, column in pairs if _counts_rows(str(name), column)]
-    if ids:
+    found = _find_ids_and_dates(numbers)
+    if found:
         notes.append(
-            f"Used as a feature, but looks like a row number or id: {list_names(ids)}. "
-            "If it is one, leave it out with id_column= or drop=."
+            "Used as a feature, but looks like a row number, id or date: "
+            f"{list_names(found)}. If it is one, leave it out with drop= or, if it "
+            "names the samples, id_column=."
         )
     return notes
 
 
-def _counts_rows(name: str, values: NDArray[Any]) -> bool:
-    """Whether whole numbers, all different, have no gap or are called an id."""
-    if len(values) < N_ROWS_FOR_ID or (values != np.rint(values)).any():
-        return False
-    if len(np.unique(values)) < len(values):
-        return False
-    return bool(np.ptp(values) == len(values) - 1 or _ID_NAME.search(name))
+def _find_ids_and_dates(numbers: DataFrame) -> list[str]:
+    """Return columns of dates (20210411) and of whole numbers without repetition.
+
+    If most columns are whole and without repetition, they are measurements: only those
+    without a gap, or called an id, are returned.
+    """
+    values = numbers.to_numpy()
+    if len(values) < N_ROWS_FOR_ID:
+        return []
+    whole = np.flatnonzero((values == np.rint(values)).all(axis=0))
+    distinct = [k for k in whole if len(np.unique(values[:, k])) == len(values)]
+    few = 2 * len(distinct) <= values.shape[1]
+    named = [bool(_ID_NAME.search(str(name))) for name in numbers.columns]
+    ids = [
+        k
+        for k in distinct
+        if few or named[k] or np.ptp(values[:, k]) == len(values) - 1
+    ]
+    dates = [k for k in whole if _are_dates(values[:, k])]
+    return [str(numbers.columns[k]) for k in sorted({*ids, *dates})]
+
+
+def _are_dates(values: NDArray[Any]) -> bool:
+    """Whether all numbers read as year, month and day: 20210411."""
+    months, days = values // 100 % 100, values % 100
+    years = (values >= 1900_00_00) & (values < 2100_00_00)
+    valid = years & (1 <= months) & (months <= 12) & (1 <= days) & (days <= 31)
+    return bool(valid.all())
 
 
 def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
@@ -331,24 +352,25 @@ def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]
             f"Column '{target}' has one class only, '{classes[0]}' in all {len(y)} "
             "rows. At least two are needed."
         )
-    many = len(classes) > len(y) / 2 and len(y) >= N_ROWS_FOR_ID
+    size = 3 if len(classes) > N_CATEGORIES else 2
+    many = len(y) >= N_ROWS_FOR_ID and size * len(classes) > len(y)
     # scikit-learn takes other floats for a continuous target.
     whole = y.dtype.kind != "f" or ((y == np.rint(y)).all() and (abs(y) < 2**53).all())
-    if not is_text and (many or not whole):
-        raise ValueError(
-            f"Column '{target}' has {len(classes)} different values in {len(y)} rows, "
-            "which are not classes. Choose another column, or cut it into classes."
+    if many or not whole:
+        kind, bins = (
+            ("an id", "")
+            if is_text
+            else ("a regression target or an id", ", or bin it into classes")
         )
-    if many:
         raise ValueError(
-            f"Column '{target}' has {len(classes)} classes in {len(y)} rows: too few "
-            "samples of each to learn from. Is it the right column?"
+            f"Column '{target}' has {len(classes)} distinct values in {len(y)} rows. "
+            f"It looks like {kind}, not like classes: choose another column{bins}."
         )
     notes = _capitals_notes("classes", classes) if is_text else []
     if (counts == 1).any():
         notes.append(
-            f"Classes with one sample: {list_names(classes[counts == 1])}. Left out, "
-            "it cannot be right. Merge or drop such a class."
+            f"Classes with one sample: {list_names(classes[counts == 1])}. Without it "
+            "the class is unknown, so it is always wrong. Merge or drop such classes."
         )
     return y, notes
 

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import re
+import sys
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -41,7 +44,8 @@ BLANKS = r"\s+"
 # Separators are judged by this many rows.
 N_ROWS_SNIFFED = 50
 UNNAMED = "(unnamed {})"
-# Values of a Parquet file: a fixed number and some per byte; beyond, it is a bomb.
+# Values of a Parquet file and bytes of an unpacked one: a fixed number and some per
+# byte of the file; beyond, it is a decompression bomb.
 N_VALUES_FREE, VALUES_PER_BYTE = 2**28, 64
 # Columns have names; a longer list would fill the memory of a small computer.
 MAX_SVMLIGHT_COLUMNS = 10_000_000
@@ -57,7 +61,6 @@ _BYTE_ORDER_MARKS = {
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive, as Excel's .xlsx is. Save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "an old Excel file. Save the sheet as CSV",
-    b"\x1f\x8b": "compressed with gzip. Unpack it first",
     b"%PDF": "a PDF. Save the table as CSV",
 }
 _CLASS = rb"\s*[+-]?[\d.]+(?:[eE][+-]?\d+)?(?:\s+qid:\d+)?"
@@ -91,7 +94,9 @@ def name_file(path: str | Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file; a missing or empty one is refused by name."""
+    """Return the content of a file, unpacked if it is gzip; "-" is stdin."""
+    if str(path) == "-":
+        return _unpack(sys.stdin.buffer.read(), path)
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder. Give the path of a file.")
     if not path.parent.is_dir():
@@ -103,7 +108,20 @@ def read_bytes(path: Path) -> bytes:
         close = nearest_name(path.stem, stems)
         hint = "" if close is None else f" Did you mean '{stems[close]}'?"
         raise FileNotFoundError(f"No file '{path}'.{hint}")
-    content = path.read_bytes()
+    return _unpack(path.read_bytes(), path)
+
+
+def _unpack(content: bytes, path: Path) -> bytes:
+    """Return the content of a gzip file, or of any other; refuse an empty one."""
+    if content.startswith(b"\x1f\x8b"):
+        most = N_VALUES_FREE + VALUES_PER_BYTE * len(content)
+        try:
+            with gzip.open(BytesIO(content)) as file:
+                content = file.read(most + 1)
+        except (OSError, EOFError, zlib.error) as why:
+            raise DataFileError(f"'{path}': corrupt gzip file: {why}.") from why
+        if len(content) > most:
+            raise DataFileError(f"'{path}' unpacks to more than {most:,} bytes.")
     if not content.strip():
         raise DataFileError(f"'{path}' is empty.")
     return content
