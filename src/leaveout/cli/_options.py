@@ -183,10 +183,12 @@ class KernelOptions:
 class ModelOptions(KernelOptions):
     """One classifier; a missing C or gamma is chosen."""
 
-    C: float | None = _value("NUMBER", "Upper bound C; chosen if omitted.", "--C")
+    C: float | None = _value(
+        "NUMBER", "Regularization parameter; chosen if omitted.", "--C"
+    )
     gamma: Any = _value(
         "NUMBER",
-        "Kernel width; 'scale' as in scikit-learn. Chosen if omitted.",
+        "Kernel coefficient or 'scale'; chosen if omitted.",
         parser=_parse_gamma,
     )
     degree: int | None = _value("N", "Degree of --kernel poly; default 3.")

@@ -110,7 +110,7 @@ def _read(
     if id_column is not None:
         check_columns([id_column], frame, path)
     ids = None
-    if kept in frame:
+    if kept is not None and kept in frame:
         ids = pd.Series(sample_names(frame, kept), name=kept)
     spelled = {n: spell_as(frame[n], known[n]) for n in known if n in frame}
     frame = frame.assign(**spelled)

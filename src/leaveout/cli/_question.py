@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``leaveout loo``, ``audit`` and ``bounds``: questions about one classifier.
 
-It is the one typed or, without C or gamma, chosen on the default grid.
+A missing C or gamma is chosen on the default grid.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from leaveout.tables._files import format_csv, insert_names, to_records
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# What SVC takes where nothing is typed.
+# Defaults of SVC.
 POLY_DEFAULTS = {"degree": 3, "coef0": 0.0}
 
 
 class Answer(NamedTuple):
-    """What was found: as text (``str``), as JSON, and as the table of --output."""
+    """A result: as text (``str``), for JSON, and as the table of --output."""
 
     found: Any
     details: dict[str, Any]
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 
 def leave_out(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
-    """Leave every sample out."""
+    """Leave each sample out."""
     dataset = prepared.dataset
     groups = dataset.groups
     found = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
@@ -83,7 +83,7 @@ def find_suspects(
         n_jobs=n_jobs,
         verbose=int(watched),
     )
-    found = replace(found, id_name=dataset.id_name or "row")
+    found = replace(found, id_name=dataset.id_name or "row of the file")
     table = found.to_frame().assign(row=found.rows + 1)  # counted from 1
     details = {
         "error": found.error,
@@ -96,7 +96,7 @@ def find_suspects(
 
 
 def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
-    """Compute bounds and estimates beside the exact error."""
+    """Compute bounds and estimates next to the exact error."""
     found = loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
     return Answer(found, describe_bounds(found), found.to_frame())
 
@@ -109,7 +109,7 @@ def run_question(
     show: ShowOptions,
     output: Path | None = None,
 ) -> None:
-    """Read the samples, make the classifier, ask, print the answer and write it."""
+    """Read the samples, choose the classifier, compute, print and write."""
     check_files_differ({"DATA": table.data}, {"--output": output})
     clock = Clock()
     with collect_warnings() as warned:
@@ -129,7 +129,7 @@ def run_question(
         if output is not None:
             write_atomically(output, format_csv(answer.table).encode())
             told += f"\nSamples written to {output}"
-    finally:  # a result is not lost with its file
+    finally:  # print the result even if the file cannot be written
         if show.as_json:
             whole = {
                 **describe_dataset(dataset),
@@ -156,7 +156,7 @@ def _choose(
     uses = parameters_of(kernel)
     for name, value in given.items():
         if value is not None and name not in uses:
-            raise ValueError(f"--{name} has no meaning for --kernel {kernel}.")
+            raise ValueError(f"--{name} does not apply to --kernel {kernel}.")
     params: dict[str, Any] = {
         name: POLY_DEFAULTS.get(name) if value is None else value
         for name, value in given.items()

@@ -50,16 +50,16 @@ from leaveout.tune._honest import HonestLoo, honest_loo
 from leaveout.tune._search import LooSearchCV
 from leaveout.tune._svccv import take_chosen
 
-# More pairs than these take longer than a grid; a page then has no ROC curve.
+# More pairs take longer than the grid; the page then has no ROC curve.
 MAX_PAIRS = 200_000
-# Beyond so many samples the certificates take longer than the walks.
+# With more samples, the certificates take longer than the walks.
 MAX_BOUNDS = 2000
 
 
 def run_select(
     table: TableOptions, model: KernelOptions, wanted: SelectOptions, show: ShowOptions
 ) -> None:
-    """Search the grid, compute what else is wanted, print and write the results."""
+    """Search the grid, compute the extras, print and write the results."""
     writes = {
         "--save": wanted.save,
         "--report": wanted.page,
@@ -104,7 +104,7 @@ def run_select(
                 with clock.measure("page"):
                     write_page(report, wanted.page)
                 written.insert(0, f"Page written to {wanted.page}")
-        finally:  # the choice is not lost with a file or an interrupted extra
+        finally:  # print the choice even if a file or an extra fails
             if show.as_json:
                 print(json.dumps(describe_select(report), indent=2))
             else:
@@ -114,7 +114,7 @@ def run_select(
 
 
 def _honest_checkpoint(wanted: SelectOptions) -> Path | None:
-    """Return the file that keeps the folds, beside the one that keeps the cells."""
+    """Return the checkpoint of the nested searches, next to that of the grid."""
     kept = wanted.checkpoint
     if kept is None or not wanted.honest:
         return None
@@ -149,7 +149,7 @@ def _run_extras(
     watched: bool,
     clock: Clock,
 ) -> dict[str, Any]:
-    """Compute what was asked for beside the choice, by its name in the report."""
+    """Compute the optional parts of the report, by their names in it."""
     found: dict[str, Any] = {}
     if wanted.honest:
         with clock.measure("honest"):
@@ -165,7 +165,7 @@ def _run_extras(
 def run_honest(
     prepared: Prepared, search: LooSearchCV, wanted: SelectOptions, watched: bool
 ) -> HonestLoo:
-    """Leave every sample out of preparation, choice and fit."""
+    """Leave each sample out of preparation, tuning and fit."""
     dataset = prepared.dataset
     grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
     first = "passthrough" if prepared.preparation is None else prepared.preparation

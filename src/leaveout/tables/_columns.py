@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # With fewer rows, a different value in each of them does not make an id.
 N_ROWS_FOR_ID = 10
 # Digits and no letters but those of an exponent: 1,5  <0.5  $3  4’477  (2)  2021-03-04.
-# Nothing is given back (*+): the time stays linear in the length of a cell.
+# Possessive quantifiers (*+) keep the time linear in the length of a cell.
 _NUMBER_LIKE = r"[\W_]*+\d[\W\d_]*+(?:[eEdD][+−-]?\d++)?[\W\d_]*+"
 _WITH_UNIT = _NUMBER_LIKE + r"[\w°µ/%^-]{0,8}"
 _NUMBER = r"[+-]?(?:\d++[.,]?\d*+|[.,]\d++)(?:[eE][+-]?\d++)?"
@@ -94,10 +94,11 @@ def read_dataset(
 ) -> Dataset:
     """Read samples from a file: CSV, TSV and the like, Parquet, or svmlight.
 
-    The content says which kind it is. ``target`` is the column of classes (an svmlight
-    file has them in front); with None the error lists the columns. Columns that name
-    samples or groups, or are in ``drop``, are not features; those in ``categorical``
-    are categories even if they hold numbers. ``sep`` is otherwise found among commas,
+    The content decides which, not the name; gzip files are unpacked, and "-" is stdin.
+    ``target`` is the column of classes (in svmlight files they come first); with None
+    the error lists the columns. Columns that name samples or groups, or are in
+    ``drop``, are not features; those in ``categorical`` are categories even if they
+    hold numbers. ``sep`` is otherwise found among commas,
     semicolons, tabs, bars and blanks; ``decimal`` is a point, or a comma where the file
     has another separator and no number that contradicts it; ``encoding`` UTF-8 or what
     a byte order mark says. DataFileError names the column and what to do.
@@ -107,11 +108,11 @@ def read_dataset(
     if is_svmlight(content):
         if target or id_column or group_column or drop or categorical:
             raise ValueError(
-                f"'{path}' is an svmlight file: its classes stand in front and its "
-                "columns have no names, so none can be chosen or left out."
+                f"'{path}' is an svmlight file: each line starts with its class and "
+                "the columns have no names, so none can be chosen or left out."
             )
         return _read_svmlight(content, path)
-    # What is dropped may hold anything: numbers in two notations, for instance.
+    # Dropped columns may hold anything, such as numbers in two notations.
     as_text = (*drop, *([] if id_column is None else [id_column]))
     how = {"sep": sep, "decimal": decimal, "encoding": encoding}
     table = read_table(content, path, as_text=as_text, **how)
@@ -134,7 +135,7 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
     frame, notes = _drop_useless_columns(frame, special)
     _check_classes_known(frame[roles.target], roles.target)
     needed = frame
-    if id_column is not None:  # an id may be missing, or be NA, but not a group
+    if id_column is not None:  # an id may be missing or NA, a group may not
         same = id_column == group_column
         needed = mark_missing(frame) if same else frame.drop(columns=id_column)
     check_not_missing(
@@ -178,8 +179,8 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
             hint = " The first row holds numbers only: add a row of names above it."
         elif set(names) & set(frame.iloc[:, 0].astype(str)):
             hint = (
-                " It is in the first column, so the table lies on its side: leaveout "
-                "needs a row for each sample. Transpose it."
+                " It is in the first column. leaveout needs one row per sample: "
+                "transpose the table."
             )
         raise ValueError(f"{error}{hint}") from None
 
@@ -220,8 +221,8 @@ def _check_classes_known(column: Series, target: str) -> None:
     if empty.any():
         raise ValueError(
             f"column '{target}' has no class in {int(empty.sum())} of {len(empty)} "
-            f"rows, first in row {int(np.argmax(empty)) + 1}. Delete these rows; "
-            "leaveout predict finds their classes."
+            f"rows, first in row {int(np.argmax(empty)) + 1} of the file. Delete "
+            "these rows; leaveout predict can classify them."
         )
 
 
@@ -376,13 +377,13 @@ def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]
 
 
 def _capitals_notes(what: str, words: NDArray[Any]) -> list[str]:
-    """Point out words that differ only in capitals, and so count as different."""
+    """Note words that differ only in case; they count as different."""
     unlike = np.unique(words.astype(str))
     counts = Counter(word.casefold() for word in unlike)
     alike = [word for word in unlike if counts[word.casefold()] > 1]
     if not alike:
         return []
-    return [f"Some {what} differ in capitals only: {list_names(alike)}."]
+    return [f"Some {what} differ only in upper and lower case: {list_names(alike)}."]
 
 
 def _read_svmlight(content: bytes, path: Path) -> Dataset:

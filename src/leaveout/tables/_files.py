@@ -37,7 +37,7 @@ from leaveout.exceptions import DataFileError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# What counts as an empty cell. Not "None": treatments and stages are called so.
+# Marks of an empty cell. "None" is not one: it may be a treatment or a stage.
 MISSING_MARKS = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "?"]
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 BLANKS = r"\s+"
@@ -164,13 +164,13 @@ def _read_parquet(content: bytes) -> DataFrame:
         file = parquet.ParquetFile(BytesIO(content))
         check_parquet_size(file.metadata, len(content))
         table = file.read()
-        table.validate(full=True)  # else broken text shows only when it is used
+        table.validate(full=True)  # otherwise invalid text is noticed only on use
         frame = table.to_pandas()
     except MemoryError:
         raise
-    except Exception as why:  # pyarrow has many kinds; each means a broken file
+    except Exception as why:  # pyarrow has many kinds; each means a corrupt file
         reason = " ".join(str(why).split())
-        raise ValueError(f"damaged Parquet file: {reason}") from why
+        raise ValueError(f"corrupt Parquet file: {reason}") from why
     frame.columns = [str(name) for name in frame.columns]
     index = [str(name) for name in frame.index.names if name is not None]
     _check_names([*index, *frame.columns])
@@ -183,7 +183,7 @@ def check_parquet_size(
 ) -> None:
     """Refuse a small file that unpacks to a huge table.
 
-    The counts of single columns are not used: pyarrow crashes on damaged ones.
+    The counts of single columns are not used: pyarrow crashes on corrupt ones.
     """
     n_values = metadata.num_rows * metadata.num_columns
     if n_values > n_values_free + VALUES_PER_BYTE * n_bytes:
@@ -229,13 +229,13 @@ def _read_text(
         _check_decimal_points(pointed, frame, still_text)
         commas = [name for name in text_columns(pointed) if name not in still_text]
         if commas:
-            notes.append(f"Decimal commas read as such: {list_names(commas)}.")
+            notes.append(f"Decimal commas recognised in {list_names(commas)}.")
     frame, n_empty = _drop_last_empty_rows(mark_missing(frame, as_text))
     if frame.empty:
         raise ValueError("it has a header but no rows.")
     if n_empty:
         notes.insert(0, f"Empty rows at the end, left out: {n_empty}.")
-    return Table(_unescape(frame).copy(), tuple(notes))  # one block, not one a column
+    return Table(_unescape(frame).copy(), tuple(notes))  # one block, not one per column
 
 
 def _find_separator(text: str) -> str:
@@ -380,8 +380,8 @@ def _check_decimal_points(
             row = next(k for k, cell in enumerate(cells) if "." in cell)
             raise ValueError(
                 f"Thousands or decimals? {name_cell(name, row, cells[row])} has a "
-                "point, but other numbers have decimal commas. Say what is meant with "
-                "decimal=',' or decimal='.', or write all numbers alike."
+                "point, but other numbers have decimal commas. Decide with "
+                "decimal=',' or decimal='.', or write all numbers the same way."
             )
 
 
@@ -485,7 +485,7 @@ def _parse_svmlight(content: bytes) -> tuple[Any, NDArray[Any]]:
     try:
         X, y = load_svmlight_file(BytesIO(content), zero_based=True)
     except (ValueError, OverflowError) as why:
-        raise ValueError(f"damaged svmlight file: {why}") from why
+        raise ValueError(f"corrupt svmlight file: {why}") from why
     if not np.isfinite(X.data).all():
         raise ValueError("it has values that are not finite. Correct them.")
     if not (np.abs(y) <= 2**53).all():
