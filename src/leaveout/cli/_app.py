@@ -15,6 +15,7 @@ from leaveout.cli._command import command
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # with rich, --help takes twice as long
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -35,7 +36,6 @@ def main(
         bool,
         typer.Option(
             "--version",
-            metavar=opt.NO_VALUE,
             callback=_show_version,
             is_eager=True,
             help="Show the version.",
@@ -86,12 +86,14 @@ def audit(
     *,
     table: opt.TableOptions,
     model: opt.ModelOptions,
-    top: Annotated[int, typer.Option(min=1, help="How many samples to list.")] = 20,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Number of samples to list.")
+    ] = 20,
     output: opt.Output = None,
     n_jobs: opt.Jobs = 1,
     show: opt.ShowOptions,
 ) -> None:
-    """List the samples whose labels the rest of the data contradict, worst first."""
+    """List samples whose labels the rest of the data contradict."""
     from leaveout.cli._question import find_suspects, run_question
 
     question = partial(find_suspects, top=top, watched=show.watched)
@@ -134,7 +136,7 @@ def predict(
     output: opt.Output = None,
     show: opt.ShowOptions,
 ) -> None:
-    """Predict the classes of new samples, with probabilities if available."""
+    """Predict the classes of new samples, and their probabilities."""
     from leaveout.cli._predict import run_predict
 
     run_predict(model, data, id_column, how, output, show)

@@ -17,9 +17,6 @@ from typing import Annotated, Any
 
 import typer
 
-# Without it typer shows <bool>, as if the option took a value.
-NO_VALUE = " "
-
 
 class Kernel(StrEnum):
     """Kernels that are positive semi-definite for any data."""
@@ -93,14 +90,14 @@ def _check_model(path: Path | None) -> Path | None:
     return _check_ending(path, "models are saved as .skops", ".skops")
 
 
-def _value(metavar: str, help: str, *names: str, **how: Any) -> Any:
+def _value(metavar: str | None, help: str, *names: str, **how: Any) -> Any:
     default = how.pop("default", None)
     option = typer.Option(*names, metavar=metavar, help=help, **how)
     return field(default=default, metadata={"typer": option})
 
 
 def _flag(help: str, *names: str) -> Any:
-    return _value(NO_VALUE, help, *names, default=False)
+    return _value(None, help, *names, default=False)
 
 
 def _file(metavar: str, help: str, *names: str, check: Any = check_folder) -> Any:
@@ -204,8 +201,8 @@ class SelectOptions:
     grid: list[str] | None = _value(
         "NAME=VALUES", "Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable."
     )
-    honest: bool = _flag("Also the error with tuning included (nested).", "--honest")
-    curve: bool = _flag("Also the error for every C (two classes).", "--curve")
+    honest: bool = _flag("Also compute the error with tuning included.", "--honest")
+    curve: bool = _flag("Also compute the error for every C (two classes).", "--curve")
     save: Path | None = _file(
         "MODEL.skops", "Write the chosen model.", check=_check_model
     )

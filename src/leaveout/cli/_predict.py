@@ -168,8 +168,8 @@ def _predict(classifier: Any, X: Any) -> DataFrame:
 
 
 def _round(table: DataFrame) -> DataFrame:
-    """Return the table with six significant digits; JSON has all of them."""
-    numbers = table.select_dtypes("float")
+    """Return the table with six significant digits after the name and the class."""
+    numbers = table.iloc[:, 2:]
     return table.assign(**numbers.map(lambda value: float(f"{value:.6g}")))
 
 
