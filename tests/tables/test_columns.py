@@ -150,7 +150,7 @@ def test_words_are_categories(read, words):
         ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"3 distinct values in 3 rows. It looks"),
         (column([1]).assign(y=range(24)), "y", r"24 distinct values in 24"),
         (column([1]).assign(y=[f"p{max(i, 3)}" for i in range(24)]), "y",
-         r"'y' has 21 distinct values in 24 rows. It looks like an id, not like clas"),
+         r"'y' has 21 distinct values in 24 rows. It looks like an id: choose"),
         (pd.DataFrame({"a": range(60), "y": np.arange(60) % 25}), "y",
          r"'y' has 25 distinct values in 60 rows. It looks like a regression target"),
         ("1 1:2 2:3\n-1 x:y\n", None, "table.csv': corrupt svmlight file"),

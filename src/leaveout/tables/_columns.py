@@ -358,14 +358,10 @@ def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]
     # scikit-learn takes other floats for a continuous target.
     whole = y.dtype.kind != "f" or ((y == np.rint(y)).all() and (abs(y) < 2**53).all())
     if many or not whole:
-        kind, bins = (
-            ("an id", "")
-            if is_text
-            else ("a regression target or an id", ", or bin it into classes")
-        )
+        what = "an id" if is_text else "a regression target or an id"
         raise ValueError(
             f"Column '{target}' has {len(classes)} distinct values in {len(y)} rows. "
-            f"It looks like {kind}, not like classes: choose another column{bins}."
+            f"It looks like {what}: choose another column, or bin it into classes."
         )
     notes = _capitals_notes("classes", classes) if is_text else []
     if (counts == 1).any():
