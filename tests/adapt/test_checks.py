@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bad input: each message names the argument, what was found and what to do."""
 
+import string
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 
-from leaveout import SVC
+from leaveout import SVC, leave_one_out
 from leaveout.exceptions import CertificateWarning
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0], [0.5, 0.5], [2.5, 0.0]])
@@ -60,7 +63,10 @@ ONE_MISSING = r"y has 1 missing label\(s\).* row 3. Drop"
     ("y", "match"),
     [
         (["a"] * 6, "y has one class, 'a', in all 6 rows. .*add samples"),
-        (y + 0.25 * X[:, 0], "Unknown label type: continuous. y must .*regressor"),
+        (
+            y + 0.25 * X[:, 0],
+            "Unknown label type: continuous. y must .*6 distinct",
+        ),
         ([0, 0, 1, np.inf, 0, 1], ONE_MISSING),
         (pd.Series([0, 0, 1, None, 0, 1], dtype="Int64"), ONE_MISSING),
         (pl.Series(["a", "a", "b", None, "a", "b"]), ONE_MISSING),
@@ -71,6 +77,19 @@ ONE_MISSING = r"y has 1 missing label\(s\).* row 3. Drop"
 def test_bad_labels(y, match):
     with pytest.raises(ValueError, match=match):
         SVC().fit(X, y)
+
+
+def test_regression_targets_and_ids_are_not_classes(rng):
+    numbers = load_diabetes().target  # whole numbers, as floats
+    for labels in (numbers, [f"p{k}" for k in range(30)]):
+        n, X = len(set(labels)), rng.normal(size=(len(labels), 2))
+        found = f"y has {n} distinct values in {len(X)} rows.* bin it into classes, or"
+        with pytest.raises(ValueError, match=found):
+            leave_one_out(SVC(), X, labels)
+    for letters in (list(string.ascii_lowercase) * 3, list(range(26)) * 2):
+        assert (
+            len(SVC().fit(rng.normal(size=(len(letters), 2)), letters).classes_) == 26
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What all commands share: mistakes, help, files, messages, warnings."""
 
+import gzip
+import json
 import os
 import subprocess
 import sys
@@ -16,36 +18,32 @@ from leaveout.cli._app import app
 from leaveout.cli._command import collect_warnings, write_options
 
 
-def plain(text):
-    """A message without the box around it."""
-    return " ".join(text.replace("│", " ").split())
-
-
 @pytest.mark.parametrize(
     ("code", "command", "message"),
     [
         (1, "select nothing.csv --target y", "No file 'nothing.csv'."),
         (1, "select TABLE", "Name the column of classes: --target. The"),
         (1, "select TABLE --target color", "Did you mean 'colour'?"),
-        (1, "select --target y", "--target is about DATA, but no file is given."),
+        (1, "select --target y", "--target needs DATA, but no file is given."),
         (1, "select --kernel linear --grid gamma=1",
-         "--grid gamma=… has no meaning for --kernel linear, which has C."),
+         "--grid gamma=… does not apply to --kernel linear, which has C."),
         (1, "select TABLE --target colour --groups a --curve",
-         "--curve is for single samples; omit --groups or --curve."),
-        (1, "loo --C 1 --gamma 1 --kernel linear", "--gamma has no meaning for --ke"),
-        (1, "loo --C 1 --coef0 2", "--coef0 has no meaning for --kernel rbf."),
-        (1, "bounds TABLE --target colour --groups a --C 1 --gamma 1",
-         "for single samples; omit --groups"),
-        (2, "loo --gamma wide", "'wide' is not a number, nor 'scale' or 'auto'"),
+         "--curve leaves out single samples; omit --groups."),
+        (1, "loo --C 1 --gamma 1 --kernel linear", "--gamma does not apply to --ker"),
+        (1, "loo --C 1 --coef0 2", "--coef0 does not apply to --kernel rbf."),
+        (1, "bounds TABLE --target colour --groups a", "single samples; omit --groups"),
+        (2, "loo --gamma wide", "'wide' is neither a number nor 'scale' or"),
         (2, "select --n-jobs 0", "'--n-jobs': must be positive, or -1"),
-        (2, "select --save /no/such/folder/m", "no folder '/no/such/folder'"),
+        (2, "select --save /no/such/folder/m", "is no folder '/no/such/folder'"),
         (2, "select --save .", "'.': is a folder."),
-        (2, "select --grid c=1", "'--grid': 'c=1' names no parameter of the grid. Did"),
+        (2, "select --save a/m.pkl", "as .skops, not .pkl. Write 'a/m.skops'."),
+        (2, "select --report x.pdf", "an HTML page, not .pdf. Write 'x.html'."),
+        (2, "select --grid c=1", "'c=1' does not name a parameter of the grid. Did"),
         (2, "select --grid C=1,x", "'C=1,x' is not a list of numbers."),
         (2, "select --grid C=-1", "'C=-1' has a value that is not positive."),
         (2, "select --grid C", "'C' has no values."),
         (2, "select --grid C=1,inf", "'C=1,inf' has a value that is not finite."),
-        (2, "select --grid C=0:1:3", "'C=0:1:3' has an end that is not positive, so"),
+        (2, "select --grid C=0:1:3", "'C=0:1:3' has an end that is not positive;"),
         (2, "select --grid C=1:2:0", "'C=1:2:0' asks for 0 values; a range has 1 to"),
         (2, "select --grid degree=2.5", "has a degree that is not a whole number"),
         (2, "select --grid C=1 --grid C=2", "'C=2' gives C a second time."),
@@ -55,7 +53,7 @@ def test_mistake_ends_with_its_message_alone(run, table, code, command, message)
     parts = command.replace("TABLE", str(table)).split()
     result = run(*parts, code=code)
     assert result.stdout == ""
-    assert message in plain(result.stderr)
+    assert message in result.stderr
     assert code == 2 or len(result.stderr.splitlines()) == 1
 
 
@@ -70,16 +68,16 @@ def test_out_of_memory_is_told_in_one_line(run, table, monkeypatch):
 
     monkeypatch.setattr(_data, "read_dataset", fail)
     told = run("loo", table, "--target", "colour", code=1).stderr
-    reason = "Out of memory: the table of 9 characters. Use fewer samples or --n-jobs."
-    assert told == f"Error: {reason}\n"
+    reason = "Out of memory: the table of 9 characters"
+    assert told == f"Error: {reason}. Use fewer samples or a smaller --n-jobs.\n"
 
 
 @pytest.mark.parametrize(
     ("command", "first", "second"),
     [
         ("select DATA --save OUT --report OUT", "--save", "--report"),
-        ("select DATA --save DATA", "DATA", "--save"),
-        ("select DATA --honest --save r.honest --checkpoint r",
+        ("select DATA --checkpoint DATA", "DATA", "--checkpoint"),
+        ("select DATA --honest --save r.honest.skops --checkpoint r.skops",
          "--save", "--checkpoint of --honest"),
         ("loo DATA --output LINK", "DATA", "--output"),
         ("predict OUT DATA --output OUT", "MODEL", "--output"),
@@ -91,9 +89,9 @@ def test_no_file_overwrites_another(
     monkeypatch.chdir(tmp_path)
     before = table.read_bytes()
     os.link(table, "link.csv")
-    places = {"DATA": table.name, "OUT": "same.out", "LINK": "link.csv"}
+    places = {"DATA": table.name, "OUT": "same", "LINK": "link.csv"}
     result = run(*(places.get(part, part) for part in command.split()), code=2)
-    assert f"{first} and {second} name the same file" in plain(result.stderr)
+    assert f"{first} and {second} name the same file" in result.stderr
     assert table.read_bytes() == before
     assert sorted(os.listdir()) == ["link.csv", table.name]
 
@@ -109,6 +107,17 @@ def test_messages_name_the_pipe_that_was_read(run, table, tmp_path):
     assert f"No column 'color' in '{pipe}'. Did you mean 'colour'?" in result.stderr
 
 
+def test_gzip_and_stdin_are_read(run, table):
+    how = ["--target", "colour", "--C", "1", "--gamma", "1", "--json"]
+    packed = table.with_suffix(".csv.gz")
+    packed.write_bytes(gzip.compress(table.read_bytes()))
+    piped = CliRunner().invoke(app, ["loo", "-", *how], input=table.read_bytes())
+    read = [json.loads(run("loo", path, *how).stdout) for path in (table, packed)]
+    for found in (*read, json.loads(piped.stdout)):
+        assert found["error"] == read[0]["error"]
+    assert json.loads(piped.stdout)["data"] == "stdin"
+
+
 def test_letters_that_stdout_lacks_are_written_as_codes(table):
     table.write_text(table.read_text().replace("red", "αrot"), encoding="utf-8")
     command = ["loo", str(table), "--target", "colour", "--C", "1", "--gamma", "1"]
@@ -120,7 +129,7 @@ def test_letters_that_stdout_lacks_are_written_as_codes(table):
 def test_read_only_folder_is_told_before_the_work(run, table, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
     result = run("select", table, "--save", tmp_path / "model", code=2)
-    assert "may not be written to" in plain(result.stderr)
+    assert "is not writable" in result.stderr
 
 
 def test_version_and_help(run):
@@ -129,15 +138,32 @@ def test_version_and_help(run):
         assert f"Example: leaveout {command}" in run(command, "--help").stdout
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize(
+    ("words", "completed", "answer"),
+    [
+        ("--help", "", "--install-completion"),
+        ("--version", "", lo.__version__),
+        ("select --fast", "", "No such option: --fast"),
+        ("", "leaveout sel", "select"),
+    ],
+)
+def test_first_answers_import_nothing_heavy(words, completed, answer):
     code = (
         "import sys; from leaveout.cli import main\n"
-        "sys.argv = ['leaveout', '--help']\n"
         "try: main()\n"
         "finally: print({'numpy', 'scipy', 'sklearn', 'pandas'} & {*sys.modules})"
     )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    shell = {"COMP_WORDS": completed, "COMP_CWORD": "1"}
+    if completed:
+        shell["_LEAVEOUT_COMPLETE"] = "complete_bash"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | shell,
+    )
+    assert answer in done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "set()"
 
 

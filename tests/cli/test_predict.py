@@ -20,7 +20,7 @@ def test_columns_are_matched_by_name(run, ask, model, frame, tmp_path):
     path, out = tmp_path / "new.tsv", tmp_path / "out.csv"
     new = frame[["colour", "site", "b", "name", "a"]].iloc[::-1].assign(more=1)
     new.to_csv(path, index=False, sep="\t")
-    result = run("predict", model, path, "--id", "name", "--sep", r"\t", "-v")
+    result = run("predict", model, path, "--sep", r"\t", "-v")
     found, classifier = read(result), lo.load_model(model)
     assert found["name"].tolist() == new["name"].tolist()
     expected = classifier.predict(new[["a", "b", "site"]])
@@ -28,10 +28,12 @@ def test_columns_are_matched_by_name(run, ask, model, frame, tmp_path):
     assert "Not used by the model: 'more'" in result.stderr
     assert "Time: start-up" in result.stderr
     wrong = int(np.sum(expected != new["colour"]))
-    assert f"Classes are in the file too: {wrong} of 24 wrong" in result.stderr
+    assert f"The file has classes: {wrong} of 24 are wrong" in result.stderr
+    shares = classifier.predict_proba(new[["a", "b", "site"]])[:, 1]
+    assert found["probability red"].tolist() == [float(f"{p:.6g}") for p in shares]
+    new.drop(columns="name").to_csv(path, index=False)
     records = ask("predict", model, path)
-    shares = classifier.predict_proba(new[["a", "b", "site"]])
-    assert [row["probability red"] for row in records] == shares[:, 1].tolist()
+    assert [row["probability red"] for row in records] == shares.tolist()
     assert [row["row"] for row in records] == list(range(1, 25))
     assert run("predict", model, path, "-o", out).stdout == ""
     assert pd.read_csv(out)["prediction"].tolist() == expected.tolist()
@@ -68,7 +70,7 @@ def test_classes_are_compared_by_value(trained, frame, old, new):
     found = pd.read_csv(StringIO(result.stdout), dtype=str)
     labels = [name.removeprefix("probability ") for name in list(found)[2:]]
     truth = [labels[sorted(old).index(old[k])] for k in kinds]
-    told = int(re.search(r"too: (\d+) of 24 wrong", result.stderr)[1])
+    told = int(re.search(r"classes: (\d+) of 24 are wrong", result.stderr)[1])
     assert told == np.sum(found["prediction"] != truth) < 12
 
 
@@ -77,9 +79,9 @@ def test_classes_the_model_does_not_know_are_told(trained, frame):
     new.loc[[0, 3], "colour"] = "Red"
     new.loc[5, "colour"] = None
     told = trained(frame[["a", "b", "colour"]], new).stderr
-    assert " of 21 wrong" in told
-    assert "2 of 24 rows, whose class the model does not know: 'Red'. Did you" in told
-    assert "Not compared: 1 of 24 rows, which have no class." in told
+    assert " of 21 are wrong" in told
+    assert "2 of 24 rows with classes that the model does not know: 'Red'. Did" in told
+    assert "Not compared: 1 of 24 rows without a class." in told
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_model_made_in_python_without_names(run, frame, tmp_path):
     model.gamma_ = "wide"
     lo.save_model(model, tmp_path / "m")
     told = run("predict", tmp_path / "m", path, code=1).stderr
-    assert "m' is damaged, its model cannot predict: " in told
+    assert "m' is corrupt, its model cannot predict: " in told
 
 
 def test_svmlight(run, model, tmp_path):

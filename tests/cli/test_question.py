@@ -83,7 +83,7 @@ def test_numbers_too_large_to_square_are_named(run, frame, tmp_path, more):
     frame.loc[3, "b"] = -1e200
     frame[["a", "b", "site", "colour"]].to_csv(path, index=False)
     told = run("loo", path, "--target", "colour", *MODEL, *more, code=1).stderr
-    assert told.startswith("Error: Column 'b' has -1e+200 in row 4, too large to be")
+    assert told.startswith("Error: Column 'b' has -1e+200 in row 4 of the file, too")
     path.write_text("1 1:1\n2 1:2\n1 2:1e300\n")
     told = run("loo", path, *MODEL, *more, code=1).stderr
     assert "Column '2' has 1e+300 in row 3" in told

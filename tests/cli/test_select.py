@@ -118,4 +118,6 @@ def test_three_classes_have_no_curves(run, tmp_path):
     run("select", table, "--target", "kind", "--report", path)
     assert "Ranking" not in path.read_text(encoding="utf-8")
     told = run("select", table, "--target", "kind", "--curve", code=1).stderr
-    assert "--curve is for two classes; 'kind' has 3." in told
+    assert "--curve needs two classes; 'kind' has 3." in told
+    told = run("bounds", table, "--target", "kind", code=1).stderr  # before tuning
+    assert told.startswith("Error: leaveout bounds needs two classes; 'kind' has 3. ")

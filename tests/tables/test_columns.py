@@ -61,7 +61,7 @@ def test_text_and_numbers_as_categories(read):
     # Two notations do not matter where dropped.
     dataset = read("dose;n;y\n0,14;999;r\n0,5;1.234;b\n", drop=["n"])
     assert dataset.X.to_dict("list") == {"dose": [0.14, 0.5]}
-    assert "Decimal commas read as such: 'dose'." in dataset.notes
+    assert "Decimal commas recognised in 'dose'." in dataset.notes
 
 
 def test_roles_of_columns(read):
@@ -71,7 +71,9 @@ def test_roles_of_columns(read):
     assert dataset.X.to_dict("list") == {"a": [1.5, 2, 0.5, 3]}
     assert dataset.ids.tolist() == ["0042", "", "NA", "1,50"]
     assert dataset.groups.tolist() == ["p0", "p0", "p1", "P1"]
-    assert "Some groups differ in capitals only: 'P1', 'p1'." in dataset.notes
+    assert (
+        "Some groups differ only in upper and lower case: 'P1', 'p1'." in dataset.notes
+    )
     same = read("a,b,y\n1,2,0\n2,3,1\n", id_column="b", group_column="b")
     assert same.groups.tolist() == same.ids.tolist() == ["2", "3"]
     with pytest.raises(ValueError, match="'y' cannot be both target= and drop="):
@@ -134,7 +136,7 @@ def test_words_are_categories(read, words):
         ("a,kind\n1,x\n", "knd", r"No column 'knd' in .* Did you mean 'kind'\?"),
         ("a,b\n1,x\n", "z", r"No column 'z' in '.*'. The columns are 'a', 'b'"),
         ("1.5,2\n1,2\n", "y", r"first row holds numbers only: add a row of names"),
-        ("g,s1,s2\nTP53,4,5\ny,u,v\n", "y", r"lies on its side.*Transpose it"),
+        ("g,s1,s2\nTP53,4,5\ny,u,v\n", "y", r"one row per sample: transpose"),
         ("1\n2\n3\n", None, r"target="),  # not svmlight
         ("a,kind\n1,x\n", None, r"target=. The columns of .* are 'a', 'kind'"),
         (",".join(f"c{i}" for i in range(20)) + "\n1\n", None, r"… 12 more …, .*'c19'"),
@@ -145,17 +147,19 @@ def test_words_are_categories(read, words):
         ('a,y\n"1,234",0\n"5,678",1\n', "y", r"'a' \(row 1: '1,234'\)"),
         ("a,y\ninf,0\n2,1\n", "y", r"infinite values in 'a'"),
         ("a,y\n1,0\n2,0\n", "y", r"csv': Column 'y' has one class only, '0' in all 2"),
-        ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"3 different values in 3 rows, which are"),
-        (column([1]).assign(y=range(24)), "y", r"24 different values in 24 rows"),
+        ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"3 distinct values in 3 rows. It looks"),
+        (column([1]).assign(y=range(24)), "y", r"24 distinct values in 24"),
         (column([1]).assign(y=[f"p{max(i, 3)}" for i in range(24)]), "y",
-         r"'y' has 21 classes in 24 rows: too few"),
-        ("1 1:2 2:3\n-1 x:y\n", None, "table.csv': damaged svmlight file"),
+         r"'y' has 21 distinct values in 24 rows. It looks like an id: choose"),
+        (pd.DataFrame({"a": range(60), "y": np.arange(60) % 25}), "y",
+         r"'y' has 25 distinct values in 60 rows. It looks like a regression target"),
+        ("1 1:2 2:3\n-1 x:y\n", None, "table.csv': corrupt svmlight file"),
         ("1 1:inf\n-1 1:2\n", None, "not finite"),
-        ("1 1:2\n-1 99999999999999999999:3\n", None, "damaged svmlight file"),
+        ("1 1:2\n-1 99999999999999999999:3\n", None, "corrupt svmlight file"),
         ("1 1:2\n-1 20000000:3\n", None, "an index 20000000; at most 10,000,000 col"),
         ("1 1:2\ninf 1:3\n", None, "a class that is not finite"),
         ("1 1:2\n1e300 1:3\n", None, r"or larger than 2\*\*53"),
-        ("1 1:2\n-1 1:3\n", "y", "its classes stand in front"),
+        ("1 1:2\n-1 1:3\n", "y", "each line starts with its class"),
     ],
 )  # fmt: skip
 def test_mistakes(read, text, target, message):
@@ -167,20 +171,23 @@ def test_columns_that_are_pointed_out_or_left_out(read):
     n = np.arange(12)
     frame = pd.DataFrame({"name": [f"P{i}" for i in n], "place": n + 1})
     frame = frame.assign(sample_id=n * n + 1, same=7, word="w", note="", a=0.5 * n)
+    frame = frame.assign(day=20210411 + n // 2, code=7 * n % 40, b=n % 5, c=n / 3)
     frame["y"] = np.where(n == 3, "s", np.where(n % 2, "r", "t"))
     dataset = read(frame)
-    assert dataset.feature_names == ["place", "sample_id", "same", "word", "a"]
+    assert dataset.feature_names == [
+        *("place", "sample_id", "same", "word", "a", "day", "code", "b", "c")
+    ]
     notes = " ".join(dataset.notes)
     for note in (
         "Empty, left out: 'note'.",
         "Text that is different in every row, left out: 'name'.",
         "The same in every row: 'same', 'word'. A constant column",
-        "Used as a feature, but looks like a row number or id: 'place', 'sample_id'.",
-        "Classes with one sample: 's'. Left out, it cannot be right.",
+        "looks like a row number, id or date: 'place', 'sample_id', 'day', 'code'. If",
+        "Classes with one sample: 's'. Without it the class is unknown",
     ):
         assert note in notes
     copied = read(pd.concat([frame, frame.iloc[[2]]]), drop=["name"])
-    assert "(row 13 of row 3)" in copied.notes[-1]
+    assert "(row 13 of the file equals row 3)" in copied.notes[-1]
     named = read(frame.to_csv())
     assert "The first column has no name: left out." in named.notes
     assert named.feature_names == dataset.feature_names

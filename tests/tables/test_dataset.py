@@ -38,7 +38,7 @@ def test_plain_samples_raise_no_doubt():
     ("how", "start", "parts"),
     [
         ({"copies": [(7, 3), (9, 3)]}, "2 of 48 rows are copies of another",
-         ["(row 8 of row 4)", "group_column="]),
+         ["(row 8 of the file equals row 4)", "group_column="]),
         ({"copies": [(7, 3)], "groups": ROWS}, "1 of 48 rows is a copy", []),
         ({"who": ROWS // 4}, "Rows with the same entry always have the same class",
          ['group_column="who"']),

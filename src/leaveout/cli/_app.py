@@ -14,8 +14,8 @@ from leaveout.cli import _options as opt
 from leaveout.cli._command import command
 
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # with rich, --help takes twice as long
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -28,15 +28,14 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="To begin: leaveout select table.csv --target COLUMN; without a table it "
-    "shows what it does on breast-cancer data."
+    epilog="Start with: leaveout select table.csv --target COLUMN. Without a table, "
+    "the command runs on breast-cancer data."
 )
 def main(
     version: Annotated[
         bool,
         typer.Option(
             "--version",
-            metavar=opt.NO_VALUE,
             callback=_show_version,
             is_eager=True,
             help="Show the version.",
@@ -75,7 +74,7 @@ def loo(
     n_jobs: opt.Jobs = 1,
     show: opt.ShowOptions,
 ) -> None:
-    """Leave every sample out of one classifier; by default the best one."""
+    """Leave each sample out of one classifier and report the error."""
     from leaveout.cli._question import leave_out, run_question
 
     run_question(leave_out, table, model, n_jobs, show, output)
@@ -87,12 +86,14 @@ def audit(
     *,
     table: opt.TableOptions,
     model: opt.ModelOptions,
-    top: Annotated[int, typer.Option(min=1, help="How many samples to list.")] = 20,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Number of samples to list.")
+    ] = 20,
     output: opt.Output = None,
     n_jobs: opt.Jobs = 1,
     show: opt.ShowOptions,
 ) -> None:
-    """List the samples whose labels the rest of the data contradict, worst first."""
+    """List samples whose labels the rest of the data contradict."""
     from leaveout.cli._question import find_suspects, run_question
 
     question = partial(find_suspects, top=top, watched=show.watched)
@@ -110,7 +111,7 @@ def bounds(
     n_jobs: opt.Jobs = 1,
     show: opt.ShowOptions,
 ) -> None:
-    """Compare bounds and estimates of the error with the exact one."""
+    """Compare bounds and estimates with the exact leave-one-out error."""
     from leaveout.cli._question import compare_bounds, run_question
 
     run_question(compare_bounds, table, model, n_jobs, show)
@@ -121,17 +122,21 @@ def bounds(
 def predict(
     *,
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="File that --save wrote.")
+        Path, typer.Argument(metavar="MODEL", help="Model file written by --save.")
     ],
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="New samples, same columns by name.")
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="New samples with the same column names; - reads stdin.",
+        ),
     ],
     id_column: opt.IdColumn = None,
     how: opt.FormatOptions,
     output: opt.Output = None,
     show: opt.ShowOptions,
 ) -> None:
-    """Print the class of each new sample as CSV, with probabilities if available."""
+    """Predict the classes of new samples, and their probabilities."""
     from leaveout.cli._predict import run_predict
 
     run_predict(model, data, id_column, how, output, show)

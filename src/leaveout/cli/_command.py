@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all commands share: errors in one line, warnings in one line, a clock.
+"""Shared by all commands: errors and warnings in one line each, and a clock.
 
 Results go to stdout, everything else to stderr.
 """
@@ -31,7 +31,7 @@ from leaveout.exceptions import (
     SingletonClassWarning,
 )
 
-# What a user's own data and parameters can raise; anything else is a bug of ours.
+# Errors that a user's data and parameters can cause; anything else is a bug.
 MISTAKES = (OSError, ValueError, TypeError, MemoryError, LeaveoutError)
 OPTION_OF_KEYWORD = {
     "id_column": "--id",
@@ -45,7 +45,7 @@ _KEYWORD = re.compile(rf"\b({'|'.join(OPTION_OF_KEYWORD)})=(?=(['\"])?)")
 
 
 def write_options(message: str) -> str:
-    """Write the keywords that messages of ``tables`` name as options: --drop."""
+    """Replace the keywords in messages of ``tables`` by options: drop= by --drop."""
     return _KEYWORD.sub(
         lambda found: OPTION_OF_KEYWORD[found[1]] + (" " if found[2] else ""), message
     )
@@ -62,7 +62,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(**options: Any) -> None:
         if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-            # Letters that the encoding lacks are written as codes: no result is lost.
+            # Characters that the encoding lacks are escaped, so no result is lost.
             sys.stdout.reconfigure(errors="backslashreplace")
         for name, kind in kinds.items():
             if is_dataclass(kind):
@@ -70,7 +70,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 options[name] = kind(*parts)  # type: ignore[operator]
         try:
             function(**options)
-            sys.stdout.flush()  # a full disk shows here, while it can be reported
+            sys.stdout.flush()  # a full disk is reported below
         except KeyboardInterrupt:
             print_status("Stopped.")
             raise typer.Exit(130) from None
@@ -105,18 +105,18 @@ def _expand(parameter: Parameter, kind: Any) -> list[Parameter]:
 
 
 def _message(mistake: BaseException) -> str:
-    """Return what to say of an error, without the number of the operating system."""
+    """Return the message of an error, without the number of the system."""
     if isinstance(mistake, OSError) and mistake.strerror:
         place = "" if mistake.filename is None else f"'{mistake.filename}': "
         return f"{place}{mistake.strerror}."
     if isinstance(mistake, MemoryError) and not isinstance(mistake, LeaveoutError):
         reason = f": {str(mistake).rstrip('.')}" if str(mistake) else ""
-        return f"Out of memory{reason}. Use fewer samples or --n-jobs."
+        return f"Out of memory{reason}. Use fewer samples or a smaller --n-jobs."
     return write_options(str(mistake)) or type(mistake).__name__
 
 
 def _drop_broken_stdout() -> bool:
-    """Whether stdout takes no more; Python would else complain again at its end."""
+    """Return whether stdout is broken; if so, prevent a second error at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -156,7 +156,7 @@ def print_result(text: str) -> None:
 
 
 def command_line() -> str:
-    """Return what was typed."""
+    """Return the command as typed."""
     return shlex.join(["leaveout", *sys.argv[1:]])
 
 
@@ -186,7 +186,7 @@ def collect_warnings() -> Iterator[list[str]]:
 
 
 class Clock:
-    """Seconds by part of the work; starting Python and its modules is the first."""
+    """Seconds per part of the work; the first is the start of Python."""
 
     def __init__(self) -> None:
         # CPU time of the process so far: nothing but imports has happened.
@@ -194,7 +194,7 @@ class Clock:
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
-        """Note the time that a part takes."""
+        """Record the time that a part takes."""
         started = time.perf_counter()
         yield
         self.seconds[part] = time.perf_counter() - started

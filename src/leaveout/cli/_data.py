@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From options to samples that a kernel can take."""
+"""From options to samples as a classifier needs them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load(table: TableOptions) -> Dataset:
         for name, value in vars(table).items():
             if value and name != "no_standardize":
                 option = {"id_column": "id"}.get(name, name)
-                raise ValueError(f"--{option} is about DATA, but no file is given.")
+                raise ValueError(f"--{option} needs DATA, but no file is given.")
         return load_example()
     dataset = read_dataset(
         table.data,
@@ -57,7 +57,7 @@ class Prepared:
 
     @property
     def names(self) -> np.ndarray:
-        """What the samples are called: their ids, else rows counted from 1."""
+        """Sample names: the ids, or the rows of the file counted from 1."""
         ids = self.dataset.ids
         return np.arange(1, len(self.dataset.y) + 1) if ids is None else ids
 
@@ -72,7 +72,7 @@ def prepare(dataset: Dataset, *, standardize: bool) -> Prepared:
 
 
 def _check_sizes(dataset: Dataset) -> None:
-    """Refuse numbers whose squares overflow: variances and kernels are made of them."""
+    """Refuse numbers whose squares overflow: variances and kernels need them."""
     X, names = dataset.X, dataset.feature_names
     if not sparse.issparse(X):
         frame = X.drop(columns=list(dataset.text_features))
@@ -81,10 +81,22 @@ def _check_sizes(dataset: Dataset) -> None:
     if len(rows):
         row, column = rows[0], columns[0]
         raise ValueError(
-            f"Column '{names[column]}' has {X[row, column]:g} in row {row + 1}, too "
-            f"large to be squared (more than {MAX_SIZE:g}). Correct it, give the "
-            "column in a larger unit, or leave it out (--drop)."
+            f"Column '{names[column]}' has {X[row, column]:g} in row {row + 1} of the "
+            f"file, too large to be squared (more than {MAX_SIZE:g}). Correct it, give "
+            "the column in a larger unit, or leave it out (--drop)."
         )
+
+
+def check_binary(dataset: Dataset, what: str, way_out: str) -> None:
+    """Refuse groups and more than two classes, before the search."""
+    n_classes = len(set(dataset.y.tolist()))
+    if n_classes != 2:
+        raise ValueError(
+            f"{what} needs two classes; '{dataset.target_name}' has {n_classes}. "
+            f"{way_out}"
+        )
+    if dataset.groups is not None:
+        raise ValueError(f"{what} leaves out single samples; omit --groups.")
 
 
 def make_svc(options: KernelOptions) -> SVC:
@@ -96,6 +108,6 @@ def make_svc(options: KernelOptions) -> SVC:
 def search_grid(
     prepared: Prepared, grid: dict[str, list[float]], svc: SVC, **how: Any
 ) -> LooSearchCV:
-    """Leave one out in every cell of the grid."""
+    """Run leave-one-out in every cell of the grid."""
     search = LooSearchCV(svc, grid, refit=False, error_score="raise", **how)
     return search.fit(prepared.X, prepared.dataset.y, groups=prepared.dataset.groups)

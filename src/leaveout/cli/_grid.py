@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The grid of parameters, as typed and as completed from the data."""
+"""The parameter grid: values from the command line, the rest from the data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from leaveout.kernel._gram import kernel_parameters
 from leaveout.tune._choice import default_Cs, default_gammas, kernel_scale
 
 GRID_PARAMETERS = ("C", "gamma", "degree", "coef0")
-# A finer range takes hours, and a mistyped one all memory.
+# More values would take hours, or all memory if mistyped.
 MAX_COUNT = 1000
 
 
 def parse_grid(texts: Sequence[str] | None) -> dict[str, list[float]]:
-    """Read "C=0.1,1,10" or "C=0.01:1000:6", six values evenly apart in logarithm."""
+    """Read "C=0.1,1,10" or "C=0.01:1000:6", six values evenly spaced in log."""
     grid: dict[str, list[float]] = {}
     for text in texts or ():
         name, _, values = (part.strip() for part in text.partition("="))
@@ -28,7 +28,7 @@ def parse_grid(texts: Sequence[str] | None) -> dict[str, list[float]]:
             raise _bad(text, "has no values")
         if name not in GRID_PARAMETERS:
             hint = did_you_mean(name, GRID_PARAMETERS)
-            raise _bad(text, f"names no parameter of the grid.{hint}", "")
+            raise _bad(text, f"does not name a parameter of the grid.{hint}", "")
         if name in grid:
             raise _bad(text, f"gives {name} a second time")
         grid[name] = sorted(set(_parse_values(text, name, values)))
@@ -55,10 +55,10 @@ def _parse_values(text: str, name: str, values: str) -> list[float]:
 
 
 def _spread(text: str, name: str, low: str, high: str, count: str) -> list[float]:
-    """Return values evenly apart in logarithm; degrees are the nearest whole ones."""
+    """Return values evenly spaced on a log scale; degrees are rounded."""
     ends, n_values = (float(low), float(high)), int(count)
     if not all(0 < end < math.inf for end in ends):
-        raise _bad(text, "has an end that is not positive, so it has no logarithm")
+        raise _bad(text, "has an end that is not positive; the scale is logarithmic")
     if not 1 <= n_values <= MAX_COUNT:
         raise _bad(text, f"asks for {n_values} values; a range has 1 to {MAX_COUNT}")
     found = np.geomspace(*ends, n_values)
@@ -86,7 +86,7 @@ def complete_grid(
     useless = [name for name in grid if name not in uses]
     if useless:
         raise ValueError(
-            f"--grid {useless[0]}=… has no meaning for --kernel {kernel}, which has "
+            f"--grid {useless[0]}=… does not apply to --kernel {kernel}, which has "
             f"{' and '.join(sorted(uses))}."
         )
     full = {"C": grid.get("C") or default_Cs(kernel_scale(X, kernel)).tolist()}

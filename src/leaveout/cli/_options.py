@@ -17,9 +17,6 @@ from typing import Annotated, Any
 
 import typer
 
-# Else typer writes <bool>, as if there were something to type.
-NO_VALUE = " "
-
 
 class Kernel(StrEnum):
     """Kernels that are positive semi-definite for any data."""
@@ -38,7 +35,7 @@ class ClassWeight(StrEnum):
 
 
 class DecimalMark(StrEnum):
-    """Marks between the whole part of a number and its fraction."""
+    """Decimal marks of numbers."""
 
     POINT = "."
     COMMA = ","
@@ -55,7 +52,7 @@ def _parse_gamma(text: str) -> float | str:
         return text if text in ("scale", "auto") else float(text)
     except ValueError as why:
         raise typer.BadParameter(
-            f"'{text}' is not a number, nor 'scale' or 'auto'."
+            f"'{text}' is neither a number nor 'scale' or 'auto'."
         ) from why
 
 
@@ -67,30 +64,49 @@ def check_folder(path: Path | None) -> Path | None:
     if path.is_dir():
         what = "is a folder"
     elif not folder.is_dir():
-        what = f"no folder '{path.parent}'"
+        what = f"there is no folder '{path.parent}'"
     elif not os.access(folder, os.W_OK | os.X_OK):
-        what = f"the folder '{folder}' may not be written to"
+        what = f"the folder '{folder}' is not writable"
     if what:
         raise typer.BadParameter(f"'{path}': {what}. Give the path of a file to write.")
     return path
 
 
-def _value(metavar: str, help: str, *names: str, **how: Any) -> Any:
+def _check_ending(path: Path | None, what: str, *endings: str) -> Path | None:
+    """Refuse a file whose name promises another format than the one written."""
+    if path is not None and path.suffix and path.suffix.lower() not in endings:
+        right = path.with_suffix(endings[0])
+        raise typer.BadParameter(
+            f"'{path}': {what}, not {path.suffix}. Write '{right}'."
+        )
+    return check_folder(path)
+
+
+def _check_page(path: Path | None) -> Path | None:
+    return _check_ending(path, "the report is an HTML page", ".html", ".htm")
+
+
+def _check_model(path: Path | None) -> Path | None:
+    return _check_ending(path, "models are saved as .skops", ".skops")
+
+
+def _value(metavar: str | None, help: str, *names: str, **how: Any) -> Any:
     default = how.pop("default", None)
     option = typer.Option(*names, metavar=metavar, help=help, **how)
     return field(default=default, metadata={"typer": option})
 
 
 def _flag(help: str, *names: str) -> Any:
-    return _value(NO_VALUE, help, *names, default=False)
+    return _value(None, help, *names, default=False)
 
 
-def _file(metavar: str, help: str, *names: str) -> Any:
-    return _value(metavar, help, *names, callback=check_folder)
+def _file(metavar: str, help: str, *names: str, check: Any = check_folder) -> Any:
+    return _value(metavar, help, *names, callback=check)
 
 
 IdColumn = Annotated[
-    str | None, typer.Option("--id", metavar="COL", help="Column naming the samples.")
+    str | None,
+    typer.Option("--id", metavar="COL", help="Column with the sample names."),
 ]
 Output = Annotated[
     Path | None,
@@ -100,7 +116,9 @@ Output = Annotated[
 ]
 Jobs = Annotated[
     int,
-    typer.Option(metavar="N", help="Workers; -1: one per core.", callback=_check_jobs),
+    typer.Option(
+        metavar="N", help="Number of workers; -1: one per core.", callback=_check_jobs
+    ),
 ]
 
 
@@ -112,18 +130,17 @@ class ColumnOptions:
         Path | None,
         typer.Argument(
             metavar="DATA",
-            help="CSV, TSV, Parquet or svmlight file; none: breast cancer data.",
+            help="CSV, TSV, Parquet or svmlight file, also as .gz; - reads stdin. "
+            "Default: breast-cancer data.",
         ),
     ] = None
-    target: str | None = _value("COL", "Column of DATA with the classes.")
+    target: str | None = _value("COL", "Column with the classes.")
     id_column: IdColumn = None
     drop: list[str] | None = _value("COL", "Column to leave out; repeatable.")
     categorical: list[str] | None = _value(
-        "COL", "Numbers to take as categories; repeatable."
+        "COL", "Numeric column to treat as categories; repeatable."
     )
-    groups: str | None = _value(
-        "COL", "Samples with equal entries are left out together."
-    )
+    groups: str | None = _value("COL", "Column of groups, each left out as a whole.")
     no_standardize: bool = _flag(
         "Do not scale features to mean 0, variance 1.", "--no-standardize"
     )
@@ -133,20 +150,20 @@ class ColumnOptions:
 class FormatOptions:
     """How numbers and text are written in a file."""
 
-    sep: str | None = _value("CHAR", "Separator, if not the one found.")
+    sep: str | None = _value("CHAR", "Separator; detected by default.")
     decimal: DecimalMark | None = _value("MARK", "Decimal mark: . or ,")
-    encoding: str | None = _value("NAME", "Encoding of the text, if not UTF-8.")
+    encoding: str | None = _value("NAME", "Text encoding; default UTF-8.")
 
     @property
     def format(self) -> dict[str, str | None]:
-        r"""By the keywords of readers; \\t is a tab, which is hard to type."""
+        r"""Keywords of the readers; \\t is a tab, which is hard to type."""
         sep = "\t" if self.sep == r"\t" else self.sep
         return {"sep": sep, "decimal": self.decimal, "encoding": self.encoding}
 
 
 @dataclass(frozen=True)
 class TableOptions(FormatOptions, ColumnOptions):
-    """Which samples."""
+    """A file, the roles of its columns, and its format."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +172,7 @@ class KernelOptions:
 
     kernel: Kernel = _value("NAME", f"One of {', '.join(Kernel)}.", default=Kernel.RBF)
     class_weight: ClassWeight | None = _value(
-        "balanced", "Give small classes the weight of large ones."
+        "balanced", "Give all classes the same total weight."
     )
 
 
@@ -163,31 +180,40 @@ class KernelOptions:
 class ModelOptions(KernelOptions):
     """One classifier; a missing C or gamma is chosen."""
 
-    C: float | None = _value("NUMBER", "Weight of the losses.", "--C")
-    gamma: Any = _value(
-        "NUMBER", "Kernel width; 'scale' as in scikit-learn.", parser=_parse_gamma
+    C: float | None = _value(
+        "NUMBER", "Regularization parameter; chosen if omitted.", "--C"
     )
-    degree: int | None = _value("N", "Exponent of --kernel poly; else 3.")
+    gamma: Any = _value(
+        "NUMBER",
+        "Kernel coefficient or 'scale'; chosen if omitted.",
+        parser=_parse_gamma,
+    )
+    degree: int | None = _value("N", "Degree of --kernel poly; default 3.")
     coef0: float | None = _value(
-        "NUMBER", "Constant of --kernel poly; else 0.", "--coef0"
+        "NUMBER", "Constant of --kernel poly; default 0.", "--coef0"
     )
 
 
 @dataclass(frozen=True)
 class SelectOptions:
-    """What to try, and what is wanted beside the choice."""
+    """The grid, what else to compute, and the files to write."""
 
     grid: list[str] | None = _value(
         "NAME=VALUES", "Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable."
     )
-    honest: bool = _flag("Also the error with the choice left out.", "--honest")
-    curve: bool = _flag("Also the error for every C (two classes).", "--curve")
-    save: Path | None = _file("MODEL.skops", "Write the chosen model.")
+    honest: bool = _flag("Also compute the error with tuning included.", "--honest")
+    curve: bool = _flag("Also compute the error for every C (two classes).", "--curve")
+    save: Path | None = _file(
+        "MODEL.skops", "Write the chosen model.", check=_check_model
+    )
     page: Path | None = _file(
-        "PAGE.html", "Write a page with figures and all samples.", "--report"
+        "PAGE.html",
+        "Write a page with figures and all samples.",
+        "--report",
+        check=_check_page,
     )
     checkpoint: Path | None = _file(
-        "RUN.db", "Keep finished cells; a killed run goes on from there."
+        "RUN.db", "Store finished work; the same command resumes after a crash."
     )
     n_jobs: Jobs = 1
 
@@ -202,5 +228,5 @@ class ShowOptions:
 
     @property
     def watched(self) -> bool:
-        """Whether progress is shown: if asked for, or at a terminal."""
+        """Whether progress is shown: with --verbose, or at a terminal."""
         return self.verbose or sys.stderr.isatty()

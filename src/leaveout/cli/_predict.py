@@ -64,17 +64,17 @@ def run_predict(
             table = _predict(classifier, X)
     except (AttributeError, LookupError, TypeError, ArithmeticError) as why:
         raise ModelFileError(
-            f"'{model}' is damaged, its model cannot predict: {type(why).__name__}: "
+            f"'{model}' is corrupt, its model cannot predict: {type(why).__name__}: "
             f"{why}. Save the model again."
         ) from why
     if truth is not None:
         _compare(truth, table["prediction"], card)
     names = range(1, len(table) + 1) if ids is None else ids
-    insert_names(table, id_column or "row", names)
+    insert_names(table, "row" if ids is None else ids.name, names)
     if show.as_json:
         text = json.dumps(to_records(table), indent=2) + "\n"
     else:
-        text = format_csv(table)
+        text = format_csv(_round(table))
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -91,26 +91,34 @@ def _read(
     id_column: str | None,
     how: FormatOptions,
 ) -> tuple[Any, Any, Any]:
-    """Return the features, the classes if the file has them, and the ids."""
+    """Return the features, the classes and the ids, each if the file has them.
+
+    The ids are those of ``id_column``, else of the column that select took.
+    """
+    import pandas as pd
+
     content = read_bytes(path)
     if is_svmlight(content):
         return _read_svmlight(content, path, card, id_column)
     target, categories = card.details.get("target"), known_categories(classifier)
     known = categories | {str(target): [str(label) for label in card.classes]}
     as_text = {name for name, words in known.items() if are_text(words)}
-    if id_column is not None and id_column not in card.feature_names:
-        as_text.add(id_column)
+    kept = id_column or card.details.get("id")
+    if kept is not None and kept not in card.feature_names:
+        as_text.add(kept)
     frame = read_table(content, path, as_text=as_text, **how.format).frame
     if id_column is not None:
         check_columns([id_column], frame, path)
-    ids = None if id_column is None else sample_names(frame, id_column)
+    ids = None
+    if kept is not None and kept in frame:
+        ids = pd.Series(sample_names(frame, kept), name=kept)
     spelled = {n: spell_as(frame[n], known[n]) for n in known if n in frame}
     frame = frame.assign(**spelled)
     truth = None if target is None else frame.get(target)
     names = card.feature_names or _unnamed_columns(frame, card, path)
     with name_file(path):
         X, others = match_columns(frame, names, categories)
-    unused = [name for name in others if name not in (target, id_column)]
+    unused = [name for name in others if name not in (target, kept)]
     if unused:
         print_status(f"Not used by the model: {list_names(unused)}")
     return (X if hasattr(classifier, "feature_names_in_") else X.to_numpy()), truth, ids
@@ -125,7 +133,7 @@ def _read_svmlight(
     if id_column is not None:
         raise ValueError(
             f"'{path}' is an svmlight file, whose columns have no names: omit --id. "
-            "Its samples are called by their rows."
+            "The output has the rows of the file."
         )
     X, classes, _ = read_svmlight(content, path, card.feature_names or None)
     return X, spell_as(pd.Series(classes), [str(c) for c in card.classes]), None
@@ -159,6 +167,12 @@ def _predict(classifier: Any, X: Any) -> DataFrame:
     return table
 
 
+def _round(table: DataFrame) -> DataFrame:
+    """Return the table with six significant digits after the name and the class."""
+    numbers = table.iloc[:, 2:]
+    return table.assign(**numbers.map(lambda value: float(f"{value:.6g}")))
+
+
 def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:
     """Print the error on the new samples whose classes are known."""
     labels = [str(label) for label in card.classes]
@@ -169,18 +183,16 @@ def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:
         expected = f"; leave-one-out error of the model: {100 * card.loo_error:.2f} %"
     if len(wrong):
         print_status(
-            f"Classes are in the file too: {int(wrong.sum())} of {len(wrong)} wrong, "
+            f"The file has classes: {int(wrong.sum())} of {len(wrong)} are wrong, "
             f"{100 * wrong.mean():.2f} %{expected}"
         )
     unknown = truth[truth.notna() & ~comparable]
     if len(unknown):
         print_status(
-            f"Not compared: {len(unknown)} of {len(truth)} rows, whose class the model "
-            f"does not know: {list_names(unknown.unique())}."
+            f"Not compared: {len(unknown)} of {len(truth)} rows with classes that the "
+            f"model does not know: {list_names(unknown.unique())}."
             f"{did_you_mean(unknown.iloc[0], labels)}"
         )
     n_empty = int(truth.isna().sum())
     if 0 < n_empty < len(truth):
-        print_status(
-            f"Not compared: {n_empty} of {len(truth)} rows, which have no class."
-        )
+        print_status(f"Not compared: {n_empty} of {len(truth)} rows without a class.")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``leaveout loo``, ``audit`` and ``bounds``: questions about one classifier.
 
-It is the one typed or, without C or gamma, chosen on the default grid.
+A missing C or gamma is chosen on the default grid.
 """
 
 from __future__ import annotations
@@ -23,7 +23,14 @@ from leaveout.cli._command import (
     print_result,
     print_status,
 )
-from leaveout.cli._data import Prepared, load, make_svc, prepare, search_grid
+from leaveout.cli._data import (
+    Prepared,
+    check_binary,
+    load,
+    make_svc,
+    prepare,
+    search_grid,
+)
 from leaveout.cli._grid import complete_grid, parameters_of
 from leaveout.cli._options import ModelOptions, ShowOptions, TableOptions
 from leaveout.estimators._svc import SVC
@@ -39,12 +46,12 @@ from leaveout.tables._files import format_csv, insert_names, to_records
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# What SVC takes where nothing is typed.
+# Defaults of SVC.
 POLY_DEFAULTS = {"degree": 3, "coef0": 0.0}
 
 
 class Answer(NamedTuple):
-    """What was found: as text (``str``), as JSON, and as the table of --output."""
+    """A result: as text (``str``), for JSON, and as the table of --output."""
 
     found: Any
     details: dict[str, Any]
@@ -52,7 +59,7 @@ class Answer(NamedTuple):
 
 
 def leave_out(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
-    """Leave every sample out."""
+    """Leave each sample out."""
     dataset = prepared.dataset
     groups = dataset.groups
     found = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
@@ -76,7 +83,7 @@ def find_suspects(
         n_jobs=n_jobs,
         verbose=int(watched),
     )
-    found = replace(found, id_name=dataset.id_name or "row")
+    found = replace(found, id_name=dataset.id_name or "row of the file")
     table = found.to_frame().assign(row=found.rows + 1)  # counted from 1
     details = {
         "error": found.error,
@@ -89,9 +96,7 @@ def find_suspects(
 
 
 def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
-    """Compute bounds and estimates beside the exact error."""
-    if prepared.dataset.groups is not None:
-        raise ValueError("The bounds are for single samples; omit --groups.")
+    """Compute bounds and estimates next to the exact error."""
     found = loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
     return Answer(found, describe_bounds(found), found.to_frame())
 
@@ -104,12 +109,15 @@ def run_question(
     show: ShowOptions,
     output: Path | None = None,
 ) -> None:
-    """Read the samples, make the classifier, ask, print the answer and write it."""
+    """Read the samples, choose the classifier, compute, print and write."""
     check_files_differ({"DATA": table.data}, {"--output": output})
     clock = Clock()
     with collect_warnings() as warned:
         with clock.measure("reading"):
             dataset = load(table)
+        if question is compare_bounds:
+            other = "leaveout loo takes any number; or keep the rows of two classes."
+            check_binary(dataset, "leaveout bounds", other)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
             svc, params = _choose(prepared, model, n_jobs)
@@ -121,7 +129,7 @@ def run_question(
         if output is not None:
             write_atomically(output, format_csv(answer.table).encode())
             told += f"\nSamples written to {output}"
-    finally:  # a result is not lost with its file
+    finally:  # print the result even if the file cannot be written
         if show.as_json:
             whole = {
                 **describe_dataset(dataset),
@@ -148,7 +156,7 @@ def _choose(
     uses = parameters_of(kernel)
     for name, value in given.items():
         if value is not None and name not in uses:
-            raise ValueError(f"--{name} has no meaning for --kernel {kernel}.")
+            raise ValueError(f"--{name} does not apply to --kernel {kernel}.")
     params: dict[str, Any] = {
         name: POLY_DEFAULTS.get(name) if value is None else value
         for name, value in given.items()

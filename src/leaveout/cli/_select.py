@@ -25,7 +25,14 @@ from leaveout.cli._command import (
     print_result,
     print_status,
 )
-from leaveout.cli._data import Prepared, load, make_svc, prepare, search_grid
+from leaveout.cli._data import (
+    Prepared,
+    check_binary,
+    load,
+    make_svc,
+    prepare,
+    search_grid,
+)
 from leaveout.cli._grid import complete_grid, parse_grid
 from leaveout.cli._options import (
     KernelOptions,
@@ -39,21 +46,20 @@ from leaveout.report._page import write_page
 from leaveout.report._select_report import SelectReport, describe_select
 from leaveout.report._text import format_select
 from leaveout.run._parallel import count_threads, limit_blas
-from leaveout.tables._dataset import Dataset
 from leaveout.tune._honest import HonestLoo, honest_loo
 from leaveout.tune._search import LooSearchCV
 from leaveout.tune._svccv import take_chosen
 
-# More pairs than these take longer than a grid; a page then has no ROC curve.
+# More pairs take longer than the grid; the page then has no ROC curve.
 MAX_PAIRS = 200_000
-# Beyond so many samples the certificates take longer than the walks.
+# With more samples, the certificates take longer than the walks.
 MAX_BOUNDS = 2000
 
 
 def run_select(
     table: TableOptions, model: KernelOptions, wanted: SelectOptions, show: ShowOptions
 ) -> None:
-    """Search the grid, compute what else is wanted, print and write the results."""
+    """Search the grid, compute the extras, print and write the results."""
     writes = {
         "--save": wanted.save,
         "--report": wanted.page,
@@ -67,7 +73,8 @@ def run_select(
         with clock.measure("reading"):
             dataset = load(table)
         if wanted.curve:
-            _check_curve(dataset)
+            finer = "A finer grid does nearly the same: --grid C=0.01:1000:50."
+            check_binary(dataset, "--curve", finer)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
             grid = complete_grid(values, prepared.numbers, model.kernel.value)
@@ -97,7 +104,7 @@ def run_select(
                 with clock.measure("page"):
                     write_page(report, wanted.page)
                 written.insert(0, f"Page written to {wanted.page}")
-        finally:  # the choice is not lost with a file or an interrupted extra
+        finally:  # print the choice even if a file or an extra fails
             if show.as_json:
                 print(json.dumps(describe_select(report), indent=2))
             else:
@@ -107,7 +114,7 @@ def run_select(
 
 
 def _honest_checkpoint(wanted: SelectOptions) -> Path | None:
-    """Return the file that keeps the folds, beside the one that keeps the cells."""
+    """Return the checkpoint of the nested searches, next to that of the grid."""
     kept = wanted.checkpoint
     if kept is None or not wanted.honest:
         return None
@@ -142,7 +149,7 @@ def _run_extras(
     watched: bool,
     clock: Clock,
 ) -> dict[str, Any]:
-    """Compute what was asked for beside the choice, by its name in the report."""
+    """Compute the optional parts of the report, by their names in it."""
     found: dict[str, Any] = {}
     if wanted.honest:
         with clock.measure("honest"):
@@ -158,7 +165,7 @@ def _run_extras(
 def run_honest(
     prepared: Prepared, search: LooSearchCV, wanted: SelectOptions, watched: bool
 ) -> HonestLoo:
-    """Leave every sample out of preparation, choice and fit."""
+    """Leave each sample out of preparation, tuning and fit."""
     dataset = prepared.dataset
     grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
     first = "passthrough" if prepared.preparation is None else prepared.preparation
@@ -177,18 +184,6 @@ def run_honest(
         verbose=int(watched),
         checkpoint=_honest_checkpoint(wanted),
     )
-
-
-def _check_curve(dataset: Dataset) -> None:
-    """Refuse what ``loo_curve`` cannot do, before the search."""
-    n_classes = len(set(dataset.y.tolist()))
-    if n_classes != 2:
-        raise ValueError(
-            f"--curve is for two classes; '{dataset.target_name}' has {n_classes}. "
-            "A finer grid does nearly the same: --grid C=0.01:1000:50."
-        )
-    if dataset.groups is not None:
-        raise ValueError("--curve is for single samples; omit --groups or --curve.")
 
 
 def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> LooCurve:
@@ -238,6 +233,7 @@ def _save(path: Path, prepared: Prepared, search: LooSearchCV, best: SVC) -> Non
         details={
             "data": dataset.name,
             "target": dataset.target_name,
+            "id": dataset.id_name,
             "n_samples": len(dataset.y),
             "loo_standard_error": result.standard_error,
             "parameters": search.best_params_,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # With fewer rows, a different value in each of them does not make an id.
 N_ROWS_FOR_ID = 10
 # Digits and no letters but those of an exponent: 1,5  <0.5  $3  4’477  (2)  2021-03-04.
-# Nothing is given back (*+): the time stays linear in the length of a cell.
+# Possessive quantifiers (*+) keep the time linear in the length of a cell.
 _NUMBER_LIKE = r"[\W_]*+\d[\W\d_]*+(?:[eEdD][+−-]?\d++)?[\W\d_]*+"
 _WITH_UNIT = _NUMBER_LIKE + r"[\w°µ/%^-]{0,8}"
 _NUMBER = r"[+-]?(?:\d++[.,]?\d*+|[.,]\d++)(?:[eE][+-]?\d++)?"
@@ -94,10 +94,11 @@ def read_dataset(
 ) -> Dataset:
     """Read samples from a file: CSV, TSV and the like, Parquet, or svmlight.
 
-    The content says which kind it is. ``target`` is the column of classes (an svmlight
-    file has them in front); with None the error lists the columns. Columns that name
-    samples or groups, or are in ``drop``, are not features; those in ``categorical``
-    are categories even if they hold numbers. ``sep`` is otherwise found among commas,
+    The content decides which, not the name; gzip files are unpacked, and "-" is stdin.
+    ``target`` is the column of classes (in svmlight files they come first); with None
+    the error lists the columns. Columns that name samples or groups, or are in
+    ``drop``, are not features; those in ``categorical`` are categories even if they
+    hold numbers. ``sep`` is otherwise found among commas,
     semicolons, tabs, bars and blanks; ``decimal`` is a point, or a comma where the file
     has another separator and no number that contradicts it; ``encoding`` UTF-8 or what
     a byte order mark says. DataFileError names the column and what to do.
@@ -107,11 +108,11 @@ def read_dataset(
     if is_svmlight(content):
         if target or id_column or group_column or drop or categorical:
             raise ValueError(
-                f"'{path}' is an svmlight file: its classes stand in front and its "
-                "columns have no names, so none can be chosen or left out."
+                f"'{path}' is an svmlight file: each line starts with its class and "
+                "the columns have no names, so none can be chosen or left out."
             )
         return _read_svmlight(content, path)
-    # What is dropped may hold anything: numbers in two notations, for instance.
+    # Dropped columns may hold anything, such as numbers in two notations.
     as_text = (*drop, *([] if id_column is None else [id_column]))
     how = {"sep": sep, "decimal": decimal, "encoding": encoding}
     table = read_table(content, path, as_text=as_text, **how)
@@ -134,7 +135,7 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
     frame, notes = _drop_useless_columns(frame, special)
     _check_classes_known(frame[roles.target], roles.target)
     needed = frame
-    if id_column is not None:  # an id may be missing, or be NA, but not a group
+    if id_column is not None:  # an id may be missing or NA, a group may not
         same = id_column == group_column
         needed = mark_missing(frame) if same else frame.drop(columns=id_column)
     check_not_missing(
@@ -154,7 +155,7 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
         notes += _capitals_notes("groups", groups)
     notes += [*feature_notes, *warn_duplicate_rows(X, y, groups)]
     return Dataset(
-        name=path.name,
+        name="stdin" if str(path) == "-" else path.name,
         X=X,
         y=y,
         feature_names=list(X.columns),
@@ -178,8 +179,8 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
             hint = " The first row holds numbers only: add a row of names above it."
         elif set(names) & set(frame.iloc[:, 0].astype(str)):
             hint = (
-                " It is in the first column, so the table lies on its side: leaveout "
-                "needs a row for each sample. Transpose it."
+                " It is in the first column. leaveout needs one row per sample: "
+                "transpose the table."
             )
         raise ValueError(f"{error}{hint}") from None
 
@@ -220,8 +221,8 @@ def _check_classes_known(column: Series, target: str) -> None:
     if empty.any():
         raise ValueError(
             f"column '{target}' has no class in {int(empty.sum())} of {len(empty)} "
-            f"rows, first in row {int(np.argmax(empty)) + 1}. Delete these rows; "
-            "leaveout predict finds their classes."
+            f"rows, first in row {int(np.argmax(empty)) + 1} of the file. Delete "
+            "these rows; leaveout predict can classify them."
         )
 
 
@@ -278,7 +279,7 @@ def _find_number_like(name: str, words: Series) -> list[str]:
 def _note_features(
     words: dict[str, Series], unique: list[str], numbers: DataFrame
 ) -> list[str]:
-    """Say which text is encoded or left out; point out constants and row numbers."""
+    """Note which text is encoded or left out, constant columns, ids and dates."""
     notes, counts = [], {name: column.nunique() for name, column in words.items()}
     if counts:
         kinds = [
@@ -302,23 +303,44 @@ def _note_features(
             f"The same in every row: {list_names(constant)}. A constant column carries "
             "no information; leave it out with drop=."
         )
-    pairs = zip(numbers.columns, values.T, strict=True)
-    ids = [name for name, column in pairs if _counts_rows(str(name), column)]
-    if ids:
+    found = _find_ids_and_dates(numbers)
+    if found:
         notes.append(
-            f"Used as a feature, but looks like a row number or id: {list_names(ids)}. "
-            "If it is one, leave it out with id_column= or drop=."
+            "Used as a feature, but looks like a row number, id or date: "
+            f"{list_names(found)}. If it is one, leave it out with drop= or, if it "
+            "names the samples, id_column=."
         )
     return notes
 
 
-def _counts_rows(name: str, values: NDArray[Any]) -> bool:
-    """Whether whole numbers, all different, have no gap or are called an id."""
-    if len(values) < N_ROWS_FOR_ID or (values != np.rint(values)).any():
-        return False
-    if len(np.unique(values)) < len(values):
-        return False
-    return bool(np.ptp(values) == len(values) - 1 or _ID_NAME.search(name))
+def _find_ids_and_dates(numbers: DataFrame) -> list[str]:
+    """Return columns of dates (20210411) and of whole numbers without repetition.
+
+    If most columns are whole and without repetition, they are measurements: only those
+    without a gap, or called an id, are returned.
+    """
+    values = numbers.to_numpy()
+    if len(values) < N_ROWS_FOR_ID:
+        return []
+    whole = np.flatnonzero((values == np.rint(values)).all(axis=0))
+    distinct = [k for k in whole if len(np.unique(values[:, k])) == len(values)]
+    few = 2 * len(distinct) <= values.shape[1]
+    named = [bool(_ID_NAME.search(str(name))) for name in numbers.columns]
+    ids = [
+        k
+        for k in distinct
+        if few or named[k] or np.ptp(values[:, k]) == len(values) - 1
+    ]
+    dates = [k for k in whole if _are_dates(values[:, k])]
+    return [str(numbers.columns[k]) for k in sorted({*ids, *dates})]
+
+
+def _are_dates(values: NDArray[Any]) -> bool:
+    """Whether all numbers read as year, month and day: 20210411."""
+    months, days = values // 100 % 100, values % 100
+    years = (values >= 1900_00_00) & (values < 2100_00_00)
+    valid = years & (1 <= months) & (months <= 12) & (1 <= days) & (days <= 31)
+    return bool(valid.all())
 
 
 def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
@@ -331,36 +353,33 @@ def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]
             f"Column '{target}' has one class only, '{classes[0]}' in all {len(y)} "
             "rows. At least two are needed."
         )
-    many = len(classes) > len(y) / 2 and len(y) >= N_ROWS_FOR_ID
+    size = 3 if len(classes) > N_CATEGORIES else 2
+    many = len(y) >= N_ROWS_FOR_ID and size * len(classes) > len(y)
     # scikit-learn takes other floats for a continuous target.
     whole = y.dtype.kind != "f" or ((y == np.rint(y)).all() and (abs(y) < 2**53).all())
-    if not is_text and (many or not whole):
+    if many or not whole:
+        what = "an id" if is_text else "a regression target or an id"
         raise ValueError(
-            f"Column '{target}' has {len(classes)} different values in {len(y)} rows, "
-            "which are not classes. Choose another column, or cut it into classes."
-        )
-    if many:
-        raise ValueError(
-            f"Column '{target}' has {len(classes)} classes in {len(y)} rows: too few "
-            "samples of each to learn from. Is it the right column?"
+            f"Column '{target}' has {len(classes)} distinct values in {len(y)} rows. "
+            f"It looks like {what}: choose another column, or bin it into classes."
         )
     notes = _capitals_notes("classes", classes) if is_text else []
     if (counts == 1).any():
         notes.append(
-            f"Classes with one sample: {list_names(classes[counts == 1])}. Left out, "
-            "it cannot be right. Merge or drop such a class."
+            f"Classes with one sample: {list_names(classes[counts == 1])}. Without it "
+            "the class is unknown, so it is always wrong. Merge or drop such classes."
         )
     return y, notes
 
 
 def _capitals_notes(what: str, words: NDArray[Any]) -> list[str]:
-    """Point out words that differ only in capitals, and so count as different."""
+    """Note words that differ only in case; they count as different."""
     unlike = np.unique(words.astype(str))
     counts = Counter(word.casefold() for word in unlike)
     alike = [word for word in unlike if counts[word.casefold()] > 1]
     if not alike:
         return []
-    return [f"Some {what} differ in capitals only: {list_names(alike)}."]
+    return [f"Some {what} differ only in upper and lower case: {list_names(alike)}."]
 
 
 def _read_svmlight(content: bytes, path: Path) -> Dataset:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Samples with their names, the bundled example, and warnings of leakage."""
+"""Samples with their names, the bundled example, and notes on leakage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from leaveout._typing import IntArray
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# A column of more categories than this, and of one per three rows, deserves a word.
+# More categories than this, and one per three rows or more, are pointed out.
 N_CATEGORIES = 20
 # With fewer rows a column agrees with the classes by chance.
 N_ROWS_FOR_PURITY = 20
@@ -36,7 +36,7 @@ class Dataset:
     id_name: str | None = None
     groups: NDArray[Any] | None = None  # equal entries belong together
     group_name: str | None = None
-    notes: tuple[str, ...] = ()  # what was done to the data, and what to know
+    notes: tuple[str, ...] = ()  # what was done to the data, and what to check
 
 
 def load_example() -> Dataset:
@@ -60,7 +60,7 @@ def load_example() -> Dataset:
 def warn_duplicate_rows(
     frame: DataFrame, y: NDArray[Any], groups: NDArray[Any] | None = None
 ) -> list[str]:
-    """Return notes on rows and columns that let a left-out sample be known before."""
+    """Return notes on rows and columns that reveal classes of left-out samples."""
     notes = _note_copies(frame, y, groups)
     if groups is None and len(frame) >= N_ROWS_FOR_PURITY:
         notes += _note_subjects(frame, np.unique(y, return_inverse=True)[1])
@@ -83,8 +83,9 @@ def _note_copies(
     row, earlier = copies[0]
     return [
         f"{len(copies)} of {len(frame)} rows {verb} of another, class included (row "
-        f"{row} of row {earlier}). Duplicates are never truly left out, so the error "
-        "is underestimated: delete them, or leave them out together with group_column=."
+        f"{row} of the file equals row {earlier}). Duplicates are never truly left "
+        "out, so the error is underestimated: delete them, or leave them out together "
+        "with group_column=."
     ]
 
 
@@ -111,8 +112,8 @@ def _note_subjects(frame: DataFrame, classes: IntArray) -> list[str]:
         elif values.dtype.kind == "U" and len(entries) > N_CATEGORIES:
             many.append(name)
     advice = (
-        'If it says from whom or where a sample is, use group_column="{}", else the '
-        "error is underestimated."
+        'If it identifies a patient, site or batch, use group_column="{}"; otherwise '
+        "the error is underestimated."
     )
     notes = []
     if pure:

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import re
+import sys
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -34,14 +37,15 @@ from leaveout.exceptions import DataFileError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# What counts as an empty cell. Not "None": treatments and stages are called so.
+# Marks of an empty cell. "None" is not one: it may be a treatment or a stage.
 MISSING_MARKS = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "?"]
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 BLANKS = r"\s+"
 # Separators are judged by this many rows.
 N_ROWS_SNIFFED = 50
 UNNAMED = "(unnamed {})"
-# Values of a Parquet file: a fixed number and some per byte; beyond, it is a bomb.
+# Values of a Parquet file and bytes of an unpacked one: a fixed number and some per
+# byte of the file; beyond, it is a decompression bomb.
 N_VALUES_FREE, VALUES_PER_BYTE = 2**28, 64
 # Columns have names; a longer list would fill the memory of a small computer.
 MAX_SVMLIGHT_COLUMNS = 10_000_000
@@ -57,7 +61,6 @@ _BYTE_ORDER_MARKS = {
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive, as Excel's .xlsx is. Save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "an old Excel file. Save the sheet as CSV",
-    b"\x1f\x8b": "compressed with gzip. Unpack it first",
     b"%PDF": "a PDF. Save the table as CSV",
 }
 _CLASS = rb"\s*[+-]?[\d.]+(?:[eE][+-]?\d+)?(?:\s+qid:\d+)?"
@@ -91,7 +94,9 @@ def name_file(path: str | Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file; a missing or empty one is refused by name."""
+    """Return the content of a file, unpacked if it is gzip; "-" is stdin."""
+    if str(path) == "-":
+        return _unpack(sys.stdin.buffer.read(), path)
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder. Give the path of a file.")
     if not path.parent.is_dir():
@@ -103,7 +108,20 @@ def read_bytes(path: Path) -> bytes:
         close = nearest_name(path.stem, stems)
         hint = "" if close is None else f" Did you mean '{stems[close]}'?"
         raise FileNotFoundError(f"No file '{path}'.{hint}")
-    content = path.read_bytes()
+    return _unpack(path.read_bytes(), path)
+
+
+def _unpack(content: bytes, path: Path) -> bytes:
+    """Return the content of a gzip file, or of any other; refuse an empty one."""
+    if content.startswith(b"\x1f\x8b"):
+        most = N_VALUES_FREE + VALUES_PER_BYTE * len(content)
+        try:
+            with gzip.open(BytesIO(content)) as file:
+                content = file.read(most + 1)
+        except (OSError, EOFError, zlib.error) as why:
+            raise DataFileError(f"'{path}': corrupt gzip file: {why}.") from why
+        if len(content) > most:
+            raise DataFileError(f"'{path}' unpacks to more than {most:,} bytes.")
     if not content.strip():
         raise DataFileError(f"'{path}' is empty.")
     return content
@@ -146,13 +164,13 @@ def _read_parquet(content: bytes) -> DataFrame:
         file = parquet.ParquetFile(BytesIO(content))
         check_parquet_size(file.metadata, len(content))
         table = file.read()
-        table.validate(full=True)  # else broken text shows only when it is used
+        table.validate(full=True)  # otherwise invalid text is noticed only on use
         frame = table.to_pandas()
     except MemoryError:
         raise
-    except Exception as why:  # pyarrow has many kinds; each means a broken file
+    except Exception as why:  # pyarrow has many kinds; each means a corrupt file
         reason = " ".join(str(why).split())
-        raise ValueError(f"damaged Parquet file: {reason}") from why
+        raise ValueError(f"corrupt Parquet file: {reason}") from why
     frame.columns = [str(name) for name in frame.columns]
     index = [str(name) for name in frame.index.names if name is not None]
     _check_names([*index, *frame.columns])
@@ -165,7 +183,7 @@ def check_parquet_size(
 ) -> None:
     """Refuse a small file that unpacks to a huge table.
 
-    The counts of single columns are not used: pyarrow crashes on damaged ones.
+    The counts of single columns are not used: pyarrow crashes on corrupt ones.
     """
     n_values = metadata.num_rows * metadata.num_columns
     if n_values > n_values_free + VALUES_PER_BYTE * n_bytes:
@@ -211,13 +229,13 @@ def _read_text(
         _check_decimal_points(pointed, frame, still_text)
         commas = [name for name in text_columns(pointed) if name not in still_text]
         if commas:
-            notes.append(f"Decimal commas read as such: {list_names(commas)}.")
+            notes.append(f"Decimal commas recognised in {list_names(commas)}.")
     frame, n_empty = _drop_last_empty_rows(mark_missing(frame, as_text))
     if frame.empty:
         raise ValueError("it has a header but no rows.")
     if n_empty:
         notes.insert(0, f"Empty rows at the end, left out: {n_empty}.")
-    return Table(_unescape(frame).copy(), tuple(notes))  # one block, not one a column
+    return Table(_unescape(frame).copy(), tuple(notes))  # one block, not one per column
 
 
 def _find_separator(text: str) -> str:
@@ -362,8 +380,8 @@ def _check_decimal_points(
             row = next(k for k, cell in enumerate(cells) if "." in cell)
             raise ValueError(
                 f"Thousands or decimals? {name_cell(name, row, cells[row])} has a "
-                "point, but other numbers have decimal commas. Say what is meant with "
-                "decimal=',' or decimal='.', or write all numbers alike."
+                "point, but other numbers have decimal commas. Decide with "
+                "decimal=',' or decimal='.', or write all numbers the same way."
             )
 
 
@@ -467,7 +485,7 @@ def _parse_svmlight(content: bytes) -> tuple[Any, NDArray[Any]]:
     try:
         X, y = load_svmlight_file(BytesIO(content), zero_based=True)
     except (ValueError, OverflowError) as why:
-        raise ValueError(f"damaged svmlight file: {why}") from why
+        raise ValueError(f"corrupt svmlight file: {why}") from why
     if not np.isfinite(X.data).all():
         raise ValueError("it has values that are not finite. Correct them.")
     if not (np.abs(y) <= 2**53).all():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens to features before a kernel sees them, and the same for new rows.
+"""Encoding and scaling of features, and the same for new rows.
 
 A table is typed by its own content: a column 1, 2, x is text, but a column 1, 2 is
 numbers. So a model's words are matched by value if all of them are numbers or booleans
@@ -62,8 +62,8 @@ def describe_preparation(dataset: Dataset, *, standardize: bool = True) -> str:
     else:
         done = "Text one-hot encoded"
     if not done:
-        return "Features as they are, not standardised."
-    return f"{done} once on all rows, not anew in every fold."
+        return "Features used as they are, not standardised."
+    return f"{done} once on all rows, not within each fold."
 
 
 def known_categories(transformer: Any) -> dict[str, list[str]]:
@@ -135,8 +135,8 @@ def _check_categories(name: str, words: Series, known: Sequence[str]) -> None:
     if len(unknown):
         raise ValueError(
             f"column '{name}' has categories the model has not seen: "
-            f"{list_names(unknown.unique())}, first in row {int(unknown.index[0]) + 1}."
-            f" It knows {list_names(known)}. Correct or remove these rows."
+            f"{list_names(unknown.unique())}, first in row {int(unknown.index[0]) + 1} "
+            f"of the file. It knows {list_names(known)}. Correct or remove these rows."
         )
 
 
