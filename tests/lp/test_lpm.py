@@ -67,7 +67,7 @@ def test_absent_samples_have_no_effect():
     assert solver.solve().objective == pytest.approx(full.objective, rel=1e-12)
 
 
-def test_small_C_gives_no_coefficients():
+def test_small_c_gives_no_coefficients():
     x = np.array([-1.0, 1.0])
     solution = solve_lpm(Problem(np.outer(x, x), x, np.full(2, 0.1)))
     assert not solution.coef.any()
@@ -124,7 +124,7 @@ def test_two_optima_without_a_sample_are_an_interval():
     assert loo.values[4] == pytest.approx(0.0)
 
 
-def test_sample_with_C_0_gets_the_value_of_the_others():
+def test_absent_sample_gets_the_value_of_the_others():
     case = draw(23, n=20, C=5.0)
     case.C[3] = 0.0
     loo = loo_lpm_walk(Problem(*case))

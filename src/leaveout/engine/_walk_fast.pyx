@@ -405,7 +405,7 @@ cdef int aim(Walk* w) noexcept nogil:
 
 
 cdef int restore_intercept(Walk* w) noexcept nogil:
-    """Empty margin: move b until a sample meets the margin, and start again there.
+    """Empty margin: move b until a sample reaches the margin, and start again there.
 
     The others must compensate for the fading beta, so b jumps against their sign. If the
     fading beta sum to zero, b is an interval instead: see close_intercept_interval.
@@ -900,7 +900,7 @@ def write_columns(
     const double[:, ::1] Bm,             # in, (n, m)
     const double[:, ::1] A,              # in, (m, m)
     const Py_ssize_t[::1] indices,       # in, (k,) whose columns
-    double[:, ::1] out,                  # out, (k, n), a column a row
+    double[:, ::1] out,                  # out, (k, n), one column per row
 ):
     """Write columns of the tableau."""
     cdef int n = <int>K.shape[0], n_factors = <int>V.shape[1], run

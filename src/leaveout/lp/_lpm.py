@@ -29,7 +29,7 @@ from leaveout.lp._highs import open_highs, run_simplex
 # Relative duality gap below which a primal-dual pair counts as optimal.
 OPTIMAL = 1e-9
 # If rounding alone may cause a larger gap than this, a gap proves nothing.
-TELLING = 1e-6
+LARGEST_ROUNDING = 1e-6
 # Tried in this order: the others are for the rare program that the first cannot solve.
 STRATEGIES: tuple[dict[str, Any], ...] = (
     {"simplex_strategy": 1, "presolve": "off"},
@@ -194,7 +194,7 @@ def lpm_certificate(
     norm = np.abs(coefs).sum(axis=1)
     rounding = size * (total + bounds.sum(axis=1) * (norm / np.maximum(1.0, primal)))
     small = gap <= np.maximum(OPTIMAL, rounding)
-    return primal, gap, small & (rounding <= TELLING)
+    return primal, gap, small & (rounding <= LARGEST_ROUNDING)
 
 
 def design_matrix(problem: Problem) -> FloatArray:

@@ -132,7 +132,7 @@ def bound_span(problem: Problem, solution: Solution) -> Bound:
     undefined = int(np.isinf(spans).sum())
     note = "exact where the sets stay the same"
     if undefined:
-        note = f"{undefined} without another free support vector, taken as wrong"
+        note = f"{undefined} without another free support vector, counted as wrong"
     return Bound("span", ESTIMATE, share_of(wrong), cost="m³ + s m²", note=note)
 
 
