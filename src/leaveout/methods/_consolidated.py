@@ -158,8 +158,8 @@ class _Folds:
         bounds = np.tile(problem.C, (rows.size, 1))
         bounds[np.arange(rows.size), rows] = 0.0
         none = np.zeros_like(bounds), np.zeros(rows.size)
-        every_sample = FoldProblems(problem.K, problem.y, bounds, *none, problem.fit_intercept)
-        proof = certify(every_sample, self.beta[part])
+        full = FoldProblems(problem.K, problem.y, bounds, *none, problem.fit_intercept)
+        proof = certify(full, self.beta[part])
         self.values[part], self.low[part], self.high[part], optimal = proof
         self.certified[part], self.refitted[part] = optimal, ~optimal
 
