@@ -76,7 +76,7 @@ def test_stopped_search_keeps_its_cells(table, tmp_path, n_jobs, run):
     stopped = interrupt(search, tmp_path)
     # A fork ends without Python's own clean-up, which joblib remarks upon later.
     assert stopped.read_err().splitlines()[:2] == [
-        f"Interrupted: 3 of 6 paths are kept in {kept}; run again to go on.",
+        f"Interrupted: 3 of 6 paths are saved in {kept}; run again to continue.",
         "Stopped.",
     ]
     assert stopped.read_out() == ""
@@ -165,6 +165,6 @@ def test_worker_that_is_killed_is_told_and_its_peers_cells_are_kept(table, tmp_p
     first, last, *_ = running.read_err().splitlines()
     kept = count_cells(checkpoint)
     assert kept >= 2
-    assert first.startswith(f"Interrupted: {kept} of 60 paths are kept in")
+    assert first.startswith(f"Interrupted: {kept} of 60 paths are saved in")
     assert last.startswith("Error: A worker process was killed")
     assert not running.has_workers()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Certificates hold at every scale, against arithmetic without rounding."""
+"""Certificates hold at every scale, checked in exact arithmetic."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def _line(x, y, C, offset=0.0, scale=1.0, fit_intercept=True):
     return _case(scale * (np.outer(x, x) + offset), y, C, fit_intercept)
 
 
-# Two points of one place and their neighbours 2^-4 away, some with C of 1e12.
+# Two points in one place and their neighbours 2^-4 away, some with C = 1e12.
 _NEAR = np.array(
     [
         [83.53125, -17.484375, 29.8359375, 83.7265625, 84.25, -19.15625],
@@ -37,24 +37,24 @@ _NEAR = np.array(
     ]
 )
 CASES = {
-    # The differences of f, 1e-9, were within the tolerance: b seemed to be unique.
+    # The differences of f, 1e-9, are within the tolerance: b looks unique.
     "tiny_C": _case(
         [[122, -18, 53], [-18, 24, 10], [53, 10, 38]], [1, -1, 1], 3.347097996301657e-11
     ),
-    # Beside C every coefficient was "near 0".
+    # Relative to C every coefficient is "near 0".
     "C_out_of_reach": _case(
         _NEAR,
         [1, -1, 1, -1, -1, 1],
         [7.5e10, 2.7e8, 2.0e4, 1.5e12, 4.0e10, 3.6e11],
     ),
-    # Features of 1e76: thresholds on kernel values were absolute.
+    # Features of 1e76: thresholds on kernel values must be relative.
     "huge_features": _line(
         [3, -1, 4, -2, 5, 7, -6, 2], [1, -1, 1, 1, -1, 1, -1, 1], 3.5e3, scale=2.0**500
     ),
     "tiny_features": _line(
         [3, -1, 4, -2, 5, 7], [1, -1, 1, 1, -1, -1], 1e-3, scale=2.0**-900
     ),
-    # f is the difference of terms of 1e17: its sign is that of rounding.
+    # f is the difference of terms of 1e17: rounding decides its sign.
     "terms_cancel": _line(
         [3, -1, 4, -2, 5, 7, -6, 2], [1, -1, 1, 1, -1, 1, -1, 1], 1.2e8, 2.0**30
     ),
@@ -67,7 +67,7 @@ CASES = {
 @pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", CASES)
-def test_never_a_wrong_certificate(name, method):
+def test_no_certificate_is_wrong(name, method):
     case = CASES[name]
     svc = lo.SVC(kernel="precomputed", fit_intercept=case.fit_intercept)
     found = lo.leave_one_out(svc, case.K, case.y, sample_weight=case.C, method=method)
@@ -80,7 +80,7 @@ def test_never_a_wrong_certificate(name, method):
         assert "(rounding)" in str(found)
 
 
-def test_rounding_withdraws_certificates_of_small_values_only():
+def test_rounding_drops_certificates_of_small_values_only():
     x = np.array([3.0, -1, 4, -2, 5, 7, -6, 2, 6, -3])
     y = np.array([1.0, -1, 1, 1, -1, 1, -1, 1, 1, -1])
     found = lo.leave_one_out(
@@ -122,7 +122,7 @@ def test_no_certificate_without_an_optimum(method, rng):
 
 @pytest.mark.parametrize("gamma", [1e-6, 0.1, 100.0])
 @pytest.mark.parametrize("step", [0.0, 1e-12, 1e-5, 1e-3])
-def test_near_copies_are_found_as_by_comparing_all_pairs(gamma, step):
+def test_near_duplicates_equal_those_from_all_pairs(gamma, step):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 3))
     X[40:50] = X[:10] + step * rng.normal(size=(10, 3))

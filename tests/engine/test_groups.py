@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups left out, and all values without a sample, against solved problems."""
+"""Left-out groups, and all values without a sample, against refits."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from leaveout.engine._walk import Influence
 
 
 def solve_without(case, rows, factors=(1.0, 1.0)):
-    """The optimum without some samples, and K beta of all samples."""
+    """Return the optimum without some samples, and K beta of all samples."""
     C = case.C * np.where(case.y > 0, factors[1], factors[0])
     rest = np.setdiff1d(np.flatnonzero(C), rows)
     K = case.K[np.ix_(rest, rest)]
@@ -24,7 +24,7 @@ def solve_without(case, rows, factors=(1.0, 1.0)):
 
 
 def assert_groups(case, codes, where="", **options):
-    """The intervals of every left-out sample are those of problems without it."""
+    """The intervals of left-out samples equal those of refits without their group."""
     loo = loo_groups(Problem(*case), codes, **options)
     factors = options.get("factors", np.ones((codes.max() + 1, 2)))
     for group in range(codes.max() + 1):
@@ -33,13 +33,13 @@ def assert_groups(case, codes, where="", **options):
         atol = 1e-7 * max(1.0, np.abs(g[rows]).max())
         for found, b in ((loo.lower, fit.b_low), (loo.upper, fit.b_high)):
             np.testing.assert_allclose(found[rows], g[rows] + b, 0, atol, err_msg=where)
-    # A value that is 0 to rounding has no certificate.
+    # A value that is 0 up to rounding has no certificate.
     assert loo.certified[np.abs(loo.values) > loo.counts["rounding"]].all()
     return loo
 
 
 def draw_codes(rng, n):
-    """Groups of about three, numbered without gaps, at least two of them."""
+    """Draw at least two groups of about three, numbered without gaps."""
     codes = rng.integers(0, max(2, n // 3), size=n)
     codes[:2] = [0, 1]
     return np.unique(codes, return_inverse=True)[1]
@@ -52,7 +52,7 @@ def test_random_groups(seed):
         n = int(rng.integers(4, 26))
         case = random_case(rng, n, C=10 ** rng.uniform(-3, 3))
         assert_groups(case, draw_codes(rng, n), f"problem {k}")
-        case.C[rng.integers(2, n)] = 0.0  # not trained on, but it has a value
+        case.C[rng.integers(2, n)] = 0.0  # not trained on, but gets a value
         assert_groups(case, draw_codes(rng, n), f"problem {k}, one absent")
 
 
@@ -64,7 +64,7 @@ def test_degenerate_problems(name, rng):
 
 @pytest.mark.parametrize("C", [1e-3, 0.2, 0.5])
 def test_balanced_pairs_on_an_empty_margin(C, rng):
-    """No sample is free and what fades sums to zero: b stays an interval on the way."""
+    """No sample is free and the fading beta sum to zero: b stays an interval."""
     K = gram(rng.normal(size=(12, 2)), "rbf")
     case = Case(K, np.repeat([1.0, -1.0], 6), np.full(12, C), True)
     assert assert_groups(case, np.tile(np.arange(6), 2)).counts["refits"] == 0
@@ -99,7 +99,7 @@ INFLUENCE_CASES = {
     **{f"C={C}": noisy_case(C) for C in (0.05, 1.0, 100.0)},
     "no_intercept": noisy_case(1.0, fit_intercept=False),
     "absent": noisy_case(2.0, absent=(0, 5, 11)),
-    # Equal small bounds, one positive more: without it no sample is free.
+    # Equal small bounds, one more positive: without it no sample is free.
     "middle_of_an_interval": small_case(5, 9, 0.01),
     "one_class_left": small_case(1, 8, 1.0),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels stay inside their arrays and end; what they call done has not overflowed."""
+"""Kernels stay inside their arrays and stop; finished results have not overflowed."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
 def spoil(array, rng):
-    """Put up to three values that overflow, or have, at random places."""
+    """Write up to three values that overflow, or are not finite, at random places."""
     for _ in range(rng.integers(1, 4)):
         array[tuple(rng.integers(array.shape))] = rng.choice(SPOILT)
     return array
@@ -44,7 +44,7 @@ def test_solver(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_walks(seed):
-    """Where b had no end some once wrote before the beginning of the work space."""
+    """An unbounded b must not lead to a write before the start of the workspace."""
     rng = np.random.default_rng(seed)
     problem = Problem(*random_case(rng, max_n=20))
     solution, n = solve_svc(problem), problem.n_samples

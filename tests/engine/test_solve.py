@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""solve_svc against an interior point and LIBSVM."""
+"""solve_svc against an interior-point solver and LIBSVM."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from leaveout.engine._solve import solve_svc
 
 
 def assert_solved(case, solution, where=""):
-    """Feasible, optimal by its own word and by ours, and equal to the oracle."""
+    """Feasible, optimal by its own certificate and by ours, and equal to the oracle."""
     K, y, C, fit_intercept = case
     beta, alpha = solution.beta, y * solution.beta
     assert solution.converged, where
@@ -37,7 +37,7 @@ def assert_solved(case, solution, where=""):
 
 
 def assert_states(case, solution, where):
-    """The state says where alpha is, and the free points are independent."""
+    """The state matches alpha, and the free points are independent."""
     alpha, state = np.abs(solution.beta), solution.state
     assert (alpha[state == OUTSIDE] == 0).all(), where
     assert (alpha[state == BOUNDED] == case.C[state == BOUNDED]).all(), where
@@ -75,7 +75,7 @@ def test_against_libsvm():
         beta, b, f, converged = svc_libsvm(*case)
         if not converged:
             continue
-        # LIBSVM keeps kernel values in single precision: 6e-8 of each term.
+        # LIBSVM stores kernel values in single precision: 6e-8 of each term.
         atol = 1e-6 + 1e-6 * (np.abs(case.K) @ np.abs(beta)).max()
         low, high = solution.intercept_interval
         assert f - b == pytest.approx(case.K @ solution.beta, abs=atol), f"problem {k}"
@@ -83,8 +83,8 @@ def test_against_libsvm():
 
 
 @pytest.mark.parametrize("smo", [smo_with_intercept, smo_without_intercept])
-def test_smo_keeps_its_gradient(smo, rng):
-    """The active set would repair what SMO spoils."""
+def test_smo_updates_its_gradient_exactly(smo, rng):
+    """The active set would hide an error of SMO."""
     K, y, C, _ = random_case(rng, n=40, kernel="rbf", C=2.0)
     lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
     beta, F = np.zeros(40), y.copy()

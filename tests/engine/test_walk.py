@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walks and refits against an interior point; failed walks are noticed and refitted."""
+"""Walks and refits against an interior-point solver; failed walks are refitted."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ from leaveout.methods import METHODS
 
 
 def assert_exact(case, truth, where="", refits=0):
-    """Intervals in values mode, signs in both modes, nothing refitted but a few."""
+    """Intervals in values mode, signs in both modes, at most ``refits`` refits."""
     loo = loo_walk(Problem(*case))
     assert_intervals(loo, case.y, truth, where)
     assert_signs(case.y * loo.values, truth, where)
@@ -103,7 +103,7 @@ def test_hand_computed_intervals(name, low, high):
 
 @pytest.mark.parametrize("seed", [7, 29, 36])
 def test_points_in_the_hull_of_the_margin_do_not_enter_it(seed):
-    """Whole numbers, linear kernel: with M of full rank the others have rate 0."""
+    """Integers, linear kernel: if M has full rank, the other points have rate 0."""
     rng = np.random.default_rng(seed)
     X = scale(rng.integers(0, 3, size=(80, 6)).astype(float))
     y = np.where(X[:, 0] + rng.normal(size=80) > 0.8, 1.0, -1.0)
@@ -112,7 +112,7 @@ def test_points_in_the_hull_of_the_margin_do_not_enter_it(seed):
 
 
 def test_nearly_dependent_point_enters_and_leaves_at_once():
-    """A pivot of 2e-12, taken back by the next, leaves rounding of 1e-11 behind."""
+    """A pivot of 2e-12, undone by the next, leaves a rounding error of 1e-11."""
     case = random_case(np.random.default_rng([2, 257]), max_n=60)
     assert_exact(case, loo_intervals(*case), refits=1)
 
@@ -120,7 +120,7 @@ def test_nearly_dependent_point_enters_and_leaves_at_once():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("labels_only", [False, True])
 def test_all_methods_agree(method, labels_only):
-    """Each method by its name, in both modes, has the signs of the walk's values."""
+    """Each method, in both modes, has the signs of the walk's values."""
     rng = np.random.default_rng(12)
     for k in range(40):
         case = random_case(rng)
@@ -153,7 +153,7 @@ def test_settled_by_names_what_happened():
         ("duplicates_unequal_boxes", False),
     ],
 )
-def test_copies_with_equal_labels_and_bounds_are_walked_once(name, shared):
+def test_duplicates_with_equal_labels_and_bounds_are_walked_once(name, shared):
     case = DEGENERATE[name]
     loo = loo_walk(Problem(*case, first_equal=first_equal_rows(case.K)))
     assert (loo.counts["shared"] > 0) == shared
@@ -162,7 +162,7 @@ def test_copies_with_equal_labels_and_bounds_are_walked_once(name, shared):
 
 @pytest.mark.parametrize("on_demand", [0, 10**6])
 def test_both_ways_to_make_columns_agree(monkeypatch, on_demand):
-    """Inside the kernel, one at a time, or together by one product."""
+    """Columns are computed in the kernel, one at a time, or together by one product."""
     rng = np.random.default_rng(8)
     problems = [Problem(*random_case(rng)) for _ in range(15)]
     wanted = [loo_walk(problem).values for problem in problems]
@@ -190,7 +190,7 @@ def test_threads_give_the_same_bits_and_change_no_input(labels_only, rng):
 
 @pytest.fixture(scope="module")
 def case_and_truth():
-    """Noisy points without copies: every support vector has a walk of its own."""
+    """Noisy points without duplicates: every support vector has its own walk."""
     rng = np.random.default_rng(4)
     X = rng.normal(size=(40, 2))
     y = np.where(X[:, 0] + 0.8 * rng.normal(size=40) > 0, 1.0, -1.0)
@@ -198,8 +198,8 @@ def case_and_truth():
     return case, loo_intervals(*case)
 
 
-def assert_mended(case_and_truth):
-    """Return how many values were found by refit: all are right, and it is said."""
+def count_correct_refits(case_and_truth):
+    """Check that all values are correct; return how many are marked as refits."""
     case, truth = case_and_truth
     loo = loo_walk(Problem(*case))
     assert_intervals(loo, case[1], truth)
@@ -223,7 +223,7 @@ def test_failed_walks_are_refitted(monkeypatch, case_and_truth, status, every):
         states[failed], values[failed] = status, np.nan
 
     monkeypatch.setattr(_walk, "run_walks", run)
-    assert assert_mended(case_and_truth) == -(-n_walks // every)
+    assert count_correct_refits(case_and_truth) == -(-n_walks // every)
 
 
 @pytest.mark.parametrize("capacities", [(1, 512), (1,)])
@@ -231,12 +231,12 @@ def test_long_walks_get_more_space_or_are_refitted(
     monkeypatch, case_and_truth, capacities
 ):
     monkeypatch.setattr(_walk, "CAPACITIES", capacities)
-    assert (assert_mended(case_and_truth) > 0) == (capacities == (1,))
+    assert (count_correct_refits(case_and_truth) > 0) == (capacities == (1,))
 
 
 @pytest.mark.parametrize("size", [1e-2, 1e-5, 1e-7])
-def test_wrong_columns_are_noticed(monkeypatch, case_and_truth, size):
-    """Noise in the tableau cannot pass the check at the end of a walk."""
+def test_wrong_columns_are_detected(monkeypatch, case_and_truth, size):
+    """Noise in the tableau fails the check at the end of a walk."""
     write_columns, noise = Tableau.write_columns, np.random.default_rng(0)
 
     def write(self, indices, out, n_threads):
@@ -245,11 +245,11 @@ def test_wrong_columns_are_noticed(monkeypatch, case_and_truth, size):
 
     monkeypatch.setattr(_walk, "ON_DEMAND", 0)
     monkeypatch.setattr(Tableau, "write_columns", write)
-    assert assert_mended(case_and_truth) > 0
+    assert count_correct_refits(case_and_truth) > 0
 
 
 def test_start_with_a_singular_margin(rng):
-    """Both copies of a point free: an optimum, but not one to walk from."""
+    """Both duplicates of a point are free: an optimum, but walks cannot start there."""
     rows = np.append(np.arange(20), np.arange(20))
     X, y = rng.normal(size=(20, 2)), np.resize([1.0, -1.0], 20)
     K = gram(X, "rbf")

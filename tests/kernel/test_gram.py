@@ -53,8 +53,8 @@ def test_equals_scikit_learn_for_dense_and_sparse_samples(kernel, rng):
 
 
 @every_kernel
-def test_table_says_what_a_kernel_is(kernel, rng):
-    """Which parameters change it, and whether it is definite."""
+def test_kernel_table_is_correct(kernel, rng):
+    """Which parameters change a kernel, and whether it is definite."""
     X = np.repeat(rng.standard_normal((60, 3)), 2, axis=0)
     K = gram_matrix(X, kernel=kernel, **PARAMETERS)
     changed = {
@@ -85,7 +85,7 @@ def test_symmetric_and_equal_for_equal_samples_to_the_last_bit(kernel, rng):
             assert np.array_equal(K, K[np.ix_(first, first)])
 
 
-def test_rbf_far_from_the_origin_and_of_integers(rng):
+def test_rbf_is_accurate_far_from_the_origin_and_for_integers(rng):
     X = rng.standard_normal((50, 4)) + 1e6
     exact = np.exp(-0.1 * cdist(X, X, "sqeuclidean"))
     gram = partial(gram_matrix, kernel="rbf", gamma=0.1)
@@ -99,10 +99,10 @@ def test_rbf_far_from_the_origin_and_of_integers(rng):
         assert np.unique(K[distances == distance]).size == 1
 
 
-def test_memory_is_the_matrix_plus_little(rng):
+def test_memory_is_little_more_than_the_matrix(rng):
     X = rng.standard_normal((2000, 10))
     for kernel in ("rbf", "poly", "cosine"):
-        gram_matrix(X[:200], kernel=kernel)  # what is imported or cached on first use
+        gram_matrix(X[:200], kernel=kernel)  # imports and caches on first use
         tracemalloc.start()
         K = gram_matrix(X, kernel=kernel)
         _, peak = tracemalloc.get_traced_memory()
@@ -118,7 +118,7 @@ def test_poly_of_every_degree(rng):
 
 
 @pytest.mark.parametrize("gamma", ["scale", "auto", 0.7])
-def test_resolve_gamma_as_scikit_learn(gamma, rng):
+def test_resolve_gamma_equals_scikit_learn(gamma, rng):
     X = features(rng, 20)
     wanted = SVC(gamma=gamma).fit(X, np.arange(20) % 2)._gamma
     for samples in (X, sparse.csr_matrix(X)):
@@ -126,8 +126,8 @@ def test_resolve_gamma_as_scikit_learn(gamma, rng):
     assert resolve_gamma("scale", np.full((3, 2), 5.0)) == 1.0
 
 
-def test_precomputed_matrix_is_repaired_in_a_copy_if_at_all(rng):
-    """Made symmetric; copies get equal rows, samples that are only near do not."""
+def test_precomputed_matrix_is_symmetrised_in_a_copy(rng):
+    """Duplicates get equal rows; samples that are only close do not."""
     X = rng.normal(size=(130, 5))
     K = gram_matrix(np.vstack([X, X[:10]]), kernel="rbf", gamma=0.5)
     assert gram_matrix(K, kernel="precomputed") is K
@@ -160,7 +160,7 @@ def test_precomputed_matrix_is_repaired_in_a_copy_if_at_all(rng):
         (lambda A, B: sparse.csr_array(A), {}, "<lambda>.*Return a dense array"),
     ],
 )
-def test_wrong_argument(kernel, arguments, message):
+def test_invalid_arguments(kernel, arguments, message):
     X = np.array([[0.0, 1.0], [2.0, 3.0]])
     with pytest.raises((ValueError, TypeError), match=message):
         gram_matrix(**{"X": X, **arguments}, kernel=kernel)
@@ -192,7 +192,7 @@ def test_equal_rows_of_dense_and_sparse_matrices(rng):
         np.testing.assert_array_equal(first_equal_rows(both), wanted + wanted)
     X = np.array([[0.0], [1e-5], [1.0], [0.0]])
     gram = make_gram(X, kernel="laplacian", gamma=0.5)
-    assert gram.first_equal.tolist() == [0, 1, 2, 0]  # near copies are not copies
+    assert gram.first_equal.tolist() == [0, 1, 2, 0]  # close samples are not duplicates
     assert make_gram(X[:3], kernel="laplacian", gamma=0.5).first_equal is None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""FeatureSVC: the exact optimum and leave-one-out labels, however many rows."""
+"""FeatureSVC: the exact optimum and leave-one-out labels for any number of rows."""
 
 from dataclasses import replace
 from functools import partial
@@ -25,12 +25,12 @@ from leaveout.large._solve import Sizes
 from leaveout.large._window import WindowProblem
 
 pytestmark = pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning")
-# Labels of values closer to zero than this are left to rounding.
+# For values closer to zero than this, rounding decides the label.
 CLOSE_CALL = 1e-6
 
 
 class SmallSizes(lo.FeatureSVC):
-    """Few rows take the way of millions: samples, Newton, windows, walks in windows."""
+    """Solves few rows like millions: samples, Newton, windows, walks in windows."""
 
     _sizes = Sizes(
         few_rows=4, few_per_component=1, largest_sample=64, smallest_sample=4,
@@ -96,7 +96,7 @@ def compare_with_exact(make, X, y, C, weights=None, class_weight=None):
 
 def problems(rng):
     """Yield X, y, C, sample_weight and class_weight."""
-    # A heavy row, alone of its class in the window; without it others take its place.
+    # A heavy row, alone of its class in the window; without it, others enter.
     X = np.vstack([0.3 * rng.normal(size=(200, 1)), [[3]], rng.uniform(4, 5, (40, 1))])
     weights = np.where(np.arange(241) == 200, 300.0, 1.0)
     yield X, np.repeat([0, 1], [200, 41]), 1e-2, weights
@@ -109,7 +109,7 @@ def problems(rng):
     X, y = draw(rng, 120, 3)
     for factor in (1e-6, 1e6):
         yield factor * X, y, 0.3 / factor**2
-    # As many of each class, no free support vector: b is the middle of an interval.
+    # Balanced classes, no free support vector: b is the middle of an interval.
     yield X, (X[:, 0] > np.median(X[:, 0])).astype(int), 1e-5
 
 
@@ -125,12 +125,12 @@ def test_few_rows_are_all_proved():
     np.testing.assert_array_equal(clf.loo_labels_, loo.predictions)
 
 
-def test_full_rank_nystroem_is_the_rbf_machine(make):
+def test_full_rank_nystroem_is_the_rbf_svm(make):
     X, y = load_iris(return_X_y=True)
     X, first = np.unique(scale(X), axis=0, return_index=True)
     y = np.array(["setosa", "versicolor", "virginica"])[y[first]]
     clf = make("nystroem", n_components=len(y), gamma=0.5, C=2.0)
-    # Let the sample hold all rows, so that there are landmarks enough.
+    # Let the sample hold all rows, so that there are enough landmarks.
     clf._sizes = replace(clf._sizes, largest_sample=3 * len(y))
     clf.fit(X, y)
     svc = lo.SVC(gamma=0.5, C=2.0).fit(X, y)
@@ -142,19 +142,19 @@ def test_full_rank_nystroem_is_the_rbf_machine(make):
 
 
 @pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0])
-def test_few_rows_that_come_again_and_again(rng, C):
-    # 14 rows, 500 times each: no window of rows, only one of different rows, holds all
-    # that are on the margin.
+def test_few_distinct_rows_repeated_many_times(rng, C):
+    # 14 rows, 500 times each: only a window of distinct rows holds all rows on the
+    # margin.
     places, times = rng.normal(size=(14, 3)), 500
     labels = np.arange(14) % 2
     order = rng.permutation(np.repeat(np.arange(14), times))
     clf = FeatureSVC("linear", C=C, rows_at_once=512).fit(places[order], labels[order])
-    Z, signs, boxes = places - places.mean(axis=0), 2.0 * labels - 1.0, np.full(14, C)
-    optimum = svc_clarabel(Z @ Z.T, signs, times * boxes)
+    Z, signs, bounds = places - places.mean(axis=0), 2.0 * labels - 1.0, np.full(14, C)
+    optimum = svc_clarabel(Z @ Z.T, signs, times * bounds)
     np.testing.assert_allclose(clf.decision_function(places), optimum.f, atol=1e-6)
     assert clf.duality_gap_[0] < 1e-9
     for place in range(14):
-        without = svc_clarabel(Z @ Z.T, signs, times * boxes - C * np.eye(14)[place])
+        without = svc_clarabel(Z @ Z.T, signs, times * bounds - C * np.eye(14)[place])
         ends = without.g[place] + np.array([without.b_low, without.b_high])
         if (ends > CLOSE_CALL).all() or (ends < -CLOSE_CALL).all():
             copies = (order == place) & clf.loo_proved_
@@ -164,7 +164,7 @@ def test_few_rows_that_come_again_and_again(rng, C):
 
 @st.composite
 def hard_problems(draw_):
-    """Draw what is not smooth: grids, copies, conflicts, weights, lonely rows."""
+    """Draw degenerate data: grids, duplicates, conflicts, weights, singletons."""
     rng = np.random.default_rng(draw_(st.integers(0, 2**32 - 1)))
     n, p = draw_(st.integers(12, 90)), draw_(st.integers(1, 4))
     n_classes = draw_(st.sampled_from([2, 2, 3]))
@@ -196,11 +196,11 @@ def test_no_proof_is_wrong_on_hard_problems(problem, max_walks):
     clf.fit(X, y, sample_weight=weights)
     assert_no_proof_is_wrong(clf, y, exact(X, y, C, weights)[1], weights)
     if clf.coef_.shape[0] == 1:
-        X, signs, boxes = (a[weights > 0] for a in (X, 2.0 * y - 1.0, C * weights))
+        X, signs, bounds = (a[weights > 0] for a in (X, 2.0 * y - 1.0, C * weights))
         Z = X - X.mean(axis=0)
         hinge = np.maximum(0.0, 1.0 - signs * clf.decision_function(X))
-        primal = 0.5 * (clf.coef_**2).sum() + boxes @ hinge
-        best = svc_clarabel(Z @ Z.T, signs, boxes)
+        primal = 0.5 * (clf.coef_**2).sum() + bounds @ hinge
+        best = svc_clarabel(Z @ Z.T, signs, bounds)
         # The dual is below the optimum, whatever the oracle's accuracy.
         least = best.objective - abs(best.gap) * max(1.0, best.objective)
         assert primal - least <= (clf.duality_gap_[0] + 1e-7) * primal
@@ -210,7 +210,7 @@ def test_no_proof_is_wrong_on_hard_problems(problem, max_walks):
 @pytest.mark.parametrize("C", [1e-9, 1e-2, 1.0, 1e6])
 @pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
 def test_proved_labels_are_those_of_exact_arithmetic(seed, C):
-    """Few points on whole numbers, half of the time several on one place."""
+    """Few points on integers, half of the time several in one place."""
     rng = np.random.default_rng(seed)
     X = rng.integers(-8, 9, (rng.integers(3, 8), rng.integers(1, 3))).astype(float)
     if seed % 2:
@@ -227,28 +227,28 @@ def test_proved_labels_are_those_of_exact_arithmetic(seed, C):
 
 
 @pytest.mark.parametrize("C", [1e-5, 1.0])
-def test_rows_without_weight_keep_the_label_of_the_machine(make, rng, C):
+def test_rows_with_weight_0_keep_the_label_of_the_classifier(make, rng, C):
     X, y = draw(rng, 100, 2)
     idle = (np.arange(100) >= 10) & (np.arange(100) < 40)
     y = np.where(idle, y, (X[:, 0] > np.median(X[~idle, 0]))).astype(int)
-    y[39] = 2  # a class without weight is none
+    y[39] = 2  # a class without weight does not count
     clf = make("linear", C=C).fit(X, y, sample_weight=~idle)
     assert clf.classes_.tolist() == [0, 1]
-    # As many of each class: if C is small, any b between -1 and 1 is optimal.
+    # Balanced classes: if C is small, any b between -1 and 1 is optimal.
     assert (clf.loo_proved_[idle] == (C == 1.0)).all()
     np.testing.assert_array_equal(clf.loo_labels_[idle], clf.predict(X)[idle])
 
 
-def test_what_no_intercept_turns_is_proved_among_three_classes():
-    # Classes 1 and 2 are on one place, as many of each: any b between is optimal, and
-    # decides their labels, but none of class 0.
+def test_labels_that_no_intercept_changes_are_proved_with_three_classes():
+    # Classes 1 and 2 are balanced and in one place: any b between is optimal, and
+    # decides their labels, but not those of class 0.
     X, y = np.repeat([[0.0], [9.0], [9.0]], 6, axis=0), np.repeat([0, 1, 2], 6)
     clf = FeatureSVC("linear", C=1.0).fit(X, y)
     np.testing.assert_array_equal(clf.loo_proved_, ~exact(X, y, 1.0)[1].ambiguous)
     np.testing.assert_array_equal(clf.loo_labels_[:6], 0)
 
 
-def test_several_penalties_are_as_one_at_a_time(rng):
+def test_several_c_give_the_same_as_one_at_a_time(rng):
     X, y = draw(rng, 200, 3, 3, noise=1.0)
     Cs = [1.0, 1e-4, 0.01]
     clf = ManyRows("linear", C=Cs).fit(X, y)
@@ -270,7 +270,7 @@ def assert_same_model(one, other):
     np.testing.assert_array_equal(other.loo_labels_[both], one.loo_labels_[both])
 
 
-def test_a_penalty_that_was_not_solved(monkeypatch, rng):
+def test_unsolved_c_is_not_chosen(monkeypatch, rng):
     X, y = draw(rng, 300, 3, noise=0.5)
     best = [ManyRows("linear", C=C).fit(X, y).objective_[0] for C in (0.1, 10.0)]
     solve = WindowProblem.solve
@@ -283,7 +283,7 @@ def test_a_penalty_that_was_not_solved(monkeypatch, rng):
     monkeypatch.setattr(WindowProblem, "solve", cut_short)
     with pytest.warns(ConvergenceWarning, match="duality gap is .* at C=10, above tol"):
         clf = ManyRows("linear", C=[0.1, 10.0]).fit(X, y)
-    assert clf.C_ == 0.1  # although no row is proved wrong at the other
+    assert clf.C_ == 0.1  # although no row is proved wrong at the other C
     assert clf.path_["n_open"][1] == 300
     away = 1.0 - np.array(best) / clf.path_["objective"]
     assert away[1] > 1e-3
@@ -312,7 +312,7 @@ def test_sources_threads_blocks_and_memory_change_nothing(rng, tmp_path):
         for kept in (1, 200):
             clf = ManyRows(rows_in_memory=kept, **how).fit(*source)
             assert_same_model(one, clf)
-            if source is not sources[-1]:  # whose blocks end elsewhere
+            if source is not sources[-1]:  # its blocks end elsewhere
                 np.testing.assert_array_equal(clf.loo_proved_, one.loo_proved_)
             assert hasattr(clf, "feature_names_in_") == isinstance(source[1], str)
     np.save(tmp_path / "X.npy", X)
@@ -325,7 +325,7 @@ OWN = [FunctionTransformer(), Nystroem(n_components=9, random_state=0)]
 
 @pytest.mark.parametrize("features", ["fourier", "nystroem", "linear", *OWN])
 def test_features_and_model_files(tmp_path, rng, features):
-    """A transformer is cloned and may return its input, which stays as it is."""
+    """A transformer is cloned and may return its input, which is not changed."""
     X, y = draw(rng, 100, 3)
     before, path = X.copy(), tmp_path / "model.skops"
     clf = FeatureSVC(features, n_components=20, C=[0.1, 1.0]).fit(X, y)
@@ -335,7 +335,7 @@ def test_features_and_model_files(tmp_path, rng, features):
     f = Z @ clf.coef_[0] + clf.intercept_[0]
     np.testing.assert_allclose(clf.decision_function(X), f)
     if isinstance(features, FunctionTransformer):
-        return  # which model files do not hold
+        return  # model files do not hold transformers
     lo.save_model(clf, path)
     again = lo.load_model(path)
     np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
@@ -360,21 +360,21 @@ LARGE = np.where(np.arange(40)[:, None] < 20, 1e200 * X[:40], X[:40])
         ({"gamma": -1.0}, (X, Y), "gamma must be a finite number > 0"),
         ({"max_walks": -1}, (X, Y), "max_walks must be 0 or more"),
         ({"tol": 0}, (X, Y), "tol must be"),
-        ({"class_weight": {7: 1.0}}, (X, Y), "class_weight has 7, which is no"),
-        ({"C": 3e300}, (X, Y), r"C=3e\+300 is too large for rows of weight"),
-        # Rounding would decide.
+        ({"class_weight": {7: 1.0}}, (X, Y), "class_weight has 7, which is not"),
+        ({"C": 3e300}, (X, Y), r"C=3e\+300 is too large for rows with a total weight"),
+        # Rounding errors would dominate.
         ({"features": "linear", "C": 1e12}, (X, Y), "C=.* for features .* lower C"),
         ({}, (X, np.zeros(120, dtype=int)), r"one class.*\[0\]"),
-        ({}, (X, Y, (Y == 1).astype(float)), "two classes or more with weight"),
+        ({}, (X, Y, (Y == 1).astype(float)), "two classes with positive weight"),
         ({}, (LARGE, Y[:40]), "gamma='scale' needs the variance of X"),
     ],
 )
-def test_what_is_refused(parameters, data, match):
+def test_invalid_arguments_are_refused(parameters, data, match):
     with pytest.raises((TypeError, ValueError), match=match):
         FeatureSVC(**parameters, rows_at_once=10).fit(*data)
 
 
-def test_leave_one_out_says_where_the_answer_is():
+def test_leave_one_out_points_to_the_attributes():
     for estimator in (FeatureSVC(), make_pipeline(StandardScaler(), FeatureSVC())):
         with pytest.raises(TypeError, match=r"FeatureSVC .*loo_error_, loo_labels_"):
             lo.leave_one_out(estimator, X, Y)

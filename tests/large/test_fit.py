@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A FeatureSVC that is cut short goes on from its checkpoint."""
+"""An interrupted FeatureSVC resumes from its checkpoint."""
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ COMMON = {"n_components": 20, "C": [0.001, 0.01], "random_state": 0}
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def finished(tmp_path_factory):
     """A finished fit and its file."""
-    path = tmp_path_factory.mktemp("whole") / "fit.db"
+    path = tmp_path_factory.mktemp("finished") / "fit.db"
     return FeatureSVC(**COMMON, checkpoint=path).fit(X, Y), path
 
 
 @pytest.mark.parametrize("calls", [4, 30])
-def test_interrupted_fit_goes_on(tmp_path, capsys, calls):
+def test_interrupted_fit_resumes(tmp_path, capsys, calls):
     """Each pass calls transform four times."""
     kept = tmp_path / "fit.db"
     features = TroubledFeatures(Trouble(str(tmp_path), calls, victim=0, spared=None))
@@ -29,25 +29,25 @@ def test_interrupted_fit_goes_on(tmp_path, capsys, calls):
     svc = FeatureSVC(features, **options, checkpoint=kept)
     with pytest.raises(KeyboardInterrupt):
         svc.fit(X, Y)
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     began = kept.exists()
-    assert began == (f"passes are kept in {kept}; run again" in told)
+    assert began == (f"passes are saved in {kept}; run again" in message)
     svc.fit(X, Y)
-    whole = FeatureSVC(features, **options).fit(X, Y)
-    assert_same_model(whole, svc)
-    assert (svc.n_passes_ < whole.n_passes_) == began
+    finished = FeatureSVC(features, **options).fit(X, Y)
+    assert_same_model(finished, svc)
+    assert (svc.n_passes_ < finished.n_passes_) == began
 
 
-def test_finished_fit_is_not_repeated(whole):
-    """Nor if parameters differ that do not change the classifier."""
-    first, path = whole
+def test_finished_fit_is_not_repeated(finished):
+    """Not even if parameters differ that do not change the classifier."""
+    first, path = finished
     again = FeatureSVC(**COMMON, checkpoint=path, rows_at_once=999).fit(X, Y)
     assert_same_model(first, again)
     assert again.n_passes_ == 2 < first.n_passes_  # class statistics, and one last scan
 
 
 CHANGED = X + 1e-9 * (np.arange(4000) == 77)[:, None]
-FEW = (X[:2], Y[:2])  # too few for anything but a comparison of parameters
+FEW = (X[:2], Y[:2])  # enough only to compare parameters
 
 
 @pytest.mark.parametrize(
@@ -61,19 +61,19 @@ FEW = (X[:2], Y[:2])  # too few for anything but a comparison of parameters
         ({}, (X, 1 - Y), "data"),
     ],
 )
-def test_other_fit_is_refused(whole, change, data, differs):
-    other = FeatureSVC(**{**COMMON, **change}, checkpoint=whole[1])
+def test_other_fit_is_refused(finished, change, data, differs):
+    other = FeatureSVC(**{**COMMON, **change}, checkpoint=finished[1])
     with pytest.raises(CheckpointError, match=f"another run; what differs: {differs}"):
         other.fit(*data)
 
 
-def test_seed_of_the_file_is_taken_if_none_is_given(tmp_path):
+def test_seed_of_the_file_is_used_if_none_is_given(tmp_path):
     free = {**COMMON, "random_state": None, "checkpoint": tmp_path / "fit.db"}
     first, again = FeatureSVC(**free).fit(X, Y), FeatureSVC(**free).fit(X, Y)
     assert_same_model(first, again)
 
 
-def test_features_drawn_anew_are_refused(tmp_path):
+def test_features_drawn_again_are_refused(tmp_path):
     options = {"C": COMMON["C"], "random_state": 0, "checkpoint": tmp_path / "fit.db"}
     svc = FeatureSVC(RBFSampler(n_components=20), **options).fit(X, Y)
     with pytest.raises(CheckpointError, match="features, which must have a random_st"):

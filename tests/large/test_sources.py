@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of every kind of source come back as they went in; bad rows are named."""
+"""Rows of every kind of source are read unchanged; bad rows are named."""
 
 import sys
 import tracemalloc
@@ -24,7 +24,7 @@ X[np.abs(X) < 0.4] = 0.0
 Y = np.array(list("abc"))[np.arange(N) % 3]
 WEIGHT = np.arange(N) % 5 / 2.0
 NAMES = ["age", "dose", "height", "pulse"]
-# The special columns stand between the features.
+# The special columns are between the features.
 TABLE = pa.table(
     {"age": X[:, 0], "kind": Y, "dose": X[:, 1], "height": X[:, 2], "w": WEIGHT,
      "pulse": X[:, 3]}
@@ -42,7 +42,7 @@ def blocks_of(size, X=X, y=Y, weight=WEIGHT):
 
 
 def write(table, path, **options):
-    """Write rows as the ending of the path says, and return the path."""
+    """Write rows in the format of the path's suffix; return the path."""
     if path.suffix == ".npy":
         np.save(path, table)
     elif path.suffix == ".arrow":
@@ -53,7 +53,7 @@ def write(table, path, **options):
 
 
 def write_files(table, folder):
-    """Write the rows in three files of 20, 20 and 13."""
+    """Write the rows to three files of 20, 20 and 13."""
     return [
         write(table.slice(20 * k, 20), folder / f"{k}.parquet", row_group_size=6)
         for k in range(3)
@@ -83,7 +83,7 @@ def second_row_group(folder):
     return dataset.FileSystemDataset([some], TABLE.schema, some.format, some.filesystem)
 
 
-# What a user may pass as X, y and sample_weight, each time the same rows.
+# What a user may pass as X, y and sample_weight, always the same rows.
 BY_NAME = {
     "pandas": lambda folder: PANDAS,
     "polars": lambda folder: pl.from_arrow(TABLE),
@@ -131,7 +131,7 @@ def read(*source, rows_at_once=16384):
 
 
 def rows_of(blocks):
-    """X, y and weight of all blocks, after a check of what each must be."""
+    """Check all blocks; return their X, y and weight."""
     for block in blocks:
         assert type(block.X) is np.ndarray
         assert block.X.dtype == np.float64
@@ -146,7 +146,7 @@ def rows_of(blocks):
 
 @pytest.mark.parametrize("rows_at_once", [1, 8, 1000])
 @pytest.mark.parametrize("kind", SOURCES)
-def test_rows_come_back(kind, rows_at_once, tmp_path):
+def test_rows_are_read_unchanged(kind, rows_at_once, tmp_path):
     rows = open_rows(*SOURCES[kind](tmp_path), rows_at_once=rows_at_once)
     assert rows.schema.n_features == P
     if kind in BY_NAME or kind == "tables":
@@ -172,7 +172,7 @@ def test_weights_may_be_one_number_or_none():
     assert read([block[:2] for block in blocks_of(9)])[2] is None
 
 
-def test_columns_in_the_names_of_folders(tmp_path):
+def test_columns_in_folder_names(tmp_path):
     year = 2000 + np.arange(N) // 30
     table = TABLE.append_column("year", pa.array(year))
     parts = {"partitioning": ["kind", "year"], "partitioning_flavor": "hive"}
@@ -212,7 +212,7 @@ def test_kinds_of_numbers_and_labels(tmp_path, labels):
 
 
 def peak_bytes(rows):
-    """Most bytes that NumPy and Python, and that pyarrow, held during a pass."""
+    """Return the peak memory of NumPy and Python, and of pyarrow, during a pass."""
     before, most = pa.total_allocated_bytes(), 0
     tracemalloc.start()
     for _ in rows.blocks():
@@ -241,11 +241,11 @@ def long_file(name, **options):
 @pytest.mark.parametrize(
     ("source", "most", "most_of_pyarrow"),
     [
-        # The block in use, those that wait and are joined to the next, the user's own.
+        # The current block, those waiting to be joined with the next, the user's own.
         (lambda folder: (many_blocks,), (3 * 400 + 2 * 1000 + 100) * 50, 0),
         (lambda folder: (write(ONES, folder / "x.npy"), LABELS), 3 * 400 * 50, 0),
         (lambda folder: (WIDE, LABELS), 4 * 400 * 200, 0),
-        # One row group, many record batches; a buffer and a page for each column.
+        # One row group, many record batches; a buffer and a page per column.
         (long_file("a.parquet", **PAGES), 4 * 400 * 9, 3 * 400 * 9 + 9 * 40_960),
         (long_file("a.arrow", chunksize=2000), 4 * 400 * 9, 3 * 2000 * 9),
         # Of 530 kB.
@@ -253,7 +253,7 @@ def long_file(name, **options):
     ],
 )
 def test_few_rows_are_in_memory_at_a_time(tmp_path, source, most, most_of_pyarrow):
-    """Counted in numbers of 8 bytes."""
+    """Counted in values of 8 bytes."""
     ours, of_pyarrow = peak_bytes(open_rows(*source(tmp_path), rows_at_once=400))
     assert ours < 8 * most
     assert of_pyarrow <= 8 * most_of_pyarrow
@@ -261,9 +261,9 @@ def test_few_rows_are_in_memory_at_a_time(tmp_path, source, most, most_of_pyarro
 
 PLACES = {
     "array": "row 33",
-    "blocks": r"row 6 of block 3 of the iterable \(row 33 of all, counted from 0\)",
-    "files": r"row 13 of '.*1\.\w+' \(row 33 of all, counted from 0\)",
-    "dask": r"row 6 of partition 2 of the dask collection \(row 33 of all",
+    "blocks": r"row 6 of block 3 of the iterable \(row 33 overall, counted from 0\)",
+    "files": r"row 13 of '.*1\.\w+' \(row 33 overall, counted from 0\)",
+    "dask": r"row 6 of partition 2 of the dask collection \(row 33 overall",
 }
 
 
@@ -277,7 +277,7 @@ PLACES = {
         ("kind", None, "label is missing .* in {}.*. Drop"),
     ],
 )
-def test_bad_value_is_named_by_place(tmp_path, kind, column, value, match):
+def test_bad_value_is_reported_with_its_place(tmp_path, kind, column, value, match):
     table = PANDAS.copy()
     table.loc[33, column] = value
     arrays = [table[name].to_numpy() for name in (NAMES, "kind", "w")]
@@ -343,7 +343,7 @@ def corrupted(name, old, new, table=TABLE):
         ((ARRAY, da.from_array(Y[:-1])), r"X has 3 partition\(s\), y has 1. Cut both"),
         ((FRAME[FRAME["age"] > 99], "kind"), r"0 sample\(s\)"),
         # files
-        ((TABLE.to_reader(), "kind"), "RecordBatchReader of pyarrow cannot be read"),
+        ((TABLE.to_reader(), "kind"), "RecordBatchReader of pyarrow can be read only"),
         (without_weights, "b.parquet' lacks column 'w'"),
         ((TABLE, "w"), r"Not numbers in X: column 'kind' \(string\).*replace_schema"),
         ((TABLE, Y), "y must be the name of a column of X, whose columns are 'age'"),
@@ -352,12 +352,12 @@ def corrupted(name, old, new, table=TABLE):
         ((TABLE.slice(0, 0), "kind"), r"0 sample\(s\)"),
         (corrupted("a.parquet", b"PAR1", b"PAR2"), "cannot be .* Parquet.*'csv'"),
         (lambda folder: (folder, "kind"), "no files"),
-        ((FILTERED, "kind"), "cannot be read by files.*before filter"),
-        # Offsets of text that pyarrow would follow, and crash.
+        ((FILTERED, "kind"), "cannot be read file by file.*without filters"),
+        # Bad offsets that would crash pyarrow.
         (corrupted("a.arrow", OFFSETS, -OFFSETS - 9), "arrow' cannot be read: .*negat"),
     ],
 )
-def test_sources_that_do_not_fit(tmp_path, source, match):
+def test_invalid_sources_are_refused(tmp_path, source, match):
     with pytest.raises(ValueError, match=match):
         read(*(source(tmp_path) if callable(source) else source))
 
@@ -375,18 +375,18 @@ def test_missing_files_and_libraries(tmp_path, monkeypatch):
 
 def test_rows_that_change_between_passes(tmp_path):
     once = iter(blocks_of(9))
-    rows = open_rows(lambda: once)  # takes the first block
+    rows = open_rows(lambda: once)  # consumes the first block
     list(rows.blocks())
-    with pytest.raises(ValueError, match=r"had 44 rows, this one has 0\..*lambda:"):
+    with pytest.raises(ValueError, match=r"had 44 rows, but this one has 0\..*lambda:"):
         list(rows.blocks())
     paths = write_files(TABLE, tmp_path)
     rows = open_rows(paths, "kind", "w")
     list(rows.blocks())
     write(TABLE.slice(0, 21), paths[1], row_group_size=6)
-    with pytest.raises(ValueError, match="had 53 rows, this one has 54"):
+    with pytest.raises(ValueError, match="had 53 rows, but this one has 54"):
         list(rows.blocks())
     paths[1].unlink()
-    with pytest.raises(FileNotFoundError, match=r"No file '.*1.parquet' any more"):
+    with pytest.raises(FileNotFoundError, match=r"'.*1.parquet' no longer exists"):
         list(rows.blocks())
     shape = [5, 2]
     part = dask.delayed(lambda: np.ones(shape))()

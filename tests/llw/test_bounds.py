@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bounds for hard margins of the SVM of Lee, Lin & Wahba, beside the exact error."""
+"""Bounds for the hard-margin SVM of Lee, Lin & Wahba against the exact error."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from leaveout.llw._solve import solve_llw
 
 
 def left_out_errors(problem, solution):
-    """Return who is wrong or ambiguous when left out: own class not the largest."""
+    """Return which left-out samples are wrong or ambiguous: own class not largest."""
     found = loo_llw_walk(problem, solution=solution)
     lower, upper = found.lower, found.upper
     if problem.n_classes == 2:

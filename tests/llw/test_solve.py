@@ -20,7 +20,7 @@ CASES["constant"] = CONSTANT
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_optimum_of_clarabel(name):
+def test_optimum_equals_clarabels(name):
     problem = CASES[name]
     solution, truth = solve_llw(problem), llw_clarabel(problem)
     assert solution.converged
@@ -28,7 +28,7 @@ def test_optimum_of_clarabel(name):
     assert solution.kkt_residual < 1e-9
     assert solution.objective == pytest.approx(truth.dual, rel=1e-7)
     own = certify_llw(problem, solution.alpha, solution.intercept)
-    # K W has terms of 1e6 in the worst of these hard margins: ten digits are left.
+    # K W has terms of 1e6 in the hardest of these hard margins: ten digits remain.
     terms = (np.abs(problem.K) @ np.abs(solution.coef)).max()
     digits = max(1e-9, 4 * np.finfo(float).eps * problem.n_classes * terms)
     assert own.primal == pytest.approx(solution.objective, rel=digits)
@@ -37,7 +37,7 @@ def test_optimum_of_clarabel(name):
         problem.K @ solution.coef, problem.K @ truth.W, atol=1e-4
     )
     alpha, b = solution.alpha, solution.intercept
-    assert ((alpha >= 0) & (alpha <= problem.box)).all()
+    assert ((alpha >= 0) & (alpha <= problem.upper)).all()
     assert np.ptp(alpha.sum(axis=0)) < 1e-11 * alpha.sum()
     assert abs(b.sum()) < 1e-15 * max(1.0, np.abs(solution.coef).sum())
     assert (b >= solution.intercept_lower - 1e-9).all()
@@ -45,7 +45,7 @@ def test_optimum_of_clarabel(name):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_every_intercept_of_the_box_with_sum_zero_is_optimal(seed):
+def test_every_intercept_within_bounds_and_sum_zero_is_optimal(seed):
     """A small C leaves columns without a free variable."""
     problem = random_problem(seed, n=12, C=0.02)
     solution = solve_llw(problem)
@@ -80,7 +80,7 @@ def test_quadratic_penalty_is_the_hard_margin_with_a_ridge():
 
 @pytest.mark.parametrize("Q", [2, 3, 5])
 def test_without_a_hard_margin(Q):
-    """Classes in turn on a line; equal samples of different classes."""
+    """Alternating classes on a line; equal samples of different classes."""
     x, hard = np.arange(4.0 * Q), np.full(4 * Q, np.inf)
     problem = LlwProblem(np.outer(x, x), np.arange(4 * Q) % Q, hard, Q)
     assert not solve_llw(problem).separable
@@ -106,7 +106,7 @@ def test_a_large_c_that_is_not_reached_is_the_hard_margin(C):
     [("wide", 1e5, True), ("poly", 1e3, True), ("poly", 1e5, False)],
 )
 def test_ill_conditioned_kernels_with_large_c(kind, C, converges):
-    """The active set needs many steps, and some new starts; double precision ends."""
+    """The active set needs many steps and some restarts, or runs out of precision."""
     rng = np.random.default_rng(3)
     codes = np.arange(75) % 5
     X = rng.normal(size=(75, 3)) + rng.normal(size=(5, 3))[codes]
@@ -121,10 +121,10 @@ def test_ill_conditioned_kernels_with_large_c(kind, C, converges):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_active_set_alone_from_zero(seed):
-    """Without SMO it starts with no free entry: tuples, pairs and singles come in."""
+    """Without SMO it starts without free entries: tuples, pairs and singles enter."""
     problem = random_problem(seed, Q=3 + seed % 3, n=24)
     centred = centre(problem)
-    upper = np.minimum(problem.box.T * centred.scale, 1e12, order="C")
+    upper = np.minimum(problem.upper.T * centred.scale, 1e12, order="C")
     alpha, gradient = np.zeros(upper.shape), np.full(upper.shape, 1 / (len(upper) - 1))
     _, _, settled = _finish(centred.K, upper, alpha, gradient, problem.is_hard)
     truth = llw_clarabel(problem)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave-one-out of the SVM of Lee, Lin & Wahba, against clarabel's refits."""
+"""Leave-one-out for the SVM of Lee, Lin & Wahba against clarabel's refits."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def assert_equal(one, two, atol=0.0):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_values_of_clarabels_refits(seed):
+def test_values_equal_clarabels_refits(seed):
     problem = random_problem(seed, n=18)
     found = loo_llw_walk(problem)
     Q, shown = problem.n_classes, [1] if problem.n_classes == 2 else slice(None)
@@ -38,7 +38,7 @@ def test_values_of_clarabels_refits(seed):
             np.testing.assert_allclose(values[r], h, atol=1e-4)
 
 
-def test_who_is_walked_and_who_refitted(monkeypatch):
+def test_which_samples_are_walked_and_which_refitted(monkeypatch):
     problem = random_problem(4, Q=3, n=40)
     solution = solve_llw(problem)
     zero = ~solution.alpha.any(axis=1)
@@ -57,7 +57,7 @@ def test_who_is_walked_and_who_refitted(monkeypatch):
     assert (loo_llw_walk(problem, solution=solution).certified == zero).all()
 
 
-def test_without_a_zero_multiplier_b_loses_its_constraint():
+def test_leaving_out_a_zero_multiplier_drops_its_constraint_on_b():
     x = np.array([0.0, 3.1, 0.2, 3.3, 0.4])
     K = np.exp(-(np.subtract.outer(x, x) ** 2) / 4)
     problem = LlwProblem(K, np.arange(5) % 2, np.full(5, 0.1), 2)
@@ -70,7 +70,7 @@ def test_without_a_zero_multiplier_b_loses_its_constraint():
 
 
 def test_threads_and_memory_change_nothing(monkeypatch):
-    """More columns than there is room for at first: room is made."""
+    """More columns than fit initially: memory grows."""
     problem = random_problem(9, Q=4, n=30)
     truth = loo_llw_walk(problem)
     assert_equal(loo_llw_walk(problem, n_threads=2), truth)
@@ -78,7 +78,7 @@ def test_threads_and_memory_change_nothing(monkeypatch):
     assert_equal(loo_llw_walk(problem), truth)
 
 
-def test_a_class_that_vanishes_and_a_sample_that_is_absent():
+def test_vanishing_class_and_absent_sample():
     problem = random_problem(0, Q=2, n=20, C=2.0).without(7)
     codes = np.where(np.arange(20) == 5, 2, problem.codes)
     found = loo_llw_walk(replace(problem, codes=codes, n_classes=3))
@@ -105,7 +105,7 @@ def test_every_end_is_optimal(make, seed):
     rows = np.flatnonzero(solution.alpha.any(axis=1))
     for r, left in zip(rows, walker.without_each(rows), strict=True):
         assert (left.alpha[r] == 0).all()
-        assert ((left.alpha >= 0) & (left.alpha <= problem.without(r).box)).all()
+        assert ((left.alpha >= 0) & (left.alpha <= problem.without(r).upper)).all()
         assert np.ptp(left.alpha.sum(axis=0)) <= 1e-9 * left.alpha.sum()
         own = certify_llw(problem.without(r), left.alpha, left.intercept)
         assert abs(own.gap) < 1e-8
@@ -113,7 +113,7 @@ def test_every_end_is_optimal(make, seed):
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_classes_with_a_constant_output(C):
-    """A slope of exactly 0 at every sample: rounding of it is no event."""
+    """A slope of exactly 0 at every sample: its rounding error is not an event."""
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1, 2, 3], [40, 40, 6, 6])
     X = rng.normal(size=(codes.size, 3)) + 2.0 * (codes == 0)[:, None]
@@ -132,7 +132,7 @@ def test_classes_with_a_constant_output(C):
             np.testing.assert_allclose(*outputs, atol=1e-7)
 
 
-def test_a_start_that_is_no_optimum_and_a_long_walk_are_refitted(monkeypatch):
+def test_inaccurate_start_and_long_walk_are_refitted(monkeypatch):
     problem = random_problem(3, Q=4, n=30, C=5.0)
     solution = solve_llw(problem)
     truth = loo_llw_walk(problem, solution=solution)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The LOOM against clarabel and linprog; left-out values against n such programs."""
+"""The LOOM against clarabel and linprog; left-out values against n refits."""
 
 import numpy as np
 import pytest
@@ -30,8 +30,8 @@ for name, case in DEGENERATE.items():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_optimum_of_clarabel_with_the_smallest_sum(name):
-    """Also weak duality, by the textbook: a feasible dual point of the same value."""
+def test_optimum_equals_clarabels_with_the_smallest_sum(name):
+    """Weak duality holds, too: a feasible dual point has the same value."""
     (K, y, w, fit_intercept), nu = CASES[name]
     K = np.where(np.abs(K) < 1e-6, 0.0, K)
     solution = solve_loom(Problem(K, y, w, fit_intercept), nu=nu)
@@ -74,8 +74,8 @@ def test_a_sample_without_weight_is_absent(seed):
     assert_equals_refits(case)
 
 
-def test_a_kernel_without_overlap_is_capped_and_certified():
-    """Values of 1e-9 cannot classify: the coefficients would have to be 1e9."""
+def test_coefficients_are_capped_and_certified_if_kernel_values_vanish():
+    """Kernel values of 1e-9 cannot classify: they would need coefficients of 1e9."""
     K = np.full((6, 6), 1e-9)
     np.fill_diagonal(K, 1.0)
     y = np.array([1.0, 1, 1, 1, -1, -1])
@@ -87,12 +87,12 @@ def test_a_kernel_without_overlap_is_capped_and_certified():
 
 
 def assert_equals_refits(case, nu=1.0):
-    """Both ends of the range, and hence the middle, at each sample."""
+    """Compare both ends of the range, and so the middle, at each sample."""
     found = loo_loom_refit(Problem(*case), nu=nu)
     low, high = programs.loo_ranges(programs.loom_range, *case, nu).T
     assert found.certified.all()
     finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)], [1.0]])
-    # The oracle's optima may cost a share of 1e-8 more.
+    # The oracle's optima may have a cost larger by a factor of 1 + 1e-8.
     slack = 1e-4 * np.abs(finite).max()
     assert found.lower == pytest.approx(low, abs=slack)
     assert found.upper == pytest.approx(high, abs=slack)
@@ -110,7 +110,7 @@ def test_left_out_ranges(name):
 
 
 def test_programs_that_highs_cannot_solve_are_not_certified():
-    """Kernel values near 0: the other programs are solved all the same."""
+    """Kernel values near 0: the other programs are still solved."""
     X, labels = load_breast_cancer(return_X_y=True)
     K, y = rbf_kernel(scale(X)[:80], gamma=2.0), 2.0 * labels[:80] - 1.0
     found = loo_loom_refit(Problem(K, y, np.ones(80), True))
@@ -118,8 +118,8 @@ def test_programs_that_highs_cannot_solve_are_not_certified():
     assert 0 < np.mean(found.certified) < 0.9
 
 
-def test_no_smallest_coefficients_are_no_optimum(monkeypatch):
-    """Only the first of two programs solved: said, and nothing certified."""
+def test_failed_second_stage_is_reported_and_not_certified(monkeypatch):
+    """Only the first of two programs is solved: a warning, and nothing certified."""
 
     def fail(self, first, tie):
         raise LeaveoutError("no optimum")
@@ -156,7 +156,7 @@ def test_the_bound_is_the_share_wrong_without_the_own_term(seed):
 
 
 def test_zero_is_wrong_in_the_bound():
-    """A sample without a term of another one has the value 0, whatever its class."""
+    """Without terms of other samples the value is 0, whatever the class."""
     K = np.eye(6)
     K[:2, :2] = K[2:4, 2:4] = 1.0
     y = np.array([1.0, 1, -1, -1, 1, -1])

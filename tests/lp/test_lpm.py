@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The LPM against clarabel; its left-out values against linear programs of linprog."""
+"""The LPM against clarabel; its left-out values against refits by linprog."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ from leaveout.exceptions import LeaveoutError
 from leaveout.lp import _lpm_walk
 from leaveout.lp._lpm import LpmSolver, solve_lpm
 
-# The oracle's optima cost up to a share of 1e-9 more than the smallest: that widens
-# its ranges, the more the larger C is.
+# The oracle's optima cost up to 1e-9 more, relatively, than the smallest. That widens
+# its ranges, and more so for larger C.
 LARGE_C = ["integer_grid_large_C", "line_large_C", "hard_margin_linear"]
 
 
@@ -33,8 +33,8 @@ CASES |= {**DEGENERATE, **SMALL, "indefinite": (*INDEFINITE, True)}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_optimum_of_clarabel(name):
-    """Also weak duality, by the textbook: a feasible dual point of the same value."""
+def test_optimum_equals_clarabels(name):
+    """Weak duality holds, too: a feasible dual point has the same value."""
     K, y, C, fit_intercept = case = CASES[name]
     solution = solve_lpm(Problem(*case))
     assert solution.converged
@@ -52,8 +52,8 @@ def test_optimum_of_clarabel(name):
     assert lam.sum() == pytest.approx(primal, rel=1e-8, abs=1e-10 * scale)
 
 
-def test_samples_that_are_absent():
-    """With C = 0, or by a warm start: the problem of the others."""
+def test_absent_samples_have_no_effect():
+    """Absent by C = 0 or by a warm start: the optimum is that of the others."""
     problem = Problem(*draw(4, n=30, C=2.0, kernel="rbf"))
     solver = LpmSolver(problem)
     full = solver.solve()
@@ -67,15 +67,15 @@ def test_samples_that_are_absent():
     assert solver.solve().objective == pytest.approx(full.objective, rel=1e-12)
 
 
-def test_small_box_has_no_coefficients():
+def test_small_c_gives_no_coefficients():
     x = np.array([-1.0, 1.0])
     solution = solve_lpm(Problem(np.outer(x, x), x, np.full(2, 0.1)))
     assert not solution.coef.any()
-    assert solution.intercept == 0.0  # the middle of [-1, 1], all of it optimal
+    assert solution.intercept == 0.0  # the middle of [-1, 1], where every b is optimal
     assert solution.objective == pytest.approx(0.2)
 
 
-def test_numbers_of_highs_stand_in_for_a_singular_basis(monkeypatch):
+def test_result_of_highs_is_kept_if_its_basis_is_singular(monkeypatch):
     problem = Problem(*draw(5, n=20, kernel="rbf", C=2.0))
     truth = solve_lpm(problem)
     singular = np.zeros(20 + problem.fit_intercept), np.zeros(20)
@@ -84,14 +84,14 @@ def test_numbers_of_highs_stand_in_for_a_singular_basis(monkeypatch):
     np.testing.assert_allclose(values, truth.decision_values, atol=1e-7)
 
 
-def test_a_kernel_beyond_what_highs_takes_raises():
+def test_kernel_that_highs_cannot_handle_raises():
     K = 1e200 * np.array([[1.0, 0.2], [0.2, 1.0]])
     with pytest.raises(LeaveoutError, match="HiGHS found no optimum of the linear"):
         solve_lpm(Problem(K, np.array([1.0, -1.0]), np.ones(2)))
 
 
 def assert_equal_ranges(loo, case, rows=slice(None)):
-    """Ours is inside that of linear programs, and as wide."""
+    """Our range is inside that of the linear programs, and as wide."""
     rows = np.arange(len(case.y))[rows]
     low, high = loo_ranges(lpm_range, *case, rows=rows).T
     unit = 1 + np.abs(np.where(np.isfinite(low), low, high))
@@ -117,14 +117,14 @@ def test_left_out_ranges(name):
 
 
 def test_two_optima_without_a_sample_are_an_interval():
-    """Without the last sample the classes weigh the same, and b is free in [-1, 1]."""
+    """Without the last sample the classes balance: any b in [-1, 1] is optimal."""
     case = np.eye(5), np.array([1.0, 1, -1, -1, 1]), np.full(5, 0.1), True
     loo = loo_lpm_walk(Problem(*case))
     assert (loo.lower[4], loo.upper[4]) == pytest.approx((-1.0, 1.0))
     assert loo.values[4] == pytest.approx(0.0)
 
 
-def test_a_sample_without_box_gets_its_value_without_it():
+def test_absent_sample_gets_the_value_of_the_others():
     case = draw(23, n=20, C=5.0)
     case.C[3] = 0.0
     loo = loo_lpm_walk(Problem(*case))
@@ -147,7 +147,7 @@ def test_singular_basis_falls_back_to_refits(monkeypatch):
     np.testing.assert_allclose(loo.values, truth.values, atol=1e-8)
 
 
-def test_short_of_memory_a_walk_is_repeated_and_threads_change_nothing(monkeypatch):
+def test_long_walks_are_repeated_and_threads_change_nothing(monkeypatch):
     problem = Problem(*draw(26, n=150, C=1.0))
     one, two = loo_lpm_walk(problem), loo_lpm_walk(problem, n_threads=2)
     np.testing.assert_array_equal([two.lower, two.upper], [one.lower, one.upper])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is called a bound holds; what is called an estimate can fail, as known."""
+"""Bounds hold; estimates can fail."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from leaveout.methods._bounds import (
 
 
 def assert_bounds_hold(problem, wrong, ambiguous):
-    """A weak bound covers wrong samples, a bound the ambiguous ones as well."""
+    """A weak bound covers the wrong samples, a bound also the ambiguous ones."""
     for row in tabulate_bounds(problem, solve_svc(problem), exact=False).rows:
         if row.kind == "estimate" or row.name == "radius-margin L2":
             continue
@@ -42,7 +42,7 @@ def test_bounds_hold_on_degenerate_problems(name):
 
 
 def test_bounds_hold_on_random_problems():
-    """Radius-margin L2 is a bound of the L2-SVM."""
+    """Radius-margin L2 bounds the error of the L2-SVM."""
     rng = np.random.default_rng(30)
     for _ in range(40):
         problem = Problem(*random_case(rng, max_n=30))
@@ -71,8 +71,8 @@ def test_l2_svm_is_the_squared_hinge():
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("singular", [False, True])
-def test_span_is_exact_where_the_sets_stay(fit_intercept, singular, monkeypatch):
-    """By the inverse; by least squares if there is none."""
+def test_span_is_exact_if_the_sets_do_not_change(fit_intercept, singular, monkeypatch):
+    """Computed by the inverse, or by least squares if the matrix is singular."""
     tol = 1e-7 if singular else 1e-10
     if singular:
         monkeypatch.setattr(_bounds, "_inverse", lambda matrix: None)
@@ -95,7 +95,7 @@ def test_span_is_exact_where_the_sets_stay(fit_intercept, singular, monkeypatch)
 
 
 def test_enclosing_ball():
-    """Of points on a line; of antipodes on the unit sphere and points inside it."""
+    """Points on a line; antipodes on the unit sphere with points inside."""
     rng = np.random.default_rng(35)
     x, u = rng.normal(size=(40, 1)), rng.normal(size=(20, 5))
     u /= np.linalg.norm(u, axis=1)[:, None]
@@ -109,7 +109,7 @@ def test_enclosing_ball():
 
 
 def test_without_another_free_support_vector():
-    """Printed bounds fail, spans are infinite, the count is weak."""
+    """Published bounds fail, spans are infinite, the count is a weak bound."""
     problem = Problem(*DEGENERATE["identity_two_two"])
     solution = solve_svc(problem)
     assert np.isinf(span_squared(problem, solution)).all()

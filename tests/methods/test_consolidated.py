@@ -36,8 +36,8 @@ def test_degenerate_problems(name):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_simulation_of_the_paper_without_a_refit(bias):
-    """Every tenth lambda: values of the walk, all proved, none refitted."""
+def test_simulation_of_the_paper_needs_no_refit(bias):
+    """Every tenth lambda: the values equal the walk's, all proved, none refitted."""
     X, labels = make_mixture(120, 20, random_state=0)
     K = gram_matrix(X, kernel="rbf", gamma=0.5 / 20 / 9)
     Cs = penalty_from_lambda(np.exp(np.linspace(6, -6, 50)), 120)
@@ -55,13 +55,13 @@ def test_simulation_of_the_paper_without_a_refit(bias):
             assert found.counts["refits"] == 0
             screened[name].append(found.counts["screened"])
     assert max(screened["magic"]) == screened["path"][0] == 0 < screened["same_C"][0]
-    # Without an intercept every coefficient is known if C is small.
+    # Without an intercept, screening finds every coefficient if C is small.
     assert bias or screened["same_C"][0] == screened["path"][1] == 120
 
 
 @pytest.mark.parametrize("broken", ["smoothing", "screening"])
-def test_what_is_not_proved_is_refitted_and_counted(broken, monkeypatch, rng):
-    """Folds that smoothing does not solve; a rule that screens wrongly."""
+def test_unproved_folds_are_refitted_and_counted(broken, monkeypatch, rng):
+    """Folds that smoothing does not solve, and a rule that screens wrongly."""
     case = random_case(rng, n=30, kernel="rbf", C=1.0, fit_intercept=True)
     problem = Problem(*case)
 
@@ -81,7 +81,7 @@ def test_what_is_not_proved_is_refitted_and_counted(broken, monkeypatch, rng):
 
 
 def left_out_optima(problem):
-    """(row, rest, optimum) of every fold with two classes."""
+    """Yield (row, rest, optimum) of every fold with two classes."""
     for r in range(problem.n_samples):
         rest = np.delete(np.arange(problem.n_samples), r)
         y, C, K = problem.y[rest], problem.C[rest], problem.K[np.ix_(rest, rest)]
@@ -90,7 +90,7 @@ def left_out_optima(problem):
 
 
 def solve_all(problem, solution):
-    """The folds by clarabel, as the path rule remembers them."""
+    """Solve the folds by clarabel, in the form that the path rule uses."""
     rows, beta = [], np.zeros((problem.n_samples, problem.n_samples))
     for r, rest, truth in left_out_optima(problem):
         rows.append(r)
@@ -100,7 +100,7 @@ def solve_all(problem, solution):
 
 
 def count_screened(problem, screened, where):
-    """Return how many coefficients were known; each is right in every fold."""
+    """Return how many coefficients were screened; check each in every fold."""
     for r, rest, truth in left_out_optima(problem):
         alpha, C = truth.alpha, problem.C[rest]
         bounded, outside = screened.bounded[rest], screened.outside[rest]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The curve over C against leave_one_out and an interior point at single C."""
+"""The curve over C against leave_one_out and an interior-point solver at single C."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from leaveout.engine._problem import Problem
 from leaveout.kernel._gram import gram_matrix
 from leaveout.methods import _curve
 
-# Values nearer to 0 than this have no sign.
+# Values closer to 0 than this have no sign.
 NO_SIGN = 1e-8
 TWO_CLASSES = [name for name, case in DEGENERATE.items() if len(set(case.y)) == 2]
 
@@ -27,18 +27,18 @@ def curve_of(problem, C_min, C_max, **options):
 
 
 def away_from_steps(curve, Cs):
-    """Those C that are not on a breakpoint, to 1e-9."""
+    """Return the C that are not within 1e-9 of a breakpoint."""
     near = np.abs(curve.breakpoints[None, :] / Cs[:, None] - 1.0).min(axis=1) <= 1e-9
     return Cs[~near]
 
 
 def weights_of(case):
-    """The problem at C = 1: C_i relative to their median."""
+    """Return the problem at C = 1: C_i relative to their median."""
     return Problem(case.K, case.y, case.C / np.median(case.C), case.fit_intercept)
 
 
 def assert_counts(curve, C, y, low, value, high):
-    """Wrong and ambiguous samples at C; f that is 0 to rounding may go either way."""
+    """Compare counts at C; an f that is 0 up to rounding may count either way."""
     tie = np.abs(value) <= NO_SIGN
     wrong = np.where(value >= 0, 1.0, -1.0) != y
     found = round(curve.error_at(C) * curve.n_samples)
@@ -49,7 +49,7 @@ def assert_counts(curve, C, y, low, value, high):
 
 
 def assert_sound(curve):
-    """What every curve has, whatever the data."""
+    """Check what holds for every curve."""
     assert curve.n_uncertified == 0
     assert curve.counts["restarts"] == 0
     assert (np.diff(curve.breakpoints) > 0).all()
@@ -63,7 +63,7 @@ def assert_sound(curve):
     ("kernel", "weighted", "fit_intercept"),
     [("linear", False, True), ("rbf", True, True), ("poly", True, False)],
 )
-def test_equals_leave_one_out_of_real_data(kernel, weighted, fit_intercept, rng):
+def test_equals_leave_one_out_on_real_data(kernel, weighted, fit_intercept, rng):
     X, labels = load_breast_cancer(return_X_y=True)
     K, y = gram_matrix(scale(X)[:50], kernel=kernel), labels[:50]
     weights = 10 ** rng.uniform(-1, 1, y.size) if weighted else None
@@ -104,17 +104,18 @@ def test_small_problems_against_interior_point(kernel, rng):
 
 
 def test_hand_computed_curves():
-    # Orthogonal points: the value of a left-out one is b alone. Of two against two with
-    # a +1 left out, b = -1 + C/2 until C = 4/3; then no sample is bounded, b = -1/3.
+    # Orthogonal points: the value of a left-out one is b alone. With two against two
+    # and a +1 left out, b = -1 + C/2 up to C = 4/3; then no sample is bounded, b =
+    # -1/3.
     curve = curve_of(Problem(np.eye(4), [1, 1, -1, -1], np.ones(4)), 1e-2, 10)
     assert curve.breakpoints.tolist() == [1e-2, 10.0]
     assert curve.errors.tolist() == [1.0]
     assert curve.n_ambiguous.tolist() == [0]
-    # Of three against two with a +1 left out, b is between -1 + C and 1 - C, then 0.
+    # With three against two and a +1 left out, b is between -1 + C and 1 - C, then 0.
     curve = curve_of(Problem(np.eye(5), [1, 1, 1, -1, -1], np.ones(5)), 1e-2, 10)
     assert curve.errors.tolist() == [0.4]
     assert curve.n_ambiguous.tolist() == [3]
-    # Row 0 leaves two against two behind, all orthogonal, and has K = 0.6 with both +1:
+    # Without row 0, two against two remain, all orthogonal; K = 0.6 with both +1:
     # f = 1.2 C + b with b from -1 + C to 1 - C, above 0 for C > 1 / 2.2.
     curve = curve_of(weights_of(DEGENERATE["no_free_vector"]), 0.2, 0.8)
     step = np.argmin(np.abs(curve.breakpoints - 1 / 2.2))
@@ -123,7 +124,7 @@ def test_hand_computed_curves():
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_failed_paths_start_again_and_are_counted(always, monkeypatch, rng):
+def test_failed_paths_are_restarted_and_counted(always, monkeypatch, rng):
     problem = weights_of(random_case(rng, n=20, kernel="rbf", C=1.0))
     for array in (problem.K, problem.y, problem.C):
         array.flags.writeable = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Majorise-minimise steps, exactness step, certificate of many folds at once."""
+"""Majorise-minimise steps, exactness step and certificate of many folds at once."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from leaveout.methods._smoothing import (
 
 
 def leave_out(case, rows):
-    """The problems without each of some samples, and zero to start from."""
+    """Return the problems without each of some samples, and a start at zero."""
     C = np.tile(case.C, (len(rows), 1))
     C[np.arange(len(rows)), rows] = 0.0
     zeros, none = np.zeros_like(C), np.zeros(len(rows))
@@ -46,12 +46,12 @@ def test_steps_end_at_the_smoothed_optimum(fit_intercept, rng):
     np.testing.assert_allclose(at.values, at.eta @ case.K, atol=1e-9)
 
 
-def test_certificate_refuses_what_is_not_optimal(rng):
+def test_certificate_rejects_points_that_are_not_optimal(rng):
     X, rows = rng.normal(size=(20, 3)), np.arange(20)  # many on the margin
     y = np.where(X[:, 0] + 0.7 * rng.normal(size=20) > 0, 1.0, -1.0)
     case = Case(gram(X, "rbf"), y, np.ones(20), True)
     folds, start = leave_out(case, rows)
-    found, solved = finish(folds, start, 2.0)  # from far too large sets
+    found, solved = finish(folds, start, 2.0)  # start from sets that are far too large
     assert solved.mean() > 0.9
     assert certify(folds, found).optimal[solved].all()
     eta, _ = solve_folds(folds, case.C, start)

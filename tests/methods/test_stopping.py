@@ -29,14 +29,14 @@ VARIANTS = [
 
 
 def assert_intervals_contain(case, truth, where):
-    """Each interval contains the oracle's; the batch of them is the same."""
+    """Each interval contains the oracle's; the batched version gives the same."""
     problem = Problem(*case)
     solution, rows = solve_svc(problem), range(len(case.y))
     found = [loo_interval_from_solution(problem, solution, r) for r in rows]
     low, high = np.sort(case.y[:, None] * found, axis=1).T
     slack = 1e-7 * np.maximum(1.0, np.abs(truth.value))
     assert (low <= truth.low + slack).all(), where
-    # One side only if b is not unique: h' <= h holds for the smallest of h.
+    # If b is not unique, h' <= h holds only for the smallest h.
     unique = truth.high - truth.low < 1e-9
     assert (high >= np.where(unique, truth.high, truth.low) - slack).all(), where
     if case.fit_intercept:
@@ -51,7 +51,7 @@ def assert_intervals_contain(case, truth, where):
 
 
 def assert_proofs_hold(loo, y, truth, where):
-    """A certified label is that of every optimum; also where there are two of them."""
+    """A certified label is that of every optimum."""
     low, _, high = margin_interval(loo, y)
     correct, error = decided(truth)
     open_ = (truth.low < -1e-8) & (truth.high > 1e-8)
@@ -97,7 +97,7 @@ def test_random_problems(kernel):
 
 
 def test_both_conditions_prove_labels_long_before_eps():
-    """Most labels are proved, and by fewer columns of the kernel matrix."""
+    """Most labels are proved, with fewer columns of the kernel matrix."""
     rng = np.random.default_rng(22)
     for _ in range(4):
         problem = Problem(*random_case(rng, n=40, kernel="rbf", C=10.0))
@@ -134,13 +134,13 @@ def test_auxiliary_bound_is_below_the_best_solution_through_the_sample(fit_inter
     dual = np.abs(aux).sum() - 0.5 * aux @ constrained @ aux
     assert value == pytest.approx(dual)
     assert value <= best * (1 + 1e-12)
-    # The optimum proves its own label if and only if it is below the bound.
+    # The optimum proves its label if and only if its value is below the bound.
     assert objective(K, fit_intercept) < best
     assert solver.leave_out(np.array([r]), Condition.AUXILIARY).certified[0]
 
 
-def test_efficiency_switch():
-    """A kernel near the identity proves nothing early: after ten samples it is off."""
+def test_condition_is_switched_off_if_it_proves_little():
+    """With a kernel near the identity it proves nothing: off after ten samples."""
     case = random_case(np.random.default_rng(27), n=40, kernel="rbf", C=100.0)
     problem = Problem(np.eye(40) + 1e-3 * case.K, case.y, np.full(40, 100.0))
     always = loo_stopping(problem, eps=1e-3, n_trial=0).counts
@@ -158,7 +158,7 @@ def test_efficiency_switch():
         ("refit", {"eps": 0}, r"eps must be > 0.*got 0"),
         ("refit", {"seed": False}, "seed=False needs eps"),
         ("refit", {"epsilon": 1}, r"'epsilon'.*'refit' does not.*eps, seed"),
-        ("stopping", {"condition": "box"}, r"condition must be .* got 'box'"),
+        ("stopping", {"condition": "x"}, r"condition must be .* got 'x'"),
         ("stopping", {"n_trial": -1}, "n_trial must be 0 or more; got -1"),
         ("consolidated", {"rule": "x"}, r"rule must be 'same_C' or 'path'; got 'x'"),
         ("consolidated", {"memory": None}, r"'memory'.*does not take"),

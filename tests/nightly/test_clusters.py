@@ -81,7 +81,7 @@ def test_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, capsys):
         lost = pytest.raises(lo.ClusterLostError, match="cluster was lost")
         with joblib.parallel_config("dask"), lost:
             search(grid, checkpoint=path)
-    assert "are kept in" in capsys.readouterr().err
+    assert "are saved in" in capsys.readouterr().err
     resumed = search(grid, checkpoint=path, verbose=1)
     assert "Resumed: " in capsys.readouterr().err
     assert digest(resumed) == digest(search(grid))
@@ -112,7 +112,7 @@ def test_lost_scheduler_is_reported_and_the_fit_goes_on(tmp_path):
         features = TroubledFeatures(Trouble(str(tmp_path), 30, scheduler))
         kept = {"rows_in_memory": 100, "checkpoint": tmp_path / "fit.db"}
         svc = lo.FeatureSVC(features, **COMMON, **kept)
-        match = r"scheduler was lost.*\d passes are kept in .*fit.db"
+        match = r"scheduler was lost.*\d passes are saved in .*fit.db"
         with pytest.raises(lo.ClusterLostError, match=match):
             svc.fit(*ROWS)
     whole = lo.FeatureSVC(features, **COMMON).fit(X, Y)

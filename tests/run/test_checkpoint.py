@@ -37,7 +37,7 @@ def path(tmp_path):
     return path
 
 
-def test_cell_is_returned_bit_by_bit(path, rng):
+def test_cell_is_returned_bit_for_bit(path, rng):
     arrays = {
         "values": rng.normal(size=(3, 4)),
         "odd": np.array([np.nan, np.inf, -0.0, 5e-324]),
@@ -75,7 +75,7 @@ def test_other_runs_and_files_are_refused_and_not_changed(tmp_path, path):
     refuse(tmp_path / "no" / "run.db", r"does not exist\. Create it first")
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA user_version = 1")
-    refuse(path, r"has format 1, this version .* 3")
+    refuse(path, r"has format 1, but this version .* 3")
 
 
 def test_objects_that_need_pickle_and_a_full_disk_are_refused(path):
@@ -109,7 +109,7 @@ def test_locked_checkpoint_is_reported(path, monkeypatch):
             Checkpoint(path, META)
 
 
-def test_corrupt_file_is_refused_or_gives_the_same(tmp_path):
+def test_corrupt_file_is_refused_or_gives_the_same_cells(tmp_path):
     records = corrupt_checkpoints.run_trials(12, 0, tmp_path)
     assert {record["outcome"] for record in records} == {"same", "refused"}
 
@@ -145,7 +145,7 @@ EQUAL = [
     (sparse.csr_array(X), sparse.csc_array(X)),
     ([FRAME, make_pipeline(SVC())], [FRAME.copy(), make_pipeline(SVC())]),
 ]
-# A module with a function or class k, and a change that counts.
+# A module with a function or class k, and a change that matters.
 CODE = [
     ("def k(A, B, *, c=1.0): return A @ B.T + c", "c=2.0"),
     ("def m(c): return lambda A, B: c * A\nk = m(1.0)", "m(2.0)"),
@@ -175,7 +175,7 @@ DIFFERENT = [
 ]
 
 
-def test_fingerprints_differ_where_content_does():
+def test_fingerprints_differ_if_content_does():
     for one, other in EQUAL:
         assert fingerprint(one) == fingerprint(other), one
     for one, other in DIFFERENT:
@@ -186,7 +186,7 @@ def test_fingerprints_differ_where_content_does():
 
 
 @pytest.mark.parametrize(("text", "other"), CODE)
-def test_code_and_what_it_reads_count(text, other):
+def test_code_and_the_values_it_reads_matter(text, other):
     prints = []
     for version in (text, text, text.replace(other.replace("2", "1"), other)):
         module = {"__name__": "mine"}

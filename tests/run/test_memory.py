@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory that is left, as systems of several kinds tell it."""
+"""Available memory as reported by several kinds of systems."""
 
 import resource
 
@@ -8,12 +8,12 @@ import pytest
 from leaveout.run._memory import available_memory
 
 GIB = 2**30
-V1 = "memory/docker/1/memory"  # a container with version 1 of the control groups
+V1 = "memory/docker/1/memory"  # a container with cgroups version 1
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A machine with 8 GiB free and no limits, as files."""
+    """The files of a system with 8 GiB free and no limits."""
     monkeypatch.delenv("LEAVEOUT_MEMORY_GIB", raising=False)
     unlimited = resource.RLIM_INFINITY
     monkeypatch.setattr(resource, "getrlimit", lambda what: (unlimited, unlimited))
@@ -50,7 +50,7 @@ def test_limits_of_containers(root, limit, usage, spare, left):
     assert available_memory(root) == 0
 
 
-def test_limit_of_the_shell_and_word_of_the_user(root, monkeypatch):
+def test_ulimit_and_environment_variable(root, monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda what: (4 * GIB, 9 * GIB))
     write(root / "proc/self/statm", f"{GIB // resource.getpagesize()} 1 1 1 0 1 0")
     assert available_memory(root) == 3 * GIB

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loops over threads and processes: order, errors, Ctrl-C, BLAS, the same bits.
+"""Loops over threads and processes: order, errors, Ctrl-C, BLAS, same bits.
 
-Dask and Ray themselves: tests/nightly/test_clusters.py.
+Dask and Ray are tested in tests/nightly/test_clusters.py.
 """
 
 import multiprocessing
@@ -81,7 +81,7 @@ def test_sums_are_taken_in_order_up_to_an_error(rng):
     assert len(seen) < 20
 
 
-def test_cancelled_work_is_a_lost_cluster():
+def test_cancelled_work_is_reported_as_a_lost_cluster():
     def lose(i):
         raise CancelledError("scheduler-connection-lost.")
 
@@ -93,7 +93,7 @@ def test_cancelled_work_is_a_lost_cluster():
 
 
 def test_backend_without_generators_works_in_rounds(monkeypatch):
-    """As Ray's backend, which returns results only in a list."""
+    """Ray's backend, for example, returns results only in a list."""
     backend = joblib.parallel.ThreadingBackend
     monkeypatch.setattr(backend, "supports_return_generator", False)
     done = []
@@ -105,7 +105,7 @@ def test_backend_without_generators_works_in_rounds(monkeypatch):
 
 
 def blas_now():
-    """Threads of each BLAS in this process."""
+    """Return the number of threads of each BLAS in this process."""
     return [i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"]
 
 
@@ -118,7 +118,7 @@ def test_limits_of_blas_overlap_in_any_order_and_any_thread():
         first, second = limit_blas(2), limit_blas(1)
         first.__enter__()
         second.__enter__()
-        assert set(blas_now()) == {1}  # the smallest holds
+        assert set(blas_now()) == {1}  # the smallest limit holds
         first.__exit__(None, None, None)
         assert set(blas_now()) == {1}
         second.__exit__(None, None, None)
@@ -179,12 +179,12 @@ def threads_inside():
     return _parallel.count_threads(-1), ours, max(blas_now())
 
 
-def test_workers_of_joblib_start_no_threads_of_their_own():
+def test_workers_of_joblib_start_no_threads():
     tasks = [joblib.delayed(threads_inside)() for _ in range(2)]
     assert joblib.Parallel(n_jobs=max(2, joblib.cpu_count()))(tasks) == [(1, 0, 1)] * 2
 
 
-def test_blas_has_one_thread_while_ours_work(monkeypatch):
+def test_blas_uses_one_thread_while_the_pool_works(monkeypatch):
     seen = []
 
     class Watched(ThreadPoolExecutor):

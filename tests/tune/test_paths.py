@@ -108,6 +108,6 @@ def test_ctrl_c_leaves_a_line_and_the_finished_paths(tmp_path):
     os.killpg(running.pid, signal.SIGINT)  # a terminal signals the workers, too
     assert running.wait() == 1
     assert "\nKeyboardInterrupt\n" in running.read_err()
-    line = rf"Interrupted: (\d+) of 200 paths are kept in {path}; run again to go on."
+    line = rf"Interrupted: (\d+) of 200 paths are saved in {path}; run again to con"
     assert 3 <= int(re.search(line, running.read_err())[1]) < 200
     assert not running.has_workers()

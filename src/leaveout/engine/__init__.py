@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One binary SVM: Problem to Solution to leave-one-out values.
+"""One binary SVM: from Problem to Solution to leave-one-out values.
 
 Imports: run.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Primal active-set method for the SVM dual: ends an SMO run at machine precision.
+"""Primal active-set method for the SVM dual: finishes an SMO run at machine precision.
 
     max  y'beta - 1/2 beta' K beta    s.t.  lower <= beta <= upper,   sum(beta) = 0
 
@@ -9,7 +9,7 @@ M is the working set of free indices. On it the optimum solves the bordered syst
 
 With sum(beta) = 0 the kernel K + c 11' gives the same problem for every c, and for c > 0
 the matrix K_MM + c 11' is positive definite iff the bordered one is non-singular. So one
-Cholesky factor L of K_MM + c 11' (c = 0 without intercept) carries the method: an index
+Cholesky factor L of K_MM + c 11' (c = 0 without intercept) is enough: an index
 is appended by one triangular solve and deleted by Givens rotations, O(|M|^2) each.
 L is row-major lower triangular, which LAPACK reads as upper triangular.
 """
@@ -22,11 +22,12 @@ cdef extern from "_simd.h":
     void delete_row(double*, long, long, long, double*, double*) noexcept nogil
 
 # A point whose squared distance to the affine hull of M is below this share of its
-# squared norm counts as dependent on M: rounding of the factor is of that size. Not
-# larger: smooth kernels with large C need nearly dependent points to be optimal.
+# squared norm counts as dependent on M: rounding errors of the factor are of that size.
+# It cannot be larger: with smooth kernels and large C the optimum needs nearly dependent
+# points.
 cdef double SINGULAR = 1e-14
-# A free beta this close to its bound, relative to C, is on it. If no beta comes
-# near its C, the largest of them is the measure.
+# A free beta this close to its bound counts as being on it, relative to C, or to the
+# largest beta if none comes near its C.
 cdef double AT_BOUND = 1e-11
 
 
@@ -43,8 +44,8 @@ cdef struct ActiveSet:
     double* L
     double* u               # work, L^-1 1
     double* v               # work, L^-1 F_M and the step on M
-    double* moved           # change of beta that F does not know yet
-    double* F_M             # work, F of the members on the way to b
+    double* moved           # change of beta that is not in F yet
+    double* F_M             # work, F of the members during a climb to b
     Py_ssize_t* M
     Py_ssize_t* place       # place[i] = position of i in M, or -1
     double shift            # c
@@ -64,7 +65,7 @@ cdef inline void solve_upper(ActiveSet* s, double* x) noexcept nogil:
 
 
 cdef inline double dependence(Py_ssize_t m) noexcept nogil:
-    """Share below which a squared distance to the hull of m points is rounding."""
+    """Relative squared distance to the hull of m points below which it is rounding error."""
     return max(SINGULAR, 1e-15 * m)
 
 
@@ -102,7 +103,7 @@ cdef void delete_at(ActiveSet* s, Py_ssize_t at) noexcept nogil:
 
 
 cdef inline void snap(ActiveSet* s, Py_ssize_t i) noexcept nogil:
-    """Put beta_i on the bound it has come to."""
+    """Set beta_i exactly to the bound it has reached."""
     if s.upper[i] - s.beta[i] < s.beta[i] - s.lower[i]:
         s.moved[i] += s.upper[i] - s.beta[i]
         s.beta[i] = s.upper[i]
@@ -121,11 +122,11 @@ cdef inline double room(ActiveSet* s, Py_ssize_t i, double slope) noexcept nogil
 
 
 cdef bint take_dependent(ActiveSet* s, Py_ssize_t j) noexcept nogil:
-    """Let j in although phi_j lies in the affine hull of M: move along the null vector.
+    """Add j although phi_j lies in the affine hull of M: move along the null vector.
 
     v = (L^-T l, -1) changes neither w nor b; the objective changes at the rate F'v.
-    Move uphill until an index reaches its bound. Return whether j still waits: if
-    another index was the one to reach its bound, that one left M.
+    Move uphill until an index reaches its bound. If that is another index, it leaves M
+    and j is still to be added. Return whether it is.
     """
     cdef double* v = s.v
     cdef double* row = s.L + s.m * s.ld
@@ -158,7 +159,7 @@ cdef bint take_dependent(ActiveSet* s, Py_ssize_t j) noexcept nogil:
 
 
 cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
-    """Let j into M, through null moves as long as it depends on M."""
+    """Add j to M, by null moves as long as it depends on M."""
     cdef bint waiting = True
     while waiting:
         if append_row(s, j) > dependence(s.m):
@@ -171,8 +172,8 @@ cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
 cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexcept nogil:
     """Go to the optimum on M, dropping the indices that reach a bound; return b.
 
-    Step: (K_MM + c 11') d + (b + c q) 1 = F_M, 1'd = -q, where q = sum(beta) is 0 but
-    for rounding. On the way F_M -> b 1, so the members' own F are known without a
+    Step: (K_MM + c 11') d + (b + c q) 1 = F_M, 1'd = -q, where q = sum(beta) is 0 up
+    to rounding. F_M -> b 1 along the way, so F of the members is known without a
     product with K.
     """
     cdef Py_ssize_t k, i, block
@@ -222,7 +223,7 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexc
 
 
 cdef Py_ssize_t member_at_bound(ActiveSet* s) noexcept nogil:
-    """Position in M of an index that sits on its bound, or -1."""
+    """Position in M of an index that is on its bound, or -1."""
     cdef Py_ssize_t k, i
     cdef double width, largest = 0.0
     for i in range(s.n):
@@ -264,7 +265,7 @@ cdef void recompute(ActiveSet* s, const double* y) noexcept nogil:
 
 
 cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
-    """Factor the m candidates in M (pivoted Cholesky), then let the dependent ones in."""
+    """Factor the m candidates in M (pivoted Cholesky), then add the dependent ones."""
     cdef Py_ssize_t a, b, rank_
     cdef int order = <int>m, ld = <int>s.ld, rank = 0, info = 0
     cdef double largest = 0.0, tol
@@ -277,7 +278,7 @@ cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) no
         s.place[s.M[a]] = -1
     tol = dependence(m) * largest
     dpstrf(b"U", &order, s.L, &ld, pivots, &rank, &tol, work, &info)
-    # The order of M becomes that of the pivots; moved serves as scratch and is cleared.
+    # M takes the order of the pivots; moved serves as scratch and is cleared.
     for a in range(m):
         s.moved[a] = <double>s.M[pivots[a] - 1]
     rank_ = rank
@@ -294,7 +295,7 @@ cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) no
 
 
 cdef Py_ssize_t worst_violator(ActiveSet* s, double b, double tol, double* worst) noexcept nogil:
-    """Index outside M that most wants to leave its bound, or -1."""
+    """Index outside M with the largest violation, or -1."""
     cdef Py_ssize_t i, best = -1
     cdef double gap, most = tol
     worst[0] = 0.0
@@ -380,16 +381,16 @@ def run_active_set(
             factor_start(&s, n_members, &work[4, 0], &pivots[0])
         while True:
             b = climb(&s, &steps, max_steps)
-            # A nearly singular factor makes the step inexact: climb again with true F.
+            # A nearly singular factor makes the step inexact: climb again with recomputed F.
             n_again = 0
             while refresh(&s, b) > tol and n_again < 5 and steps < max_steps:
                 b = climb(&s, &steps, max_steps)
                 n_again += 1
             if intercept and s.m == 0:
-                # No free point: any b of an interval will do, if there is one.
+                # No free point: any b of an interval is optimal, if the interval exists.
                 worst = bracket(&s, &up, &down)
                 if worst <= tol or steps >= max_steps or up < 0 or down < 0:
-                    break  # no sample has the largest F if it has overflowed
+                    break  # F has overflowed: no sample has the largest value
                 take(&s, up)
                 take(&s, down)
                 steps += 1
@@ -400,12 +401,12 @@ def run_active_set(
             if i < 0:
                 if polished:
                     break
-                # F has gathered the rounding of all steps: start the last one afresh.
+                # F has accumulated the rounding errors of all steps: recompute it for the last.
                 recompute(&s, &y[0])
                 polished = True
                 continue
             polished = False
-            # Let in the worst, and with it others that are at least a tenth as bad.
+            # Add the worst, and others that violate at least a tenth as much.
             threshold = max(0.1 * worst, tol)
             take(&s, i)
             entered = 1

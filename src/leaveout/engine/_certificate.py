@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a solution is from the optimum, and what rounding leaves open.
+"""How far a solution is from the optimum, and how far rounding may move it.
 
-A certificate is given where double precision supports it by a short bound. f is a sum
-of terms none of which is larger than ``max K_ii * alpha_j``: it is known to a multiple
-of ``2^-52 max K_ii sum(alpha)`` and no better. Outside the range of that bound
-(:func:`rounding_bound`) values are computed all the same, and not certified.
+A certificate is given where a simple bound on the rounding errors supports it. f is a
+sum of terms that are at most ``max K_ii * alpha_j``, so it is accurate to a multiple of
+``2^-52 max K_ii sum(alpha)``. Where that bound (:func:`rounding_bound`) does not apply,
+values are computed but not certified.
 """
 
 from __future__ import annotations
@@ -28,27 +28,28 @@ from leaveout.engine._problem import (
 )
 
 KERNEL_RANGE = 20  # in powers of two: within it kernel values stay as they are
-# With max K_ii * sum(C) below this deviations of f from a label drown in tolerances.
+# With max K_ii * sum(C) below this, f differs from a label by less than the tolerances.
 SMALLEST_BOUNDS = 2.0**-16
-# Larger bounds than this, with K_ii near 1, are never reached by a coefficient.
+# With K_ii near 1, no coefficient reaches a bound larger than this.
 LARGEST_BOUND = 2.0**100
-# A bound this many times the sum of all alpha is never reached without a sample (2 is
-# proved), nor are tolerances relative to it large beside a coefficient.
+# No left-out solution reaches a bound of this many times the sum of all alpha (a factor
+# of 2 is proved), and tolerances relative to it are small compared with a coefficient.
 REACH = 4.0
-# Errors against exact arithmetic, over 2^-52 max K_ii sum(alpha), reach some hundreds
-# where points nearly coincide; without several samples at once, some times that.
+# Errors against exact arithmetic, in units of 2^-52 max K_ii sum(alpha), reach several
+# hundred if points nearly coincide, and a multiple of that if folds have several
+# samples.
 AMPLIFICATION, SEVERAL = 1024.0, 8.0
-# Points on or next to the margin whose squared distance is a smaller share of K_ii than
-# NEAR, and yet not 0, are nearly the same: an optimum to 12 digits may then give
-# another f elsewhere. Errors were NEAR_AMPLIFICATION times as large, and up to
-# NEAR_ROUNDING where others have none.
+# Points on or next to the margin nearly coincide if their squared distance is below
+# NEAR times K_ii but not 0. An optimum that is accurate to 12 digits may then give
+# another f elsewhere. Measured errors were NEAR_AMPLIFICATION times as large, and up to
+# NEAR_ROUNDING where other problems have none.
 NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
-# Samples whose K_ii is more than DOMINATING times the next: without one, f may be
-# off by DOMINATING_ROUNDING for each time that it is longer; beyond LARGEST_RATIO
-# nothing is certified.
+# Samples whose K_ii is more than DOMINATING times the next largest. Without such a
+# sample the error of f is up to DOMINATING_ROUNDING times the ratio of the lengths; if
+# the ratio of the K_ii exceeds LARGEST_RATIO, nothing is certified.
 DOMINATING, DOMINATING_ROUNDING, LARGEST_RATIO = 2.0**10, 6e-11, 2.0**20
-LEAST_ROUNDING = 16.0  # units of 2^-52 that f may be off however small it is
-ACCURACY = 1e-2  # nothing is certified if values are not even known to two digits
+LEAST_ROUNDING = 16.0  # smallest error of f, in units of 2^-52
+ACCURACY = 1e-2  # nothing is certified if values have fewer than two correct digits
 
 
 def weighted_median_interval(
@@ -91,10 +92,10 @@ def weighted_median_intervals(
 def _median_intervals(
     values: FloatArray, ranks: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Equal weights: order statistics of given ranks, by selection; inf if absent."""
+    """Equal weights: order statistics of given ranks, by selection; inf if none."""
     n, rows = values.shape[1], np.arange(values.shape[0])
     slack = 1e-12 * n
-    # The smallest with at least, and the smallest with more than this many up to it.
+    # The smallest values with at least, and with more than, this many up to them.
     below = np.ceil(ranks - slack).astype(np.intp) - 1
     above = np.floor(ranks + slack).astype(np.intp)
     wanted = np.clip([below, above], 0, n - 1)
@@ -114,30 +115,30 @@ def intercept_interval(
     return weighted_median_interval(F, problem.C, level)
 
 
-def box_unit(C: FloatArray, alpha: FloatArray) -> FloatArray:
-    """Return what "near a bound" is relative to: C, or the largest alpha if less.
+def bound_scale(C: FloatArray, alpha: FloatArray) -> FloatArray:
+    """Return the scale of "near a bound": C, or the largest alpha if that is smaller.
 
-    Beside a C of 1e12 that no coefficient comes near, all of them would look like 0.
+    Relative to a C of 1e12 that is far from every alpha, all alpha would look like 0.
     """
     return np.minimum(C, alpha.max(initial=0.0))
 
 
 def has_room(C: FloatArray, alpha: FloatArray, free: IntArray | BoolArray) -> bool:
-    """Whether one of the free support vectors is so by more than rounding."""
+    """Whether a free support vector is off its bounds by more than rounding errors."""
     room = np.minimum(alpha[free], C[free] - alpha[free])
-    return bool(np.any(room > 1e-9 * box_unit(C, alpha)[free]))
+    return bool(np.any(room > 1e-9 * bound_scale(C, alpha)[free]))
 
 
 def intercept_range_without(
     problem: Problem, solution: Solution, rows: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how far b may go down and up when a sample with alpha = 0 leaves.
+    """Return how far b can move down and up when a sample with alpha = 0 is left out.
 
-    The other coefficients do not change, but without a free support vector b is an
-    interval, and the sample may have held its end (docs/method/walk).
+    The other coefficients do not change. But without a free support vector the optimal
+    b form an interval, and the sample may determine its end (docs/method/walk).
     """
     y, C, alpha = problem.y, problem.C, solution.alpha
-    near = 1e-9 * box_unit(C, alpha)
+    near = 1e-9 * bound_scale(C, alpha)
     can_rise, can_fall = C - alpha > near, alpha > near
     distance = y - solution.decision_values
     below = np.where(np.where(y > 0, can_rise, can_fall), distance, -np.inf)
@@ -184,7 +185,7 @@ def duality_gap(
     """Return (primal, (primal - dual) / primal) at beta with values f = K beta + b.
 
     The gap is the sum of the complementarity terms C_i xi_i - alpha_i (1 - h_i) >= 0,
-    free of the cancellation in primal minus dual.
+    which avoids the cancellation in primal minus dual.
     """
     alpha, short = np.abs(beta), 1.0 - problem.y * f
     hinge = problem.C * np.maximum(0.0, short)
@@ -194,9 +195,9 @@ def duality_gap(
 
 
 def unit_exponent(K: FloatArray, kernel_range: int = KERNEL_RANGE) -> int:
-    """Return e such that 2^-e K has its largest K_ii near 1; 0 if it is near enough.
+    """Return e such that 2^-e K has its largest K_ii near 1; 0 if K already does.
 
-    ``K -> 2^-e K, C -> 2^e C`` leaves f as it is and rounds nothing.
+    ``K -> 2^-e K, C -> 2^e C`` does not change f and is free of rounding.
     """
     top = float(K.diagonal().max(initial=0.0))
     exponent = int(np.frexp(top)[1]) if top > 0.0 else 0
@@ -204,11 +205,11 @@ def unit_exponent(K: FloatArray, kernel_range: int = KERNEL_RANGE) -> int:
 
 
 def cap_unreachable_bounds(problem: Problem, solution: Solution) -> Problem:
-    """Return the problem with upper bounds lowered that no left-out solution reaches.
+    """Return the problem with lower C_i where no left-out solution can reach them.
 
     ``sum(alpha) = ||w||^2 + sum C xi`` lies between the optimal value D and 2 D, and
     leaving samples out lowers D: no left-out coefficient exceeds ``2 sum(alpha)``.
-    Beside C = 1e12 a coefficient of 1 would look like 0.
+    Relative to C = 1e12 a coefficient of 1 would look like 0.
     """
     reach = REACH * float(solution.alpha.sum())
     if not reach > 0.0 or problem.C.max() <= reach or not solution.converged:
@@ -221,9 +222,9 @@ def rounding_bound(
 ) -> float:
     """Return how far rounding may move a left-out value; inf if no bound is known.
 
-    What is bounded is the error of f, a sum of alpha_j times kernel values, for every
-    fold at once. The factors were chosen from errors measured against exact arithmetic
-    (see the constants above): this is a policy for giving certificates, not a proof.
+    f is a sum of alpha_j times kernel values; the bound holds for every fold. The
+    factors were chosen from errors measured against exact arithmetic (see the constants
+    above): this is a policy for giving certificates, not a proof.
     """
     diagonal = problem.K.diagonal()
     top = float(diagonal.max(initial=0.0))
@@ -247,22 +248,22 @@ def rounding_bound(
     if folds is not None and len(folds) < folds.members.size:
         rounding *= SEVERAL
     if folds is not None and folds.C_factors is not None:
-        # The optimal value is concave in the bounds: it grows no more than they do.
+        # The optimal value is concave in the bounds: it grows by no larger factor.
         rounding *= max(1.0, float(folds.C_factors.max()))
     return rounding
 
 
 def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
-    """Whether two of some points are nearly one, but not quite.
+    """Whether two of some points nearly coincide without being equal.
 
-    Points that are have nearly the same product with any vector, here a random one:
-    with points in its order, the pairs to look at are few.
+    Such points have nearly the same product with any vector. Sorting by the product
+    with a random vector leaves few pairs to compare.
     """
     diagonal = K.diagonal()[rows]
     largest = float(diagonal.max(initial=0.0))
     probe = np.random.default_rng(0).standard_normal(K.shape[0])
     products = K @ probe
-    # |<phi_i - phi_j, v>| <= ||phi_i - phi_j|| ||v||, with twice the room it needs
+    # |<phi_i - phi_j, v>| <= ||phi_i - phi_j|| ||v||, times 2 to be safe
     reach = 2.0 * np.sqrt(NEAR * largest) * np.sqrt(max(float(probe @ products), 0.0))
     order = np.argsort(products[rows])
     rows, diagonal, products = rows[order], diagonal[order], products[rows[order]]
@@ -282,9 +283,9 @@ def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
 def rounding_of_sum(largest: float, size: float) -> float:
     """Return how far rounding may move f, a sum of alpha_j times kernel values.
 
-    ``largest`` is the largest of these, ``size`` the sum of alpha.
+    ``largest`` is the largest kernel value, ``size`` the sum of alpha.
     """
-    # f is kept as y - (y - f): its last digits are those of 1.
+    # f is stored as y - (y - f), so it is at most as accurate as a number of size 1.
     return 2.0**-52 * (AMPLIFICATION * largest * size + LEAST_ROUNDING)
 
 
@@ -293,8 +294,8 @@ def clear_of_rounding(
 ) -> BoolArray:
     """Whether rounding cannot have changed the sign of either end of intervals of f.
 
-    With an intercept f is of size 1, and what is below ``TIE`` counts as 0 and as
-    ambiguous; without one f may be of any size.
+    With an intercept f is of order 1, and values below ``TIE`` count as 0 and as
+    ambiguous; without one f may have any scale.
     """
     ends = np.minimum(np.abs(lower), np.abs(upper))
     clear = ((ends > rounding) | (ends == 0.0)) & (rounding <= ACCURACY)
@@ -314,9 +315,9 @@ def drop_unsafe_certificates(
 def intervals_at_new_rows(
     problem: Problem, solution: Solution, K: FloatArray
 ) -> LooIntervals:
-    """Return f at samples that the problem was not trained on.
+    """Return f at samples that are not in the training set.
 
-    ``K`` (m, n) has their kernel values with the samples of the problem.
+    ``K`` (m, n) holds their kernel values with the training samples.
     """
     found = LooIntervals.empty(K.shape[0], UNTOUCHED)
     values = K @ solution.beta

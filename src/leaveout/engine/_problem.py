@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The types that travel: a problem, its solution, folds and left-out intervals."""
+"""The shared types: a problem, its solution, folds and left-out intervals."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OUTSIDE, MARGIN, BOUNDED = 0, 1, 2
 # How a left-out value was found; LooIntervals.settled_by holds positions in this tuple.
 SETTLED_BY = (
     "zero_alpha",  # alpha_r = 0: the solution does not change
-    "negative_margin",  # wrong even with r in the training set; without it is worse
-    "certificate",  # an interval from the full solution excludes zero
+    "negative_margin",  # wrong even with r in the training set, and so without it
+    "certificate",  # an interval derived from the full solution excludes zero
     "first_segment",  # the walk met no event: the span formula is exact
     "walk",  # the walk, with events
-    "stopping",  # a solver of the left-out problem, stopped when the label was proved
-    "eps_kkt",  # the same solver, at a point optimal within eps
+    "stopping",  # the left-out problem, solved until the label was proved
+    "eps_kkt",  # the left-out problem, solved until optimal within eps
     "consolidated",  # all left-out problems at once, by smoothing, to the exact optimum
-    "refit",  # solved again
+    "refit",  # the left-out problem, solved to the optimum
     "singleton",  # the only member of its class
     "untouched",  # r is not in the training set of this subproblem (one-vs-one)
 )
@@ -32,7 +32,7 @@ SETTLED_BY = (
     CONSOLIDATED, REFIT, SINGLETON, UNTOUCHED,
 ) = range(len(SETTLED_BY))  # fmt: skip
 # Why a left-out value is not certified; LooIntervals.uncertified_by holds positions in
-# this tuple, 0 if it is certified.
+# this tuple, 0 for a certified value.
 UNCERTIFIED = (
     "",
     "not_converged",  # the solver stopped before the optimality conditions held
@@ -48,7 +48,7 @@ TIE = 1e-10
 
 @dataclass(frozen=True)
 class Problem:
-    """One binary support vector machine with fixed kernel values.
+    """One binary SVM with fixed kernel values.
 
     The primal, with :math:`f(x) = <w, phi(x)> + b`, is::
 
@@ -64,7 +64,7 @@ class Problem:
         Signs, -1.0 or +1.0.
     C : ndarray of shape (n,)
         Upper bound of each dual variable, C times class and sample weight; 0 for a
-        sample that is not trained on but has a value.
+        sample that is not trained on but gets a decision value.
     fit_intercept : bool, default=True
         Whether f has an intercept b.
     first_equal : ndarray of shape (n,), optional
@@ -78,7 +78,7 @@ class Problem:
     first_equal: IntArray | None = None
 
     def __post_init__(self) -> None:
-        """Bring the arrays to the layout of the kernels; no copy if they have it."""
+        """Convert the arrays to the layout of the kernels; copy only if needed."""
         for name in ("K", "y", "C"):
             array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
             object.__setattr__(self, name, array)
@@ -89,13 +89,13 @@ class Problem:
         return self.y.shape[0]
 
     def subset(self, rows: IntArray) -> Problem:
-        """Return the problem on some of the rows only (a copy)."""
+        """Return the problem on some of the samples (a copy)."""
         copies = None if self.first_equal is None else self.first_equal[rows]
         K = self.K[np.ix_(rows, rows)]
         return Problem(K, self.y[rows], self.C[rows], self.fit_intercept, copies)
 
     def first_copies(self, rows: IntArray) -> IntArray:
-        """For each of some samples, the first among them with equal kernel row, y, C.
+        """For each of some samples, the first of them with equal kernel row, y and C.
 
         Leaving out either of two such samples leaves the same problem.
         """
@@ -117,7 +117,7 @@ class Solution:
     beta : ndarray of shape (n,)
         Signed coefficients y_i alpha_i.
     intercept : float
-        The intercept b; the midpoint of its interval, as LIBSVM takes it.
+        The intercept b: the midpoint of its interval, as in LIBSVM.
     intercept_interval : tuple of float
         All optimal b; one point if there is a free support vector.
     decision_values : ndarray of shape (n,)
@@ -196,7 +196,7 @@ class Folds:
 
     @classmethod
     def of(cls, folds: Iterable[IntArray]) -> Folds:
-        """Make folds of arrays of samples."""
+        """Make one fold from each array of samples."""
         parts = [np.asarray(fold, dtype=np.intp) for fold in folds]
         sizes = [part.size for part in parts]
         members = np.concatenate([*parts, np.empty(0, dtype=np.intp)])
@@ -204,13 +204,13 @@ class Folds:
 
     @classmethod
     def singles(cls, rows: IntArray) -> Folds:
-        """Make a fold of each sample."""
+        """Make one fold per sample."""
         rows = np.asarray(rows, dtype=np.intp)
         return cls(rows, np.arange(rows.size + 1, dtype=np.intp))
 
     @classmethod
     def of_groups(cls, codes: IntArray) -> Folds:
-        """Make a fold of the samples with equal codes, 0 to n_folds - 1."""
+        """Make one fold per code, 0 to n_folds - 1."""
         order = np.argsort(codes, kind="stable").astype(np.intp)
         sizes = np.bincount(codes)
         return cls(order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp))
@@ -225,7 +225,7 @@ class Folds:
         return self.begin.size - 1
 
     def __iter__(self) -> Iterator[IntArray]:
-        """Go through the folds."""
+        """Iterate over the folds."""
         return (self[k] for k in range(len(self)))
 
     def __getitem__(self, k: int) -> IntArray:
@@ -252,23 +252,23 @@ class Folds:
 class LooIntervals:
     """Left-out values with the interval of the intercept, one per member of the folds.
 
-    The only container of left-out values below :class:`LooResult`. Signs are those of
-    the problem's own labels. Methods fill the arrays in place before they return.
+    The only container of left-out values below :class:`LooResult`. Signs refer
+    to the labels of the problem. Methods fill the arrays in place before they return.
 
     Parameters
     ----------
     lower, upper : ndarray of shape (k,), or (k, q) for q outputs
         Interval of f over all optimal b; infinite where b is not bounded.
     settled_by : ndarray of int8, shape (k,)
-        How the value was found: position in ``SETTLED_BY``. With ``labels_only`` only
-        the sign counts where it says negative_margin, certificate or stopping.
+        How the value was found: position in ``SETTLED_BY``. With ``labels_only``, only
+        the sign is valid for negative_margin, certificate and stopping.
     uncertified_by : ndarray of int8, shape (k,)
-        Why the value is not certified: position in ``UNCERTIFIED``, 0 if it is.
+        Why the value is not certified: position in ``UNCERTIFIED``; 0: certified.
     counts : mapping
-        pivots, walks, refits, shared (duplicates), columns …; ``rounding`` says how far
-        rounding may move a value.
+        pivots, walks, refits, shared (duplicates), columns …; ``rounding`` bounds the
+        rounding error of a value.
     everywhere : ndarray of shape (n_folds, n), optional
-        f at all samples without each fold, b in the middle of its interval.
+        f at all samples without each fold, with b in the middle of its interval.
     chosen : ndarray of shape (k, q), optional
         Values that are not the middle of the interval (several outputs share one sum).
     """
@@ -285,7 +285,7 @@ class LooIntervals:
     def empty(
         cls, k: int, settled_by: int = WALK, everywhere: tuple[int, int] | None = None
     ) -> LooIntervals:
-        """Return arrays to fill: k members, not converged until they are written."""
+        """Return arrays to fill for k members, marked as not converged."""
         return cls(
             np.empty(k),
             np.empty(k),
@@ -297,7 +297,7 @@ class LooIntervals:
 
     @classmethod
     def from_solution(cls, solution: Solution) -> LooIntervals:
-        """Return what holds for alpha = 0 beside a free support vector: f stays."""
+        """Return the values for alpha = 0 if a support vector is free: same f."""
         f = solution.decision_values
         started = cls.empty(f.shape[0], ZERO_ALPHA)
         started.lower[:] = started.upper[:] = f
@@ -311,15 +311,15 @@ class LooIntervals:
 
     @property
     def certified(self) -> BoolArray:
-        """Whether each value equals that of a refit, signs included."""
+        """Whether each value is proved to equal that of a refit, with its sign."""
         return self.uncertified_by == CERTIFIED
 
     def write(self, entries: IntArray, other: LooIntervals) -> None:
-        """Take over the values of another object at some entries."""
+        """Copy the values of another object into some entries."""
         for name in ("lower", "upper", "settled_by", "uncertified_by"):
             getattr(self, name)[entries] = getattr(other, name)
 
     def share_with_copies(self, copies: IntArray, leaders: IntArray) -> None:
-        """Give each copy what was found for its leader, the first of equal samples."""
+        """Copy the value of each leader, the first of equal samples, to its copies."""
         for array in (self.lower, self.upper, self.settled_by, self.uncertified_by):
             array[copies] = array[leaders]

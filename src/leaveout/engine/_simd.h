@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Inner loops in C that several kernels share, written so that compilers turn them into
- * vector code.
+ * Inner loops in C shared by several kernels, written so that compilers vectorise them.
  */
 #ifndef LEAVEOUT_SIMD_H
 #define LEAVEOUT_SIMD_H
@@ -10,7 +9,7 @@
 #include <string.h>
 
 /*
- * Marks a loop that is compiled for the widest registers there are.
+ * Marks a loop that is compiled for the widest registers available.
  */
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
@@ -20,7 +19,7 @@
 #endif
 
 /*
- * The loops over all samples of an SMO step, compiled for the widest registers there are.
+ * The loops over all samples of an SMO step, compiled for the widest registers available.
  * F = y - K beta; up (down) is 0 where beta can rise (fall), else a large negative number.
  */
 
@@ -79,7 +78,7 @@ WIDEST static double pair_gains(
 
 /*
  * Columns of a tableau after principal pivots, in product form: the pivot columns X are
- * kept and applied to the next column c that is needed,
+ * stored and applied to the next column c that is needed,
  *
  *     pivot p, column X, element d = X_p:   c -= X * (c_p / d),   c_p = -c_p / d
  *
@@ -89,8 +88,8 @@ WIDEST static double pair_gains(
 
 #define BLOCK 32
 
-/* How many of BLOCK quantities x, of rates sign * c, would leave [low, high] within a
-   step; a plain sum of comparisons, which compilers turn into vector code. */
+/* How many of BLOCK quantities x, with rates sign * c, would leave [low, high] within a
+   step; a plain sum of comparisons, which compilers vectorise. */
 WIDEST static int count_hits(
     const double *c, const double *x, const double *low, const double *high,
     double sign, double step)
@@ -121,7 +120,7 @@ WIDEST static void add_rows(
             column[i] += share[q] * X[q * stride + i];
 }
 
-/* Bring a column over k pivots. The shares depend on its entries at pivots alone: follow
+/* Apply k pivots to a column. The shares depend only on its entries at the pivots: compute
    those, then add all rows. `share` and `entry` are work, (k,) each. */
 static void apply_pivots(
     long n, long k, const double *X, long stride, const Py_ssize_t *pivot,
@@ -147,13 +146,13 @@ static void apply_pivots(
  */
 
 
-/* Rows that go through the rotations together: each waits for its own last result. */
+/* Rows that are rotated together, to hide latency: each rotation needs the one before. */
 #define TOGETHER 4
 
-/* Take row `at` out of the lower triangular L (m rows, row-major, ld long), and rotate it
-   back to triangular form. Row i moves up to i - 1 and has one element too many, L[i][i];
-   rotation c, in cosine[c] and sine[c] for at <= c < m - 1, mixes the columns c and c + 1
-   of it and of the rows below. */
+/* Remove row `at` from the lower triangular L (m rows, row-major, ld long), and rotate L
+   back to triangular form. Row i moves up to i - 1 and has one extra element, L[i][i];
+   rotation c, in cosine[c] and sine[c] for at <= c < m - 1, mixes columns c and c + 1
+   of that row and of those below. */
 static void delete_row(
     double *L, long ld, long m, long at, double *cosine, double *sine)
 {
@@ -177,7 +176,7 @@ static void delete_row(
                 above[c] = cosine[c] * x[0] + sine[c] * next;
                 x[0] = cosine[c] * next - sine[c] * x[0];
             }
-        /* The last rotations of these rows come from each other. */
+        /* The last rotations of these rows depend on each other. */
         for (long j = 0; j < rows; j++, i++) {
             double r, end = L[i * ld + i];
             for (long c = i - 1 - j; c < i - 1; c++) {

@@ -3,11 +3,11 @@
 
     max  y'beta - 1/2 beta' K beta    s.t.  lower <= beta <= upper,   sum(beta) = 0
 
-(the last only with an intercept), beta_i = y_i alpha_i, so [lower, upper] is [0, C_i]
+(the equality only with an intercept), beta_i = y_i alpha_i, so [lower, upper] is [0, C_i]
 for y_i = +1 and [-C_i, 0] for y_i = -1. The gradient F = y - K beta is kept up to date.
 beta is optimal iff  max{F_i : beta_i < upper_i} <= min{F_j : beta_j > lower_j}.
 
-Working set: first index by the largest F, second by the largest gain of the objective
+The working set: the index of largest F, then the one of largest gain of the objective
 (Fan, Chen & Lin 2005, "WSS 2", the rule of LIBSVM).
 """
 
@@ -23,7 +23,7 @@ cdef extern from "_simd.h":
         long, double, double, const double*, const double*, const double*,
         const double*, double*) noexcept nogil
 
-# Added to the F of a point that cannot move that way: it is then never the extreme one.
+# Added to the F of a point that cannot move in that direction, so it is never the extreme.
 cdef double BARRED = -1e290
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Solve one binary SVM to the precision of doubles: SMO, then an active-set finish.
+"""Solve one binary SVM to double precision: SMO, then an active-set method.
 
-Also the same without some samples, warm from the full solution.
+The problem without some samples is solved too, warm-started from the full solution.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._active_set_fast import run_active_set
 from leaveout.engine._certificate import (
     LARGEST_BOUND,
-    box_unit,
+    bound_scale,
     duality_gap,
     intercept_interval,
     kkt_residual,
@@ -35,14 +35,14 @@ from leaveout.engine._problem import (
 from leaveout.engine._smo_fast import smo_with_intercept, smo_without_intercept
 from leaveout.run._parallel import map_chunks
 
-# SMO finds the neighbourhood, the active set the point: over n = 200...2000 and
-# C = 0.1...100 the sum of both is smallest around this violation.
+# Violation at which SMO hands over to the active set: for n = 200...2000 and
+# C = 0.1...100 the total time is smallest around this value.
 SMO_TOL = 1e-2
-# Units of 2^-52 max K_ii sum(alpha) that are rounding for the active set.
+# The active set treats this many units of 2^-52 max K_ii sum(alpha) as rounding error.
 ROUNDING = 64.0
-# On ill-conditioned kernels with large C SMO crawls; the active set does not.
+# On ill-conditioned kernels with large C SMO is slow; the active set is not.
 SMO_STEPS_PER_SAMPLE = 50
-# Steps between two looks at Python's signals, so that Ctrl-C works.
+# Steps between two checks for Python's signals, so that Ctrl-C works.
 SMO_STEPS_PER_CALL = 20_000
 ACTIVE_SET_STEPS_PER_CALL = 500
 # Lower and upper bounds of beta; or beta and F = y - K beta.
@@ -62,16 +62,16 @@ def solve_svc(
     intercept, ``sum(beta) = 0``.
 
     SMO (second-order working set) brings the violation of the optimality conditions
-    below 1e-2; a primal active-set method then ends at the precision of doubles with a
+    below 1e-2; a primal active-set method then solves to double precision, with a
     non-singular set of free support vectors.
 
     Parameters
     ----------
     problem : Problem
-        Kernel values, signs and C. A sample with C_i = 0 is absent: it is not
-        trained on, but has its decision value.
+        Kernel values, signs and C. A sample with C_i = 0 is not trained on, but gets a
+        decision value.
     tol : float, default=1e-9
-        Wanted KKT residual, relative to max(1, sum_j |beta_j K_ij|).
+        Required KKT residual, relative to max(1, sum_j |beta_j K_ij|).
     max_iter : int, default=-1
         Cap on SMO steps and on active-set steps; -1 for a generous multiple of n.
     start : ndarray of shape (n,), optional
@@ -105,7 +105,7 @@ def solve_svc(
 
 
 def solve_at_unit_scale(problem: Problem, start: FloatArray | None = None) -> Solution:
-    """Solve a problem whose kernel values may be of any size, by a power of two."""
+    """Solve a problem with kernel values of any scale, scaled by a power of two."""
     exponent = unit_exponent(problem.K)
     if not exponent:
         return solve_svc(problem, start=start)
@@ -120,9 +120,9 @@ def solve_at_unit_scale(problem: Problem, start: FloatArray | None = None) -> So
 def restore_svc(
     problem: Problem, beta: FloatArray, *, tol: float = 1e-9, max_iter: int = -1
 ) -> Solution:
-    """Return the solution with known coefficients; solve if they are not optimal.
+    """Return the solution with given coefficients; solve if they are not optimal.
 
-    They may be on bounds that differ by rounding from those of the problem.
+    They may be on bounds that differ from those of the problem by rounding errors.
     """
     alpha = np.abs(beta)
     bounded = np.abs(alpha - problem.C) <= 2.0**-48 * problem.C
@@ -145,8 +145,8 @@ def _solve(
     cap = max_iter if max_iter >= 0 else 10_000_000
     F = y - problem.K @ beta if start is not None else y.copy()
     n_iter, smo_tol = 0, SMO_TOL
-    # Each round starts from a better point; a round is repeated only if rounding or
-    # degeneracy kept the active set from its end.
+    # Each round starts from a better point. A second round is needed only if rounding
+    # or degeneracy stopped the active set early.
     for _ in range(4):
         budget = min(cap - n_iter, SMO_STEPS_PER_SAMPLE * y.shape[0])
         n_iter += _run_smo(problem, bounds, (beta, F), smo_tol, budget)
@@ -164,7 +164,7 @@ def _solve(
 
 
 def _run_smo(problem: Problem, bounds: Pair, point: Pair, tol: float, cap: int) -> int:
-    """SMO in place, in calls short enough for Ctrl-C; return the steps taken."""
+    """Run SMO in place, in calls short enough for Ctrl-C; return the steps taken."""
     smo = smo_with_intercept if problem.fit_intercept else smo_without_intercept
     diag = np.ascontiguousarray(problem.K.diagonal())
     total = 0
@@ -180,7 +180,7 @@ def _run_smo(problem: Problem, bounds: Pair, point: Pair, tol: float, cap: int) 
 def _finish(
     problem: Problem, bounds: Pair, point: Pair, tol: float, cap: int
 ) -> tuple[IntArray, int]:
-    """Active set in place, from the free points of beta; return (M, steps)."""
+    """Run the active set in place from the free points of beta; return (M, steps)."""
     beta = point[0]
     K, n = problem.K, problem.n_samples
     diag = np.ascontiguousarray(K.diagonal())
@@ -199,23 +199,23 @@ def _finish(
             tight, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
         )  # fmt: skip
         total += steps
-        # No step although one was allowed: F has overflowed, nothing can be moved.
+        # No step although one was allowed: F has overflowed.
         if worst <= tight or total >= cap or steps == 0:
             return members[:m], total
 
 
 def _rounding(diag: FloatArray, beta: FloatArray) -> float:
-    """Return how far rounding may move f: the active set ends no earlier than there.
+    """Return the rounding error of f: the active set stops only at that violation.
 
-    Points that nearly coincide pull the optimum far for a violation far below ``tol``.
+    If points nearly coincide, a violation far below ``tol`` moves the optimum far.
     """
     return ROUNDING * 2.0**-52 * max(1.0, float(diag.max()) * float(np.abs(beta).sum()))
 
 
 def _balance(bounds: Pair, beta: FloatArray, members: IntArray) -> None:
-    """Give what sum(beta) is off by to the free point with most room, in place.
+    """Make sum(beta) zero by the free point farthest from its bounds, in place.
 
-    Where C K is tiny, it hardly shows in f: the active set ends before the sum is zero.
+    If C K is tiny, the sum hardly affects f, and the active set ends before it is zero.
     """
     if members.size == 0:
         return
@@ -233,7 +233,7 @@ def make_solution(
     n_iter: int,
     tol: float,
 ) -> Solution:
-    """Put a dual point, its intercept interval and its certificate together.
+    """Combine a dual point with its intercept interval and its certificate.
 
     F is y - K @ beta, ``members`` are the free support vectors; a KKT residual of at
     most ``tol`` counts as converged.
@@ -266,11 +266,12 @@ def make_solution(
 def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
     """Put members on their bounds, in place, if all are there up to rounding.
 
-    Bounds C that balance up to rounding leave a member next to its bound to make up for
-    the rest. It is not on the margin: no sample is, and b is an interval.
+    If the C of both classes balance up to rounding, one member stays next to its bound
+    to absorb the difference. It is not on the margin: no sample is free, and the
+    optimal b form an interval.
     """
     alpha, C = np.abs(beta[members]), problem.C[members]
-    rounding = 1e-15 * float(box_unit(problem.C, np.abs(beta)).sum())
+    rounding = 1e-15 * float(bound_scale(problem.C, np.abs(beta)).sum())
     if np.any(np.minimum(alpha, C - alpha) > rounding):
         return members
     beta[members] = np.where(alpha < 0.5 * C, 0.0, problem.y[members] * C)
@@ -278,7 +279,7 @@ def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
 
 
 def _middle(low: float, high: float) -> float:
-    """Midpoint of an interval, as LIBSVM takes it; the finite end of a half-line."""
+    """Midpoint of an interval, as in LIBSVM; the finite end of a half-line."""
     if np.isinf(low):
         return high
     return low if np.isinf(high) else 0.5 * (low + high)
@@ -300,7 +301,7 @@ def refit_each(
     n_threads: int = 1,
     everywhere: bool = False,
 ) -> LooIntervals:
-    """Solve the problem without each of the folds, warm from the full solution."""
+    """Solve the problem without each fold, warm-started from the full solution."""
     g, n = len(folds), problem.n_samples
     out = LooIntervals.empty(folds.members.size, REFIT, (g, n) if everywhere else None)
 
@@ -315,7 +316,7 @@ def refit_each(
 
 
 def store_refit(out: LooIntervals, folds: Folds, k: int, left_out: Solution) -> None:
-    """Write the values of fold k by the solution without it."""
+    """Write the values of fold k from the solution without it."""
     entries = slice(folds.begin[k], folds.begin[k + 1])
     f, b = left_out.decision_values, left_out.intercept
     low, high = left_out.intercept_interval
@@ -333,10 +334,10 @@ def solve_without(
     rows: IntArray,
     factors: FloatArray | None = None,
 ) -> Solution:
-    """Solve the problem without some samples: their C is 0.
+    """Solve the problem without some samples, by setting their C to 0.
 
-    Their decision values are computed all the same. ``factors`` are those of C
-    of the negative and of the positive samples, if they change.
+    Their decision values are computed too. ``factors`` multiply the C of the negative
+    and of the positive samples, if they change.
     """
     C, seed = problem.C.copy(), seed_without(problem, solution, rows)
     if factors is not None:
@@ -350,9 +351,9 @@ def solve_without(
 def seed_without(problem: Problem, solution: Solution, rows: IntArray) -> FloatArray:
     """Signed coefficients, feasible without some samples and near the full solution.
 
-    What the left out leave missing in sum(beta) = 0 goes to the samples that can take
-    it, those first whose margin b reaches first: the largest y_i - g_i if the others
-    must rise, the smallest if they must fall.
+    The coefficients of the left-out samples are passed on to other samples, to keep
+    sum(beta) = 0, in the order in which b reaches their margin: the largest y_i - g_i
+    first if beta must rise, the smallest first if it must fall.
     """
     beta, y, C = solution.beta.copy(), problem.y, problem.C
     missing = float(beta[rows].sum())
@@ -368,6 +369,6 @@ def seed_without(problem: Problem, solution: Solution, rows: IntArray) -> FloatA
     take = np.clip(abs(missing) - before, 0.0, room[order])
     beta[order] += np.sign(missing) * take
     if take.sum() < abs(missing) * (1.0 - 1e-9):
-        # One class is left: nothing but zero is feasible.
+        # One class is left: only zero is feasible.
         return np.zeros_like(beta)
     return np.clip(beta, lower, upper)

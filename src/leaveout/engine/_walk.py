@@ -10,9 +10,9 @@ the basis B = {b} and M, and A the inverse on B, it is (docs/method/walk)::
     i in M               A_ij              -Bm_ji           Bm = (1, K_.M) A
     i not in M           Bm_ij             S_ij = K_ij - (1, K_iM) A (1, K_jM)'
 
-A comes from the Cholesky factor L of K_MM + c 11', positive definite although K_MM may
-be singular; S and Bm do not depend on c. The row of b is never needed: f is followed
-itself.
+A comes from the Cholesky factor L of K_MM + c 11', which is positive definite even if
+K_MM is singular; S and Bm do not depend on c. The row of b is never needed: the walk
+follows f itself.
 """
 
 from __future__ import annotations
@@ -55,22 +55,23 @@ from leaveout.engine._walk_fast import (
 )
 from leaveout.run._parallel import map_chunks, map_parts, shrinking_parts
 
-# Pivots of one walk; most need fewer than ten, and one that needs more is run again.
+# Pivots of one walk. Most need fewer than ten; a walk that needs more is run again.
 CAPACITIES = (32, 512)
-# Up to this many points on the margin a column costs less to compute again, in the walk
-# that needs it, than to keep; beyond, columns are made together by BLAS-3.
+# Up to this many points on the margin, each walk recomputes the columns it needs, which
+# costs less than storing them; with more, columns are computed together by BLAS-3.
 ON_DEMAND = 16
-# Columns made beforehand, of samples next to the margin; one more per four of M.
+# Columns computed in advance, of samples next to the margin; one more per four of M.
 N_NEAR = 10
-# Refits that start from one another; the number of threads does not change the results.
+# Consecutive refits, each started from the one before. The number is fixed, so results
+# do not depend on the number of threads.
 REFITS_IN_A_ROW = 32
-# To leave out more support vectors together a warm-started refit is cheaper.
+# For folds with more support vectors than this a warm-started refit is cheaper.
 LARGEST_WALK = 48
-# Values that rounding may have moved further than this are not certified.
+# Values with a larger possible rounding error than this are not certified.
 INFLUENCE_ACCURACY = 1e-3
-# The middle of a shorter interval of b is as good as its ends.
+# In a shorter interval of b, the middle is as good as the ends.
 SHORT = 1e-6
-# Samples worked on at a time: enough for BLAS-3, few enough to share out evenly.
+# Samples worked on at a time: enough for BLAS-3, few enough for an even load.
 BLOCK = 96
 LU = tuple[FloatArray, np.ndarray]
 
@@ -88,12 +89,12 @@ def loo_walk(
     Parameters
     ----------
     problem : Problem
-        The SVM. A sample with C = 0 is not trained on, but has a value.
+        The SVM. A sample with C = 0 is not trained on, but gets a value.
     solution : Solution
         Its optimum.
     folds : Folds, optional
-        What is left out together; every sample by itself if not given. A fold leaves
-        samples behind. With ``C_factors`` every fold is refitted.
+        What is left out together; every sample by itself if not given. No fold may hold
+        all samples. With ``C_factors`` every fold is refitted.
     labels_only : bool, default=False
         Stop as soon as the sign is known (single samples).
     n_threads : int, default=1
@@ -124,7 +125,7 @@ def loo_walk(
 def _leave_singles_out(
     problem: Problem, solution: Solution, labels_only: bool, n_threads: int
 ) -> LooIntervals:
-    """Leave every sample out by itself; copies share one walk."""
+    """Leave every sample out by itself; duplicates share one walk."""
     found = LooIntervals.from_solution(solution)
     rows = settle_from_solution(problem, solution, found, labels_only)
     copies = problem.first_copies(rows)
@@ -171,18 +172,18 @@ class Walker:
 
     @cached_property
     def columns(self) -> _Columns:
-        """The columns of the tableau made so far."""
+        """The columns of the tableau computed so far."""
         return _Columns(self.problem, self.solution, self.n_threads)
 
     @cached_property
     def probe(self) -> tuple[FloatArray, FloatArray]:
         """Random signs z, and K @ z."""
         signs = _signs(self.problem.n_samples)
-        # Half of K is enough: the product takes as long as reading it.
+        # Half of K is enough, and reading K is what takes the time.
         return signs, blas.dsymv(1.0, self.problem.K.T, signs)
 
     def leave_out(self, folds: Folds) -> LooIntervals:
-        """Leave each of the folds out; failed walks are solved again, and counted."""
+        """Leave each fold out; folds whose walk fails are refitted and counted."""
         g, n = len(folds), self.problem.n_samples
         found = LooIntervals.empty(
             folds.members.size, WALK, (g, n) if self.everywhere else None
@@ -192,7 +193,7 @@ class Walker:
         def refit(part: slice) -> None:
             near: dict[float, Solution] = {}
             for k in failed[part]:
-                # Without one sample or another of a class: nearly the same optimum.
+                # Without one or another sample of a class the optimum is similar.
                 side = float(self.problem.y[folds[k]].sum())
                 start = near.get(side, self.solution)
                 near[side] = solve_without(self.problem, start, folds[k])
@@ -205,8 +206,8 @@ class Walker:
     def _walk_all(self, groups: Folds, found: LooIntervals) -> list[int]:
         """Run the walks in rounds; return the folds whose walk failed.
 
-        A walk that needs a tableau column that is not there yet is run again in the
-        next round, when the missing columns of all walks are made by one product.
+        A walk that needs a missing column of the tableau is run again in the next
+        round, after the missing columns of all walks were computed by one product.
         """
         open_ = np.arange(len(groups))
         if open_.size == 0:
@@ -219,7 +220,7 @@ class Walker:
         if columns.tableau is not None and not columns.on_demand:
             columns.add(groups.members)
             columns.add(self._next_to_margin(open_.size))
-        # From an empty margin a long walk builds up M one by one; refits are faster.
+        # From an empty margin a long walk adds to M one by one; refits are faster.
         capacities = iter(CAPACITIES if columns.members.size else CAPACITIES[:1])
         capacity = next(capacities)
         while open_.size:
@@ -260,7 +261,7 @@ class Walker:
         status = np.empty(len(groups), dtype=np.int8)
         pivots, missing = np.empty((2, len(groups)), dtype=np.intp)
 
-        # One workspace per thread: fresh memory for each part would cost as much again.
+        # One workspace per thread: allocating it for each part would double the time.
         idle = [
             (np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, np.intp))
             for _ in range(self.n_threads)
@@ -289,7 +290,7 @@ class Walker:
     def _collect(
         self, folds: Folds, which: IntArray, out: _Round, found: LooIntervals
     ) -> None:
-        """Take over the values of the walks that are done."""
+        """Copy the values of the walks that are done."""
         done = (out.status == Status.DONE) | (out.status == Status.STOPPED)
         here = folds.take(which).entries(np.flatnonzero(done))
         entries, sizes = folds.entries(which[done]), folds.sizes[which[done]]
@@ -308,7 +309,7 @@ class Walker:
 
 
 class _Round(NamedTuple):
-    """What the kernel says of a number of walks."""
+    """Results of the kernel for a number of walks."""
 
     value: FloatArray
     down: FloatArray
@@ -320,7 +321,7 @@ class _Round(NamedTuple):
 
 
 class _Columns:
-    """The columns of the tableau made so far, in rows of one array."""
+    """The columns of the tableau computed so far, as rows of one array."""
 
     def __init__(self, problem: Problem, solution: Solution, n_threads: int) -> None:
         self.n_threads = n_threads
@@ -334,14 +335,14 @@ class _Columns:
         if self.members.size:
             self.tableau = build_tableau(problem, solution, n_threads)
             if not self.on_demand:
-                self.rows = np.empty((n, n))  # pages are only taken when written
+                self.rows = np.empty((n, n))  # pages are allocated only when written
         elif not problem.fit_intercept:
             # No sample on the margin, no intercept: the tableau is the kernel itself.
             self.rows, self.where = problem.K, np.arange(n, dtype=np.intp)
 
     @cached_property
     def factors(self) -> tuple[np.ndarray, ...]:
-        """What the kernel needs to make columns itself; empty if it is not to."""
+        """Factors from which the kernel computes columns; empty if it should not."""
         if self.tableau is None or not self.on_demand:
             none = np.empty((0, self.where.size))
             return self.members, none, np.empty(0), none, none
@@ -350,11 +351,11 @@ class _Columns:
         return self.members, V, t.weights, Bm, t.A
 
     def add(self, indices: IntArray) -> None:
-        """Make the columns of some samples."""
+        """Compute the columns of some samples."""
         wanted = np.zeros(self.where.size, dtype=bool)
         wanted[indices] = True
         wanted &= self.where < 0
-        # Members first: the others are then next to each other, and made by products.
+        # Members first, so that the others are contiguous and computed by products.
         members = self.members[wanted[self.members]]
         wanted[members] = False
         indices = np.concatenate([members, np.flatnonzero(wanted)])
@@ -368,7 +369,7 @@ class _Columns:
 
 @lru_cache(maxsize=8)
 def _signs(n: int) -> FloatArray:
-    """Random signs for the check at the end of a walk; the same ones every time."""
+    """Random signs for the check at the end of a walk, the same in every run."""
     return np.random.default_rng(n).choice([-1.0, 1.0], size=n)
 
 
@@ -379,7 +380,7 @@ def settle_from_solution(
     y, f = problem.y, solution.decision_values
     open_ = solution.beta != 0.0
     if problem.fit_intercept and not has_room(problem.C, solution.alpha, solution.free):
-        # Without a free support vector b is an interval, and grows as r leaves.
+        # Without a free support vector b is an interval, which grows without r.
         idle = np.flatnonzero(~open_)
         down, up = intercept_range_without(problem, solution, idle)
         found.lower[idle], found.upper[idle] = f[idle] + down, f[idle] + up
@@ -394,7 +395,7 @@ def settle_from_solution(
 def settle_singletons(problem: Problem, found: LooIntervals) -> IntArray:
     """Write the values of samples that are alone in their class; return these samples.
 
-    Without such a sample one class is left: w = 0, and b is at or beyond its label.
+    Without such a sample one class is left: w = 0, and b is its label or beyond.
     """
     alone = only_of_class(problem)
     positive = problem.y[alone] > 0
@@ -414,7 +415,7 @@ def only_of_class(problem: Problem) -> IntArray:
 
 
 def _is_walkable(problem: Problem, solution: Solution, rows: IntArray) -> bool:
-    """Whether a group is small enough to walk, and leaves both classes behind."""
+    """Whether a group is small enough for a walk and leaves both classes."""
     if np.count_nonzero(solution.beta[rows]) > LARGEST_WALK:
         return False
     left = problem.C > 0.0
@@ -442,9 +443,9 @@ class Influence:
         self.method, self.n_threads = method, n_threads
 
     def values_without(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Return f of all samples without each of some rows, and what is certified.
+        """Return f of all samples without each of some rows, and which are certified.
 
-        b is in the middle of its interval. Rows are certified if their optimality
+        b is in the middle of its interval. A row is certified if its optimality
         conditions were verified and every b of the interval is optimal.
         """
         problem, solution = self.problem, self.solution
@@ -458,7 +459,7 @@ class Influence:
         moving = inside & (solution.beta[rows] != 0.0)
         resting = np.flatnonzero(inside & ~moving)
         if problem.fit_intercept and resting.size:
-            # w stays; b may have a longer interval.
+            # w does not change; the interval of b may grow.
             down, up = intercept_range_without(problem, solution, rows[resting])
             found[resting] = f + middle(down, up)[:, None]
             certified[resting] &= self._all_b_optimal_without(
@@ -494,8 +495,8 @@ class Influence:
     ) -> bool:
         """Whether every b of its interval is optimal; f is at the middle.
 
-        Bounds that balance up to rounding count as balanced; but unless they do to the
-        last bit, one end of the interval is b, and doubles cannot decide which.
+        Bounds C that balance up to rounding count as balanced. But unless they balance
+        to the last bit, b is one end of the interval, and doubles cannot decide which.
         """
         if not length > SHORT or not np.isfinite(length):
             return True
@@ -532,7 +533,7 @@ class Tableau:
     def write_columns(
         self, indices: IntArray, out: FloatArray, n_threads: int = 1
     ) -> None:
-        """Write columns of the tableau, one a row, into out (len(indices), n)."""
+        """Write columns of the tableau, one per row, into out (len(indices), n)."""
         indices = np.ascontiguousarray(indices)
         place = np.full(self.K.shape[0], -1)
         place[self.members] = np.arange(self.members.size)
@@ -560,7 +561,7 @@ def build_tableau(problem: Problem, solution: Solution, n_threads: int = 1) -> T
     upper, failed = lapack.dpotrf((K[np.ix_(members, members)] + c).T, 0, overwrite_a=1)
     if failed:
         raise LinAlgError("the bordered kernel on the margin is singular")
-    # L^-T: OpenBLAS multiplies by a triangle faster than it solves with one.
+    # L^-T, because OpenBLAS multiplies by a triangle faster than it solves with one.
     inverse, _ = lapack.dtrtri(upper, lower=0, overwrite_c=1)
     A = _gram_of_triangle(inverse, n_threads)
     unit = np.empty(0)
@@ -585,7 +586,7 @@ def _gram_of_triangle(inverse: FloatArray, n_threads: int) -> FloatArray:
     full = np.empty((m, m))
 
     def multiply(part: slice) -> None:
-        # Row i of L^-T begins at i: the product of rows i and j <= i does, too.
+        # Row i of L^-T begins at i, and so does the product of rows i and j <= i.
         start, stop = part.start, part.stop
         np.matmul(
             inverse[part, start:], inverse[:stop, start:].T, out=full[part, :stop]
@@ -597,7 +598,7 @@ def _gram_of_triangle(inverse: FloatArray, n_threads: int) -> FloatArray:
 
 
 def factor_lu(matrix: FloatArray) -> LU:
-    """Return LU factors with pivots; LinAlgError if the matrix is singular."""
+    """Return LU factors with pivots; raise LinAlgError if the matrix is singular."""
     lu, pivots, info = lapack.dgetrf(matrix)
     if info != 0 or not np.isfinite(lu).all():
         raise LinAlgError("singular matrix")
@@ -610,7 +611,7 @@ def solve_lu(factors: LU, right: FloatArray, *, transposed: bool = False) -> Flo
 
 
 def invert(matrix: FloatArray) -> FloatArray | None:
-    """Return the inverse, None if the matrix is singular to the last bit."""
+    """Return the inverse, or None if the matrix is exactly singular."""
     try:
         inverse: FloatArray = np.linalg.inv(matrix).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Walks: lower the alpha of one sample, or of a group, to zero; all others stay optimal.
+"""Walks: lower the alpha of one sample, or of a group, to zero while the others stay optimal.
 
 Each sample i has one basic quantity x_i and a range [low_i, high_i] it must stay in:
 
@@ -12,8 +12,8 @@ t times weights w_i, t from max |beta_i| to 0. While no x reaches the end of its
 is affine in t with the rates c = sum_i w_i column_i. When x_p reaches an end, p changes
 sides: one principal pivot on p (docs/method/walk).
 
-The tableau of the full solution is shared and read-only. A walk keeps the columns it has
-pivoted on and applies them to the next column it needs (product form):
+The tableau of the full solution is shared and read-only. A walk stores the columns of its
+pivots and applies them to the next column it needs (product form):
 
     pivot p, column X, element d = X_p:   c -= X * (c_p / d),   c_p = -c_p / d
 """
@@ -34,7 +34,7 @@ cdef extern from "_simd.h":
 
 cdef extern from *:
     """
-    /* How many of BLOCK quantities x - move c end the range of b earlier. */
+    /* How many of BLOCK quantities x - move c shorten the range of b. */
     WIDEST static int count_tighter(
         const double *x, const double *c, double move, const double *low,
         const double *high, double most, double least)
@@ -63,13 +63,14 @@ cdef extern from *:
                        double) noexcept nogil
 
 cdef double FAR = 1e300
-# A range is left only by more than this, relative to the unit margin and to C.
+# A quantity may exceed its range by this much, relative to the unit margin and to C.
 cdef double SLACK = 1e-12
-# alpha_r below this share of C_r is zero: decided before the rule for an empty margin,
-# else rounding there turns an ambiguous point into an error (docs/method/walk).
+# alpha_r below this share of C_r counts as zero. This is decided before the rule for an
+# empty margin; otherwise rounding turns an ambiguous point into an error
+# (docs/method/walk).
 cdef double ARRIVED = 1e-10
 # A point whose squared distance to the affine hull of M is below this share of a typical
-# K_ii lies in it: products over many pivots leave rounding of that size.
+# K_ii counts as lying in it: many pivots leave rounding errors of that size.
 cdef double DEPENDENT = 1e-12
 cdef int IN_HULL = -1
 
@@ -84,11 +85,11 @@ def work_shape(Py_ssize_t n, Py_ssize_t capacity):
 
 cpdef enum Status:
     DONE = 0            # the end was reached and checked
-    STOPPED = 1         # labels mode: the margin became negative, it stays so
-    NEEDS_COLUMN = 2    # a column of the tableau that was not given
-    TOO_LONG = 3        # more pivots than there is room for
+    STOPPED = 1         # labels mode: the margin became negative, and stays negative
+    NEEDS_COLUMN = 2    # a column of the tableau is missing
+    TOO_LONG = 3        # more pivots than the capacity
     FAILED = 4          # the end does not satisfy the optimality conditions
-    STUCK = 5           # no way to restore b (does not happen in exact arithmetic)
+    STUCK = 5           # b cannot be restored (impossible in exact arithmetic)
 
 
 cdef struct Walk:
@@ -113,22 +114,22 @@ cdef struct Walk:
     const double* A         # (n_members, n_members)
     const Py_ssize_t* members
     Py_ssize_t n_members
-    Py_ssize_t n_factors    # 0: columns that were not given are requested
+    Py_ssize_t n_factors    # 0: missing columns are requested
     double* small           # work, (n_factors,)
     double* change          # work, (2 n,)
     Py_ssize_t* flagged     # work, (n / BLOCK,)
-    Py_ssize_t* touched     # samples that changed sides, to be put back
+    Py_ssize_t* touched     # samples that changed sides, to be restored
     Py_ssize_t n_touched
     double* x
     double* low
     double* high
     double* c               # rates of x in t
     double* on              # 1 on the margin, else 0
-    double* fixed           # beta of those not on the margin, y of those on it
+    double* fixed           # beta of the points off the margin, y of those on it
     double* X               # (capacity, padded) pivot columns
     Py_ssize_t* pivot       # (capacity,) pivot indices
     double* shares          # work, (2 capacity,)
-    double noise            # rates of f below this are rounding
+    double noise            # rates of f below this are rounding errors
     double scale            # typical K_ii
     double t
     bint intercept
@@ -142,7 +143,7 @@ cdef struct Start:
     const double* K_probe
     double probe_sum
     double probe_f          # probe @ f
-    double tol              # of f, by rounding of sums of that size
+    double tol              # tolerance of f: the rounding error of its sums
 
 
 cdef inline void set_range(
@@ -150,7 +151,7 @@ cdef inline void set_range(
 ) noexcept nogil:
     """Range of x_i by the side i is on; beta is 0 or y C if not on the margin.
 
-    A sample with C = 0 is absent: its f is followed, it has no range.
+    A sample with C = 0 is absent: f is computed, but has no range.
     """
     if C == 0.0:
         low[0] = -FAR
@@ -197,7 +198,7 @@ cdef inline void enter_margin(Walk* w, Py_ssize_t p) noexcept nogil:
 
 
 cdef inline void bring_over(Walk* w, double* col, Py_ssize_t first) noexcept nogil:
-    """Bring a column over all pivots from the first given on."""
+    """Apply all pivots from the given one on to a column."""
     apply_pivots(
         w.n, w.n_pivots - first, w.X + first * w.padded, w.padded, w.pivot + first,
         w.shares, w.shares + w.capacity, col)
@@ -235,7 +236,7 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
     while q >= 0 and w.pivot[q] != j:
         q -= 1
     if q >= 0:
-        # j was pivoted itself: its column then became X / d, with 1 / d on the diagonal.
+        # j was itself a pivot: its column then became X / d, with 1 / d on the diagonal.
         d = 1.0 / w.X[q * w.padded + j]
         for i in range(w.n):
             col[i] = w.X[q * w.padded + i] * d
@@ -266,7 +267,7 @@ cdef bint load_column(Walk* w, Py_ssize_t j, double* col) noexcept nogil:
 
 
 cdef void undo_pivot(Walk* w) noexcept nogil:
-    """Take the last pivot back: a second one on the same index is its inverse."""
+    """Undo the last pivot: a second one on the same index is its inverse."""
     cdef double* X = w.X + (w.n_pivots - 1) * w.padded
     cdef Py_ssize_t p = w.pivot[w.n_pivots - 1]
     cdef double share = -w.c[p]
@@ -278,7 +279,7 @@ cdef void undo_pivot(Walk* w) noexcept nogil:
 
 
 cdef int pivot_on(Walk* w, Py_ssize_t p) noexcept nogil:
-    """Bring the direction over a pivot on p."""
+    """Apply a pivot on p to the direction."""
     cdef double* X
     if w.n_pivots > 0 and w.pivot[w.n_pivots - 1] == p:
         undo_pivot(w)
@@ -303,7 +304,7 @@ cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
     """Let p, whose x has reached an end of its range, enter or leave the margin."""
     cdef int status = pivot_on(w, p)
     if status == IN_HULL:
-        # p lies in the affine hull of M, where f is known: its rate was rounding.
+        # p lies in the affine hull of M, where f is known: its rate was rounding error.
         w.c[p] = 0.0
         return DONE
     if status != DONE:
@@ -316,28 +317,28 @@ cdef int change_side(Walk* w, Py_ssize_t p, bint at_high) noexcept nogil:
 
 
 cdef inline double room_ahead(Walk* w, Py_ssize_t i, double rate) noexcept nogil:
-    """Distance of x_i to the end of its range that it moves to."""
+    """Distance of x_i to the end of the range it moves towards."""
     return w.high[i] - w.x[i] if rate > 0.0 else w.x[i] - w.low[i]
 
 
 cdef inline bint is_noise(Walk* w, Py_ssize_t i, double rate) noexcept nogil:
-    """Whether a rate is rounding: copies of points on the margin have rate 0."""
+    """Whether a rate is rounding error: duplicates of margin points have rate 0."""
     return fabs(rate) <= (1e-12 if w.on[i] > 0.5 else w.noise)
 
 
 cdef Py_ssize_t ratio_test(
     Walk* w, double sign, double remaining, double* step, bint* at_high, bint lowest,
 ) noexcept nogil:
-    """Ratio test: which quantity first reaches an end of its range? -1 if none does.
+    """Ratio test: the quantity that first reaches an end of its range, or -1.
 
-    The quantities move by sign * w.c times a step of at most remaining. Out: step, how
-    far the first can go, and at_high, whether it then is at the upper end. With lowest
-    ties go to the lowest index instead of the largest rate.
+    The quantities move by sign * w.c times a step of at most remaining. Output: step,
+    how far that quantity can move, and at_high, whether it is then at the upper end. With
+    lowest, ties are broken by the lowest index instead of the largest rate.
 
-    Two passes (Harris 1973): the longest step that leaves no range by more than SLACK,
-    then among those that limit it the one with the largest rate, whose pivot is the
-    safest; or the lowest index, which cannot cycle (Bland 1977). Blocks without a
-    candidate are passed over by vector code.
+    Two passes (Harris 1973): find the longest step that exceeds no range by more than
+    SLACK, then, among the quantities that limit it, the one with the largest rate, whose
+    pivot is the most stable; or the lowest index, which cannot cycle (Bland 1977). Blocks
+    without a candidate are skipped by vector code.
     """
     cdef Py_ssize_t i, k, block, n_flagged = 0, best = -1
     cdef double rate, size, room, longest = remaining, best_size = 0.0
@@ -357,7 +358,8 @@ cdef Py_ssize_t ratio_test(
                     longest = room / fabs(rate) if room > 0.0 else 0.0
     if longest >= remaining:
         return -1
-    # What limits the final step limited the longer ones: only flagged blocks matter.
+    # Quantities that limit the final step also limited the longer ones: only flagged blocks
+    # matter.
     for k in range(n_flagged):
         block = w.flagged[k]
         for i in range(block, block + BLOCK):
@@ -379,7 +381,7 @@ cdef Py_ssize_t ratio_test(
 
 
 cdef int aim(Walk* w) noexcept nogil:
-    """c := sum over the left out of share * column, in the current tableau."""
+    """c := sum over the left-out samples of share * column, in the current tableau."""
     cdef Py_ssize_t k
     cdef int n = <int>w.n, one = 1
     cdef double* col
@@ -403,11 +405,10 @@ cdef int aim(Walk* w) noexcept nogil:
 
 
 cdef int restore_intercept(Walk* w) noexcept nogil:
-    """Empty margin: move b until a sample meets the margin, and start again there.
+    """Empty margin: move b until a sample reaches the margin, and start again there.
 
-    What fades must be made up by the others, so b jumps against its sign. If
-    nothing fades in sum, b is an interval instead: see
-    close_intercept_interval.
+    The others must compensate for the fading beta, so b jumps against their sign. If the
+    fading beta sum to zero, b is an interval instead: see close_intercept_interval.
     """
     cdef Py_ssize_t i, k, i_low, i_high
     cdef double low, high, move, fading = 0.0
@@ -426,7 +427,7 @@ cdef int restore_intercept(Walk* w) noexcept nogil:
 
 
 cdef void start_from(Walk* w, Py_ssize_t j) noexcept nogil:
-    """M := {j}: a tableau of its own replaces the shared one and all pivots."""
+    """M := {j}: a new tableau replaces the shared one and all pivots."""
     enter_margin(w, j)
     w.base = j
     w.n_pivots = 0
@@ -435,7 +436,7 @@ cdef void start_from(Walk* w, Py_ssize_t j) noexcept nogil:
 cdef void intercept_ends(
     Walk* w, double t, double* low, double* high, Py_ssize_t* i_low, Py_ssize_t* i_high,
 ) noexcept nogil:
-    """How far b may go down and up if all x move on to t and no sample is on the margin."""
+    """How far b can move down and up if all x move on to t and the margin is empty."""
     cdef Py_ssize_t k, block, i
     cdef double x, move = w.t - t
     low[0] = -0.5 * FAR
@@ -457,18 +458,18 @@ cdef void intercept_ends(
 
 
 cdef int close_intercept_interval(Walk* w) noexcept nogil:
-    """Empty margin, and what fades sums to zero: b is an interval, follow its ends.
+    """Empty margin, and the fading beta sum to zero: b is an interval; follow its ends.
 
     low(t) is a maximum and high(t) a minimum of affine functions, so low - high is convex
-    in t. It is negative now; if it is so at t = 0 too, that is the end. Otherwise Newton's
-    method from there finds, in finitely many steps, where the two ends meet: both points
-    enter the margin.
+    in t. It is negative now; if it is also negative at t = 0, the walk ends there. Otherwise
+    Newton's method from t = 0 finds, in finitely many steps, where the two ends meet, and
+    both points enter the margin.
     """
     cdef double low, high, t = 0.0, slope, gap, mid
     cdef Py_ssize_t i, j, k, _
     w.base = -1
     w.n_pivots = 0
-    # Without a margin and with sum 0 b plays no part: columns are those of K.
+    # With an empty margin and sum 0, b has no effect: the columns are those of K.
     for k in range(w.n):
         w.c[k] = 0.0
     for k in range(w.n_left):
@@ -480,7 +481,7 @@ cdef int close_intercept_interval(Walk* w) noexcept nogil:
             break
         if i < 0 or j < 0:
             return STUCK  # x has overflowed
-        # d(low - high)/dt at the two points that hold the ends
+        # d(low - high)/dt at the two points that determine the ends
         slope = w.c[j] - w.c[i]
         if slope >= 0.0:
             return STUCK
@@ -519,7 +520,7 @@ cdef inline void add_kernel_row(Walk* w, Py_ssize_t i, double share) noexcept no
 cdef int walk(
     Walk* w, bint labels_only, Py_ssize_t max_pivots, double arrived, Py_ssize_t* pivots,
 ) noexcept nogil:
-    """The walk itself, t -> 0."""
+    """Walk from t to 0."""
     cdef double step = 0.0, move
     cdef int n = <int>w.n, one = 1, status
     cdef Py_ssize_t p, standing = 0, r = w.left[0]
@@ -548,7 +549,7 @@ cdef int walk(
             return TOO_LONG
         standing = standing + 1 if step == 0.0 else 0
         if w.intercept and w.m == 1 and w.on[p] > 0.5:
-            # The last free point leaves: no pivot, the next round restores b.
+            # The last free point leaves: there is no pivot, and the next round restores b.
             leave_margin(w, p, at_high)
             continue
         status = change_side(w, p, at_high)
@@ -564,7 +565,7 @@ cdef inline double room_share(Walk* w, Py_ssize_t i) noexcept nogil:
 
 cdef Py_ssize_t find_anchor(Walk* w, Py_ssize_t likely, double* share) noexcept nogil:
     """A point on the margin well inside its bounds: the likely one if it still is, else
-    the freest. All that can be on the margin were there at the start or were touched."""
+    the one farthest from its bounds. Only initial members and touched points qualify."""
     cdef Py_ssize_t k, i, best = -1
     share[0] = -1.0
     if likely >= 0 and w.on[likely] > 0.5 and room_share(w, likely) > 1e-2:
@@ -579,7 +580,7 @@ cdef Py_ssize_t find_anchor(Walk* w, Py_ssize_t likely, double* share) noexcept 
 
 
 cdef void intercept_range(Walk* w, double* down, double* up) noexcept nogil:
-    """How far b may go down and up at an end where no sample is free.
+    """How far b can move down and up at an end where no sample is free.
 
     A point on the margin within 1e-9 of a bound counts as being on it.
     """
@@ -593,12 +594,12 @@ cdef void intercept_range(Walk* w, double* down, double* up) noexcept nogil:
     else:
         intercept_range_with_margin(w, down, up)
     if down[0] > up[0]:
-        # Rounding only: check_end bounds how far they can cross.
+        # They cross only by rounding errors, which check_end bounds.
         down[0] = up[0] = 0.5 * (down[0] + up[0])
 
 
 cdef void intercept_range_with_margin(Walk* w, double* down, double* up) noexcept nogil:
-    """The same where points on the margin have all reached a bound."""
+    """The same if all points on the margin have reached a bound."""
     cdef Py_ssize_t i
     cdef double distance, alpha
     cdef bint can_rise, can_fall
@@ -618,10 +619,10 @@ cdef void intercept_range_with_margin(Walk* w, double* down, double* up) noexcep
 
 
 cdef int check_end(Walk* w, Start* full, Py_ssize_t anchor, double* values) noexcept nogil:
-    """Verify the end against K and the full solution; write f of the left out from beta.
+    """Verify the end against K and the full solution; compute left-out f from beta.
 
-    Only points that were on the margin or changed sides have another beta, so each f
-    takes O(|M|). The tracked f must be K beta + b for all samples at once: both sides are
+    Only points that were on the margin or changed sides have a different beta, so each f
+    takes O(|M|). The tracked f must equal K beta + b for all samples: both sides are
     compared along a random direction (Freivalds 1979). Then the ranges are checked.
     """
     cdef int n = <int>w.n, one = 1
@@ -631,7 +632,7 @@ cdef int check_end(Walk* w, Start* full, Py_ssize_t anchor, double* values) noex
     cdef const double* row = w.K + a * w.n
     if not tol < INFINITY:
         return FAILED
-    # probe @ f; x holds f but for the points on the margin, where f = y
+    # probe @ f; x holds f except for the points on the margin, where f = y
     tracked = ddot(&n, <double*>full.probe, &one, w.x, &one)
     for k in range(w.n_members + w.n_touched):
         j = w.members[k] if k < w.n_members else w.touched[k - w.n_members]
@@ -664,7 +665,7 @@ cdef int check_end(Walk* w, Start* full, Py_ssize_t anchor, double* values) noex
         if not fabs(values[r] - w.x[w.left[r]]) <= tol:
             return FAILED
     if count_outside(w.n, w.x, w.low, w.high, tol) > 0:
-        # Members have had their own tolerance above.
+        # Members were checked above, with their own tolerance.
         for k in range(w.n):
             if w.on[k] < 0.5 and (w.x[k] < w.low[k] - tol or w.x[k] > w.high[k] + tol):
                 return FAILED
@@ -771,8 +772,8 @@ def run_walks(
         memcpy(w.x, &work[6, 0], 5 * row)
         w.n_touched = 0
         first_anchor = find_anchor(&w, -1, &share)
-        # A few SLACK, and rounding. No more: where points nearly depend on one another
-        # f elsewhere moves a million times as far as it is off at these.
+        # A few SLACK plus rounding. It cannot be larger: if points are nearly dependent, an
+        # error of f at these moves f elsewhere a million times as far.
         full.tol = 4.0 * SLACK + 2e-15 * scale * size
         for a in range(begin.shape[0] - 1):
             w.left = &left[begin[a]]
@@ -809,7 +810,7 @@ def run_walks(
 
 
 cdef int leave(Walk* w, Start* full, double* arrived) noexcept nogil:
-    """Take the left out from the sets, and aim: their beta are t * share from now on."""
+    """Remove the left-out samples from the sets; from now on their beta are t * share."""
     cdef Py_ssize_t k, i
     cdef int status
     w.t = 0.0
@@ -827,7 +828,7 @@ cdef int leave(Walk* w, Start* full, double* arrived) noexcept nogil:
                 status = change_side(w, i, False)
                 if status != DONE:
                     return status
-        # A fading point: f_i is followed, beta_i ends at 0, no range.
+        # A fading point: f_i is computed and has no range, beta_i ends at 0.
         touch(w, i)
         w.x[i] = full.f[i]
         w.on[i] = 0.0
@@ -839,10 +840,10 @@ cdef int leave(Walk* w, Start* full, double* arrived) noexcept nogil:
     return aim(w)
 
 
-# Factors and columns of the tableau, some at a time, for threads: SciPy's wrappers of
-# BLAS hold the interpreter lock; here it is free all the time.
+# Factors and columns of the tableau, in parts for threads. SciPy's wrappers of BLAS hold
+# the interpreter lock; here it is released.
 
-# Columns made by one product: enough for BLAS-3, few enough for the cache.
+# Columns computed by one product: enough for BLAS-3, few enough for the cache.
 cdef Py_ssize_t COLUMNS_AT_ONCE = 48
 
 
@@ -899,7 +900,7 @@ def write_columns(
     const double[:, ::1] Bm,             # in, (n, m)
     const double[:, ::1] A,              # in, (m, m)
     const Py_ssize_t[::1] indices,       # in, (k,) whose columns
-    double[:, ::1] out,                  # out, (k, n), a column a row
+    double[:, ::1] out,                  # out, (k, n), one column per row
 ):
     """Write columns of the tableau."""
     cdef int n = <int>K.shape[0], n_factors = <int>V.shape[1], run
@@ -911,7 +912,7 @@ def write_columns(
             j = indices[k]
             first = k
             if place[j] >= 0:
-                # Columns of Bm, a cache line of them at a time.
+                # Columns of Bm, one cache line of them at a time.
                 while k < indices.shape[0] and k - first < 8 and place[indices[k]] >= 0:
                     k += 1
                 for i in range(n):

@@ -35,10 +35,10 @@ from leaveout.kernel._symmetric import (
 )
 
 Filler = Callable[[slice, slice, FloatArray], None]
-# Larger differences between K[i, j] and K[j, i], relative to max |K|, are a mistake of
-# the caller rather than rounding.
+# A larger difference between K[i, j] and K[j, i], relative to max |K|, is an error of
+# the caller, not rounding.
 SYMMETRY_TOLERANCE = 1e-8
-# Kernel values of one block: 32 MB, some thousand rows for some thousand centres.
+# Kernel values per block: 32 MB, a few thousand rows for a few thousand centres.
 BLOCK_VALUES = 2**22
 
 
@@ -53,11 +53,11 @@ class KernelSpec:
     """What the package needs to know about a kernel."""
 
     fill: Callable[[Any, Any, _Parameters], Filler]
-    # Those of gamma, degree and coef0 that change the kernel.
+    # Which of gamma, degree and coef0 change the kernel.
     parameters: tuple[str, ...] = ()
     # Whether all its Gram matrices are positive semi-definite with this coef0.
     always_psd: Callable[[float], bool] = lambda coef0: True
-    # What gamma is multiplied by; default gammas come from its median.
+    # The quantity that gamma multiplies; default gammas come from its median.
     size_of: Callable[[Any], FloatArray] | None = None
     # Whether k(x, x) = 1 for every x, though rounding may make it less.
     unit_diagonal: bool = False
@@ -65,14 +65,14 @@ class KernelSpec:
 
 @dataclass(frozen=True)
 class Gram:
-    """A Gram matrix and where it comes from.
+    """A Gram matrix and how it was computed.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
         2^-exponent times the kernel values.
     gamma : float or None
-        The number used for gamma; None if the kernel takes none from us.
+        The number used for gamma; None if the kernel does not use it.
     exponent : int, default=0
         Scale of K, see :func:`~leaveout.loo._task.make_task`.
     definite : bool or None, default=None
@@ -96,18 +96,18 @@ def make_gram(
     degree: int = 3,
     coef0: float = 0.0,
 ) -> Gram:
-    """Return the Gram matrix of checked samples, gamma resolved on all of them."""
+    """Return the Gram matrix of checked samples; gamma is resolved on all of them."""
     if kernel == "precomputed":
         K = check_gram(X)
         return Gram(K, None, first_equal=_repeated_rows(K))
-    with np.errstate(over="ignore"):  # gram_matrix says it better
+    with np.errstate(over="ignore"):  # gram_matrix has a clearer message
         number = None if callable(kernel) else resolve_gamma(gamma, X)
     K = gram_matrix(X, kernel=kernel, gamma=number, degree=degree, coef0=coef0)
     return Gram(K, number, first_equal=_repeated_rows(K))
 
 
 def _repeated_rows(K: FloatArray) -> IntArray | None:
-    """Return the index of the first equal row, None if all are distinct."""
+    """Return the index of the first equal row per row, or None if all are distinct."""
     first = first_equal_rows(K)
     return None if np.array_equal(first, np.arange(first.size)) else first
 
@@ -141,7 +141,7 @@ def gram_matrix(
     K : ndarray of shape (n, m)
         Float64, C-contiguous. With Y=None it is symmetric, and equal samples have equal
         rows and columns, both to the last bit; between X and Y, BLAS may round equal
-        rows differently. Besides K, memory is needed for 128 rows and a copy of X only.
+        rows differently. Besides K, it needs memory for only 128 rows and a copy of X.
     """
     if kernel == "precomputed":
         return check_gram(X, None if Y is None else Y.shape[0])
@@ -160,7 +160,7 @@ def gram_matrix(
         )
     parameters = _check_parameters(gamma, degree, coef0, X.shape[1])
     spec = KERNELS[kernel]
-    with np.errstate(over="ignore", invalid="ignore"):  # _check_finite says where
+    with np.errstate(over="ignore", invalid="ignore"):  # _check_finite reports where
         K = _fill(spec, X, X if Y is None else Y, parameters)
     _check_finite(K, f"Gram matrix of kernel={kernel!r}")
     if Y is None:
@@ -194,7 +194,7 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
     """Check a precomputed Gram matrix, and return it symmetric to the last bit.
 
     It must be symmetric up to 1e-8 of its largest value. With ``n_columns`` it instead
-    has a row per new sample and so many columns. It is copied only if it must change.
+    has one row per new sample and that many columns. It is copied only if changed.
     """
     if sparse.issparse(K):
         raise TypeError(
@@ -220,7 +220,7 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
 
 
 def _with_equal_copies(K: FloatArray) -> FloatArray:
-    """Return K with rows that are equal up to rounding made equal; K if they are."""
+    """Return K with rows made equal that differ by rounding; K itself if none do."""
     first = first_near_rows(K)
     repeated = np.flatnonzero(first != np.arange(first.shape[0]))
     if all(np.array_equal(K[i], K[first[i]]) for i in repeated):
@@ -328,7 +328,7 @@ KERNELS: dict[str, KernelSpec] = {
 
 
 def kernel_parameters(kernel: str | Callable[..., Any]) -> tuple[str, ...]:
-    """Return those of gamma, degree and coef0 that change the kernel."""
+    """Return which of gamma, degree and coef0 change the kernel."""
     return KERNELS[kernel].parameters if _is_named(kernel) else ()
 
 
@@ -344,7 +344,7 @@ def _is_named(kernel: Any) -> TypeGuard[str]:
 
 
 def _fill(spec: KernelSpec, X: Any, Y: Any, parameters: _Parameters) -> FloatArray:
-    """Compute all blocks of rows; if Y is X, only from the diagonal on, and mirror."""
+    """Compute all blocks of rows; if Y is X, mirror the upper triangle."""
     fill, n_columns = spec.fill(X, Y, parameters), Y.shape[0]
     K = np.empty((X.shape[0], n_columns))
     for rows in row_blocks(X.shape[0]):
@@ -365,7 +365,7 @@ def _inner_products(X: Any, Y: Any, out: FloatArray) -> None:
 
 
 def _raise_to_power(values: FloatArray, degree: int) -> None:
-    """Raise in place by repeated squaring: some ten times faster than NumPy's pow."""
+    """Raise in place by repeated squaring: about ten times faster than NumPy's pow."""
     factor = values.copy()
     values[...] = 1.0
     while degree:
@@ -406,7 +406,7 @@ def _call_kernel(kernel: Callable[..., Any], X: Any, Y: Any) -> FloatArray:
 
 
 def _make_symmetric(K: FloatArray, name: str, letter: str) -> FloatArray:
-    """Return K if it is symmetric, a repaired copy if nearly so, else raise."""
+    """Return K if it is symmetric, a symmetrised copy if nearly so, else raise."""
     difference, i, j = largest_asymmetry(K)
     if difference == 0:
         return K
@@ -434,7 +434,7 @@ def _check_finite(K: FloatArray, name: str) -> None:
 def _check_features(X: Any, name: str) -> Any:
     """Return X as finite float64, dense and C-contiguous or CSR."""
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.flags.c_contiguous:
-        # The usual case, from an estimator that has checked X; a sum over NaN is NaN.
+        # The usual case: an estimator has checked X. A sum over NaN is NaN.
         with np.errstate(over="ignore", invalid="ignore"):
             if X.dtype == np.float64 and np.isfinite(X.sum()):
                 return X

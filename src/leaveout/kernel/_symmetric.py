@@ -19,13 +19,13 @@ from leaveout._typing import FloatArray, IntArray
 
 # Enough rows for BLAS, few enough to stay in cache while exp or tanh runs over them.
 BLOCK_ROWS = 128
-# Two rows of a Gram matrix whose values differ by less than this share of |x| |y| are
-# those of equal samples: products and distances of equal rows leave some 1e-14.
+# Two rows of a Gram matrix that differ by less than this share of |x| |y| belong to
+# equal samples: rounding of products and distances leaves about 1e-14.
 NEAR = 1e-12
-# Eigenvalues above -PSD_TOLERANCE * trace(K) count as zero: rounding stays below it, a
-# kernel that is indefinite by construction is far beyond it.
+# Eigenvalues above -PSD_TOLERANCE * trace(K) count as zero: rounding errors are
+# smaller, and a kernel that is indefinite by construction exceeds it by far.
 PSD_TOLERANCE = 1e-12
-# Up to here a dense eigenvalue costs less than a second.
+# Up to this size a dense eigenvalue solver takes less than a second.
 N_DENSE_EIGENVALUE = 1000
 
 
@@ -36,7 +36,7 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
 
 
 def mirror_upper_rows(K: FloatArray, rows: slice) -> None:
-    """Write K[rows, rows.start:] onto its mirror image below the diagonal."""
+    """Copy K[rows, rows.start:] to its mirror image below the diagonal."""
     K[rows.stop :, rows] = K[rows, rows.stop :].T
     corner = K[rows, rows]
     below = _below_diagonal(corner.shape[0])
@@ -119,8 +119,8 @@ def _digest(values: FloatArray) -> bytes:
 def first_near_rows(K: FloatArray) -> IntArray:
     """Return, for each row of K, the index of the first row equal up to rounding.
 
-    Computed from inner products they may differ by 1e-14, which is worse for a
-    factorisation than copies. A random projection finds candidates to compare.
+    Rows computed from inner products may differ by 1e-14, which is worse for a
+    factorisation than exact duplicates. A random projection finds candidates.
     """
     n_samples = K.shape[0]
     norms = np.sqrt(np.maximum(K.diagonal(), 0.0))
@@ -145,7 +145,7 @@ def first_near_rows(K: FloatArray) -> IntArray:
 def share_equal_rows(K: FloatArray, first: IntArray) -> None:
     """Copy row and column of the first of equal samples to the others.
 
-    BLAS may round equal rows differently, but copies are recognised by the bits of K.
+    BLAS may round equal rows differently, but duplicates are found by the bits of K.
     """
     repeated = np.flatnonzero(first != np.arange(first.shape[0]))
     for i in repeated:
@@ -157,7 +157,7 @@ def share_equal_rows(K: FloatArray, first: IntArray) -> None:
 def is_psd(K: FloatArray) -> bool:
     """Return whether the symmetric matrix K is positive semi-definite up to rounding.
 
-    It counts as one if ``K + 1e-12 * trace(K) * I`` has a Cholesky factorisation.
+    The test: ``K + 1e-12 * trace(K) * I`` has a Cholesky factorisation.
     """
     diagonal = np.diagonal(K)
     if diagonal.min() < 0:

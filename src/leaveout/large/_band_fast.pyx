@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums of the smoothed hinge over a block of rows, for many machines at once.
+"""Sums of the smoothed hinge over a block of rows, for many problems at once.
 
-With u = s f, s = +1 or -1 the sign of a row in a machine (0: the row is not in it)::
+With u = s f, s = +1 or -1 the sign of a row in a problem (0: the row is not in it)::
 
     L_tau(u) = 0,  (u - 1 - tau)^2 / 4 tau,  1 - u      for u >= 1 + tau, between, below
-    q = -L_tau'(u), the share of its box that alpha takes
+    q = -L_tau'(u), alpha divided by its upper bound
 
 (Wang & Yang 2022, section 2.3; see leaveout.methods._smoothing.)
 """
@@ -16,16 +16,16 @@ from libc.math cimport fabs, frexp
 
 
 def sum_band(
-    const double[:, ::1] f,          # in, (machines, rows)
+    const double[:, ::1] f,          # in, (problems, rows)
     const int[::1] codes,            # in, (rows,) classes
-    const int[::1] positive,         # in, (machines,) class with sign +1
-    const int[::1] negative,         # in, (machines,) class with sign -1
+    const int[::1] positive,         # in, (problems,) class with sign +1
+    const int[::1] negative,         # in, (problems,) class with sign -1
     const double[::1] weight,        # in, (rows,)
-    const double[::1] tau,           # in, (machines,) > 0
-    double[:, ::1] share,            # out, (machines, rows) weight * s * q
-    unsigned char[:, ::1] band,      # out, (machines, rows) 1 if |u - 1| < tau
-    double[:, ::1] sums,             # out, (machines, 5)
-    long long[:, ::1] bins,          # in/out, (machines, n_bins) rows by |u - 1|
+    const double[::1] tau,           # in, (problems,) > 0
+    double[:, ::1] share,            # out, (problems, rows) weight * s * q
+    unsigned char[:, ::1] band,      # out, (problems, rows) 1 if |u - 1| < tau
+    double[:, ::1] sums,             # out, (problems, 5)
+    long long[:, ::1] bins,          # in/out, (problems, n_bins) rows by |u - 1|
     int first_exponent,
 ):
     """Fill share and band, the sums, and counts of |u - 1| by powers of two."""

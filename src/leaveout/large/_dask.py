@@ -2,9 +2,9 @@
 """Rows of dask arrays and dataframes.
 
 Partitions are read and summed where dask computes them: on the workers if there is a
-``distributed.Client``, else in threads. They are added up by neighbours, in an order
-that depends on their number alone, so that the sums are the same numbers on every
-cluster; dask repeats what a lost worker had.
+``distributed.Client``, else in threads. Neighbours are added up in an order that
+depends only on their number, so the sums have the same bits on every cluster. Dask
+recomputes the results of a lost worker.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from leaveout.large._rows import (
 )
 from leaveout.run._parallel import Summable, sum_in_order
 
-# So many neighbours are added up at a time.
+# Number of neighbours that are added up at a time.
 FAN_IN = 8
-# For what may pass, such as a disk that is away for a moment. A worker that dies does
-# not count: for these dask has distributed.scheduler.allowed-failures.
+# Retries for transient errors, such as a disk that is briefly unavailable. A worker
+# that dies does not count: see dask's distributed.scheduler.allowed-failures.
 RETRIES = 2
 R = TypeVar("R")
 S = TypeVar("S", bound=Summable)
@@ -42,14 +42,14 @@ S = TypeVar("S", bound=Summable)
 
 @dataclass(frozen=True)
 class DistributedRows:
-    """Partitions of dask, Delayed iterables of blocks, and the row after each."""
+    """Partitions of dask: Delayed iterables of blocks, and the row after each."""
 
     partitions: Sequence[Any]
     stops: IntArray
     schema: Schema
 
     def sum(self, job: Callable[[Any], S], n_threads: int = 1) -> S:
-        """Add up what a job makes of every block: one pass."""
+        """Add up the results of a job on every block: one pass."""
         from dask import delayed
 
         level = _apply(_sum_blocks, job, self.partitions)
@@ -58,11 +58,11 @@ class DistributedRows:
                 delayed(_add_up, pure=False)(level[i : i + FAN_IN])
                 for i in range(0, len(level), FAN_IN)
             ]
-        # A copy: what came over the network may be read-only.
+        # A copy: arrays received over the network may be read-only.
         return deepcopy(_compute(level, n_threads)[0])
 
     def keep(self, make: Callable[[Any], Any], n_threads: int = 1) -> DistributedRows:
-        """Leave what is made of each block where it is computed."""
+        """Keep the result for each block where it is computed."""
         import dask
 
         with _report_losses(), dask.config.set(num_workers=n_threads):
@@ -82,7 +82,7 @@ class DistributedRows:
 def _apply(
     loop: Callable[..., Any], job: Callable[[Any], Any], partitions: Sequence[Any]
 ) -> list[Any]:
-    """Return one task for each partition; the job travels once for all."""
+    """Return one task per partition; the job is sent once for all."""
     from dask import delayed
 
     shared = delayed(job, pure=False, traverse=False)
@@ -98,7 +98,7 @@ def _each_block(job: Callable[[Any], R], blocks: Iterable[Any]) -> list[R]:
 
 
 def _add_up(sums: list[Any]) -> Any:
-    """Add neighbours up. Dask may need them again, so they must stay as they are."""
+    """Add up neighbours. Dask may need them again, so they must not change."""
     first, *others = map(deepcopy, sums)
     for other in others:
         first.add(other)
@@ -114,7 +114,7 @@ def _compute(tasks: Sequence[Any], n_threads: int) -> list[Any]:
 
 @contextmanager
 def _report_losses() -> Iterator[None]:
-    """Raise ClusterLostError if the cluster is gone; errors of tasks go through."""
+    """Raise ClusterLostError if the cluster is lost; errors of tasks pass through."""
     try:
         from distributed import CancelledError, KilledWorker
         from distributed.client import ClosedClientError
@@ -131,7 +131,7 @@ def _report_losses() -> Iterator[None]:
     except (KilledWorker, NoWorkerError) as error:
         raise ClusterLostError(
             f"The workers of the Dask cluster were lost: {_first_line(error)} If "
-            "they ran out of memory, take smaller partitions or give them more."
+            "they ran out of memory, use smaller partitions or give them more memory."
         ) from error
 
 
@@ -156,7 +156,7 @@ class Partition:
         name = f"partition {self.k} of the dask collection"
         if len(self.X) != self.n_rows:
             raise ValueError(
-                f"{name} had {self.n_rows} rows when they were counted, now it has "
+                f"{name} had {self.n_rows} rows when they were counted and now has "
                 f"{len(self.X)}. The rows must stay the same until the fit is done."
             )
         X, y, weight = split_frame(self.X, self.y, self.weight)
@@ -173,7 +173,7 @@ def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> Distribu
 
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
-            "Expected 2D array or a dataframe of dask, got a "
+            "Expected 2D array or dask dataframe, got a "
             f"{type(X).__module__}.{type(X).__name__} instead. Reshape your data."
         )
     counts: Any = [np.nan]
@@ -181,7 +181,7 @@ def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> Distribu
         names = list(split_frame(X, y, sample_weight)[0].columns)
         schema = Schema(len(names), column_names(X[names]))
     else:
-        X = X.rechunk({1: X.shape[1]})  # rows must be whole
+        X = X.rechunk({1: X.shape[1]})  # a chunk must hold complete rows
         schema, counts = Schema(int(X.shape[1])), X.chunks[0]
     parts = _delayed(X)
     if np.isnan(counts).any():
@@ -204,12 +204,12 @@ def open_dask(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> Distribu
 
 
 def _delayed(collection: Any) -> list[Any]:
-    """Return the partitions; optimized, dask joins those of X and y differently."""
+    """Return the partitions; optimization would fuse those of X and y differently."""
     return list(np.ravel(collection.to_delayed(optimize_graph=False)))
 
 
 def _cut_at(stops: IntArray, values: Any, argument: str) -> list[Any]:
-    """Return labels or weights cut at the same rows as X; names and numbers as such."""
+    """Return labels or weights cut at the same rows as X; scalars are repeated."""
     if values is None or isinstance(values, str) or np.ndim(values) == 0:
         return [values] * len(stops)
     if not is_dask(values):

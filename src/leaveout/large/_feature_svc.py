@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SVMs on approximate kernel features, for as many rows as there are."""
+"""SVMs on approximate kernel features, for any number of rows."""
 
 from __future__ import annotations
 
@@ -42,49 +42,50 @@ FEATURES = ("fourier", "nystroem", "linear")
 class FeatureSVC(ClassifierMixin, BaseEstimator):
     r"""Support vector classifier in a space of explicit features, with leave-one-out.
 
-    For more rows than a Gram matrix has room for. The kernel is approximated by a map
-    :math:`z(x)` to ``n_components`` features; in their space the classifier is that of
-    :class:`~leaveout.SVC`, with the hinge and an intercept that is not regularised, and
-    is solved to its exact optimum. One pass over the rows serves all values of C.
+    For more rows than fit in a Gram matrix. The kernel is approximated by a map
+    :math:`z(x)` to ``n_components`` features. In their space the classifier is that of
+    :class:`~leaveout.SVC`, with hinge loss and an unregularised intercept, and is
+    solved to its exact optimum. One pass over the rows serves all values of C.
 
-    Every row is left out, for the map as it is: most labels follow from what the
-    optimum proves, the others from exact walks (docs/method/large). With several values
-    of C the one with the smallest leave-one-out error is taken.
+    Every row is left out, with the map fixed: most labels follow from bounds at the
+    optimum, the others from exact walks (docs/method/large). Of several values of C the
+    one with the smallest leave-one-out error is chosen.
 
     Parameters
     ----------
     features : {"fourier", "nystroem", "linear"} or transformer, default="fourier"
         Random Fourier features of the RBF kernel
         (:class:`~sklearn.kernel_approximation.RBFSampler`), its Nyström approximation
-        (:class:`~sklearn.kernel_approximation.Nystroem`), the columns as they are, or a
-        transformer of your own, which is cloned and fitted on a sample of the rows.
+        (:class:`~sklearn.kernel_approximation.Nystroem`), the columns themselves, or
+        your own transformer, which is cloned and fitted on a sample of the rows.
     n_components : int, default=300
         Number of features of "fourier" and "nystroem".
     C : float or array-like of shape (n_C,), default=1.0
-        Weight of the hinge losses, or several to choose from.
+        Weight of the hinge loss, or several values to choose from.
     gamma : {"scale", "auto"} or float, default="scale"
         Width of the RBF kernel, as in :class:`~leaveout.SVC`.
     class_weight : dict or "balanced", default=None
         Factor of C per class.
     max_walks : int, default=2000
-        Rows that may be walked at each C. What is still open widens ``loo_error_``.
+        Largest number of walks at each C. Rows without a proof widen ``loo_error_``.
     tol : float, default=1e-6
-        Largest relative duality gap without a warning. A gap is left only if the
+        Largest relative duality gap without a warning. A gap remains only if the
         optimum could not be proved.
     rows_at_once : int, default=8192
         Rows per block.
     rows_in_memory : int, default=200_000
-        Up to this many rows keep their features in memory (on a cluster, in that of
-        all workers). Of more only a sample of 131,072, some blocks and the rows next
-        to the margins are there at a time.
+        Up to this many rows, all features are kept in memory (on a cluster, in that of
+        all workers). With more rows, memory holds only a sample of 131,072, some blocks
+        and the rows next to the margins.
     n_jobs : int or None, default=None
         Threads; -1 for all processors. The results do not depend on it. The rows of a
         dask collection are computed by the workers of the cluster (docs/clusters).
     random_state : int, RandomState or None, default=None
         Seed of the features and of the sample.
     checkpoint : str or path-like, default=None
-        A file that keeps how far the fit is, from pass to pass. If it is cut short,
-        one with the same data and parameters goes on from there. The file stays.
+        A file that stores the state of the fit after each pass. If the fit is
+        interrupted, a fit with the same data and parameters resumes from there. The
+        file is not deleted.
     verbose : bool, default=False
         Whether to write a line for each pass to stderr.
 
@@ -93,19 +94,20 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Sorted labels.
     C_ : float
-        The value of C that was taken.
+        The chosen value of C.
     coef_ : ndarray of shape (n_pairs, n_components)
         Weights of the features, one row per pair of classes.
     intercept_ : ndarray of shape (n_pairs,)
         Intercepts.
     transformer_ : transformer or None
-        Maker of the features; None for features="linear".
+        The fitted transformer; None for features="linear".
     loo_error_ : ProvedError
         Interval (low, high) of the leave-one-out error at ``C_``; a point if proved.
     loo_labels_ : ndarray of shape (n_rows,)
         Label of each row by the classifier without it.
     loo_proved_ : ndarray of bool, shape (n_rows,)
-        Whether it is proved, for all optimal intercepts; else it is that of all rows.
+        Whether that label is proved, for all optimal intercepts. If not, it is the
+        label by the classifier of all rows.
     path_ : dict of ndarray
         For each C: "C", "loo_low", "loo_high", "n_open" (rows without proof),
         "objective", "duality_gap" (largest of the pairs, relative).
@@ -122,7 +124,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    SVC : The classifier on an exact kernel.
+    SVC : The classifier with an exact kernel.
 
     Notes
     -----
@@ -178,7 +180,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
-    _sizes = Sizes()  # which tests set down, to solve few rows as millions are
+    _sizes = Sizes()  # tests lower these, to solve few rows like millions
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -194,7 +196,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             Rows: an array or table of shape (n_rows, n_features), a
             ``numpy.memmap``, the path of a Parquet, Arrow or ``.npy`` file or of a
             folder of them, a ``pyarrow`` dataset, a dask array or dataframe, or an
-            iterable of blocks (X, y) that can be iterated over again.
+            iterable of blocks (X, y) that can be iterated over repeatedly.
         y : array-like of shape (n_rows,), str or None
             Labels, or the name of their column; None if X is an iterable of blocks.
         sample_weight : array-like of shape (n_rows,), str or None
@@ -203,7 +205,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         Returns
         -------
         FeatureSVC
-            Itself.
+            The fitted estimator.
         """
         Cs = self._check_parameters()
         kept = FitCheckpoint(self)
@@ -215,7 +217,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         return self
 
     def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
-        """Solve the problems, leave every row out, store all there is."""
+        """Solve the problems, leave every row out, store the results."""
         problems, optima = solve_linear(
             fit.rows, fit.problems(Cs), samples=fit.samples, progress=fit.progress,
             sizes=fit.sizes, after_pass=fit.after_pass,
@@ -227,7 +229,8 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             largest_weight=fit.largest_weight, max_walks=self.max_walks,
             sizes=fit.sizes,
         )  # fmt: skip
-        # Smallest error, open rows as the full classifier labels them; smallest C.
+        # Smallest error, with open rows labelled by the full classifier; then smallest
+        # C.
         k = min(np.argsort(Cs, kind="stable"), key=lambda c: loos[c].estimate)
         self._store(fit, problems, optima, loos, hinge, int(k))
         codes, self.loo_proved_ = label_rows(
@@ -236,12 +239,12 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.loo_labels_ = self.classes_[codes]
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the values whose sign, or whose largest, decides the label.
+        """Return the values that decide the label, by their sign or the largest.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            Rows; features are made ``rows_at_once`` at a time.
+            Rows; features are computed ``rows_at_once`` rows at a time.
 
         Returns
         -------
@@ -255,7 +258,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         return one_value_per_class(values)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label each row gets.
+        """Return the predicted label of each row.
 
         Parameters
         ----------
@@ -265,7 +268,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels, as they were in y.
+            Labels, of the same type as y.
         """
         values = self._pair_values(X)
         return self.classes_[vote(values)]
@@ -274,7 +277,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         """Value of each pair of classes, (n_rows, n_pairs)."""
         check_is_fitted(self)
         m = self.rows_at_once
-        if isinstance(X, np.memmap):  # one block at a time is in memory
+        if isinstance(X, np.memmap):  # only one block at a time is in memory
             starts = range(0, X.shape[0], m)
             blocks = (check_features(self, X[i : i + m], reset=False) for i in starts)
         else:
@@ -286,7 +289,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         return np.concatenate(values) + self.intercept_
 
     def _check_parameters(self) -> FloatArray:
-        """Raise if a parameter is wrong; return the values of C."""
+        """Raise if a parameter is invalid; return the values of C."""
         if isinstance(self.features, str) and self.features not in FEATURES:
             raise ValueError(
                 f"features must be {list_names(FEATURES)} or a transformer; got "
@@ -305,7 +308,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         return check_penalties(self.C, "C")
 
     def _open(self, X: Any, y: Any, sample_weight: Any) -> RowSource | DistributedRows:
-        """Open the rows; arrays in memory are checked as in every classifier."""
+        """Open the rows; check arrays in memory as in any scikit-learn classifier."""
         if is_in_memory(X):
             X = check_features(self, X, reset=True)
             y = check_labels(y, X.shape[0])
@@ -329,14 +332,14 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         hinge: FloatArray,
         k: int,
     ) -> None:
-        """Set the fitted attributes, those of the k-th C."""
+        """Set the fitted attributes to those of the k-th C."""
         Cs = problems.C[:: len(fit.pairs)].copy()
         self.classes_ = fit.classes
         self.class_weight_ = fit.class_weight
         primal = 0.5 * (problems.W**2).sum(axis=1) + problems.C * hinge
         dual = np.array([optimum.window_dual for optimum in optima])
-        # A window leaves out hinges that are zero or linear: its optimum is below that
-        # of all rows, and the difference bounds the distance to the optimum.
+        # A window omits hinges that are zero or linear: its optimum is below that of
+        # all rows, and the difference bounds the distance to the optimum.
         gaps = np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)
         shape = (len(Cs), len(fit.pairs))
         self.path_ = {
@@ -360,7 +363,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             worst = problems.C[int(np.argmax(gaps))]
             warnings.warn(
                 f"The duality gap is {gaps.max():.1e} at C={worst:g}, above "
-                f"tol={self.tol:g}. Scale the columns of X, or take a smaller C.",
+                f"tol={self.tol:g}. Scale the columns of X, or use a smaller C.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows as kernel features: in memory, read again in every pass, or on a cluster."""
+"""Rows as kernel features: in memory, recomputed in every pass, or on a cluster."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ S = TypeVar("S", bound=Summable)
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Rows to features z, less a centre; ``transformer`` None for the rows themselves.
+    """Map rows to centred features z; ``transformer`` is None for the rows themselves.
 
-    The intercept is not regularised, so moving all z by the same vector changes the
-    intercept alone; around the centre the bounds on a decision value are smallest.
+    The intercept is not regularised, so centring changes only the intercept; it makes
+    the bounds on decision values smallest.
     """
 
     transformer: Any
@@ -32,7 +32,7 @@ class FeatureMap:
 
     @classmethod
     def around(cls, transformer: Any, sample: FloatArray) -> FeatureMap:
-        """Take the mean of a sample of rows as the centre."""
+        """Use the mean of a sample of rows as the centre."""
         plain = cls(transformer, np.zeros(1))
         return cls(transformer, plain(sample).mean(axis=0))
 
@@ -43,7 +43,7 @@ class FeatureMap:
     def __call__(self, X: FloatArray) -> FloatArray:
         if self.transformer is None:
             return X - self.center
-        if X.shape[0] == 0:  # which scikit-learn's transformers refuse
+        if X.shape[0] == 0:  # scikit-learn's transformers refuse empty arrays
             return np.empty((0, self.n_components))
         Z = self.transformer.transform(X)
         Z = Z.toarray() if sparse.issparse(Z) else Z
@@ -55,7 +55,7 @@ class FeatureMap:
 
 
 class FeatureBlock(NamedTuple):
-    """Rows from ``start`` on: features around the centre, codes (int32) of classes.
+    """Rows from ``start`` on: centred features, class codes (int32), weights.
 
     C times ``weight`` is the upper bound of a row's coefficient.
     """
@@ -67,7 +67,7 @@ class FeatureBlock(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Chosen rows as features; ``numbers`` ascend."""
+    """Selected rows as features; ``numbers`` are ascending."""
 
     numbers: np.ndarray
     Z: np.ndarray
@@ -75,16 +75,16 @@ class Rows(NamedTuple):
     weight: np.ndarray
 
     def take(self, index: IntArray) -> Rows:
-        """Return the rows with these numbers, which must be among them."""
+        """Return the rows with these numbers, all of which must be present."""
         place = np.searchsorted(self.numbers, index)
         return Rows(*(column[place] for column in self))
 
 
 @dataclass(frozen=True)
 class Encode:
-    """Rows to features, class codes and weights, with a factor per class.
+    """Convert rows to features, class codes and weights, with a factor per class.
 
-    Rows whose label is not in ``classes`` (sorted) have no weight and get the code -1.
+    Rows whose label is not in ``classes`` (sorted) get weight 0 and code -1.
     """
 
     feature_map: FeatureMap
@@ -108,7 +108,7 @@ class Encode:
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """All rows as features: kept, or made again in every pass if there is an encode."""
+    """All rows as features: stored, or recomputed in every pass if encode is given."""
 
     source: RowSource | DistributedRows
     encode: Encode | None
@@ -127,7 +127,7 @@ class FeatureRows:
         return cls(KeptBlocks(blocks), None, Z.shape[0], Z.shape[1], n_threads)
 
     def run(self, job: Callable[[FeatureBlock], S]) -> S:
-        """Add up what a job makes of every block."""
+        """Add up the results of a job on every block."""
         if self.encode is not None:
             job = partial(_encode_first, self.encode, job)
         return self.source.sum(job, self.n_threads)
@@ -139,7 +139,7 @@ class FeatureRows:
         return Rows(*map(np.concatenate, zip(*parts, strict=True)))
 
     def in_memory(self) -> FeatureRows:
-        """Keep the features of all rows where they are computed."""
+        """Store the features of all rows where they are computed."""
         assert self.encode is not None
         kept = self.source.keep(self.encode, self.n_threads)
         return FeatureRows(kept, None, self.n_rows, self.n_components, self.n_threads)
@@ -152,7 +152,7 @@ def _encode_first(
 
 
 def _pick(index: IntArray, encode: Encode | None, block: Any) -> Rows:
-    """Take rows by their numbers out of a block; only these become features."""
+    """Select rows of a block by their numbers; only these are converted to features."""
     m = len(block.codes if encode is None else block.y)
     low, high = np.searchsorted(index, [block.start, block.start + m])
     index = index[low:high]

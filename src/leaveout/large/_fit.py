@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from leaveout.large._feature_svc import FeatureSVC
     from leaveout.large._rows import Block, RowSource
 
-# Largest C times squared length of features; f is a sum of terms of this size, and
-# beyond it what is called optimal need not be.
+# Largest C times squared length of features. f is a sum of terms of this size; with
+# larger terms, rounding errors may hide that a point is not optimal.
 MOST_DIGITS = 1e10
-# Largest C times the weight of all rows; narrow bands divide it until it overflows.
+# Largest C times the total weight of the rows; larger values overflow in narrow bands.
 MOST_LOSS = 1e200
-# Parameters that decide what problem comes out; a checkpoint is one of them all.
+# Parameters that define the problem; a checkpoint must agree in all of them.
 DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
 
 @dataclass
 class ClassSample:
-    """One class: how many rows, with weight, and those with the smallest hash.
+    """One class: its number of rows, with weight, and the rows of smallest hash.
 
-    The hash is one of the number of the row alone, so that blocks do not matter.
+    The hash depends only on the row number, not on how rows are cut into blocks.
     """
 
     n_rows: int
@@ -69,7 +69,7 @@ class ClassSample:
         self.weight = np.concatenate([self.weight, other.weight])
 
     def cut(self, most: int) -> None:
-        """Keep no more rows than this, in the order of their hashes."""
+        """Keep at most this many rows, in the order of their hashes."""
         order = np.argsort(self.hashes)[:most]
         self.hashes, self.X = self.hashes[order], self.X[order]
         self.weight = self.weight[order]
@@ -77,7 +77,7 @@ class ClassSample:
 
 @dataclass
 class ClassStatistics:
-    """What the first pass tells: a sample of each class, and moments of all entries.
+    """Results of the first pass: a sample of each class, and moments of all entries.
 
     ``most`` rows are kept over all classes; ``spread`` is the sum of the squared
     deviations of the ``n_values`` entries of X from their mean.
@@ -98,13 +98,13 @@ class ClassStatistics:
             else:
                 self.classes[label] = sample
         for sample in self.classes.values():
-            if sample.hashes.size > 1.5 * self.share:  # do not sort at every block
+            if sample.hashes.size > 1.5 * self.share:  # do not sort after every block
                 sample.cut(self.share)
         self.n_rows += other.n_rows
-        # Chan, Golub & LeVeque (1983): variance of two samples put together
+        # Chan, Golub & LeVeque (1983): variance of two samples combined
         total = self.n_values + other.n_values
         apart = other.mean - self.mean
-        # Where squares overflow the spread is infinite, which its user refuses.
+        # If squares overflow, the spread is infinite, which is refused later.
         shift = apart * (self.n_values * other.n_values / total)
         self.spread += other.spread + apart * shift
         self.mean += apart * other.n_values / total
@@ -113,12 +113,12 @@ class ClassStatistics:
 
     @property
     def share(self) -> int:
-        """Rows to keep of each class; fewer as classes turn up, never more."""
+        """Rows to keep per class; falls as more classes are found."""
         return max(1, self.most // len(self.classes))
 
 
 def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
-    """Count a block; ``most`` rows are kept, chosen by hashes with this seed."""
+    """Count the classes in a block; keep ``most`` rows, chosen by seeded hashes."""
     X, m = block.X, block.X.shape[0]
     weight = np.ones(m) if block.weight is None else block.weight
     hashes = _hashes(block.start + np.arange(m), seed)
@@ -145,7 +145,7 @@ def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
 
 
 class FitCheckpoint:
-    """The checkpoint of one fit, or none: the fit goes on if it is cut short."""
+    """The checkpoint of one fit, if any: an interrupted fit resumes from it."""
 
     def __init__(self, svc: FeatureSVC) -> None:
         self.path = path = svc.checkpoint
@@ -161,7 +161,7 @@ class FitCheckpoint:
                     self.stored = file.get(0)
 
     def choose_seed(self, drawn: int, *, free: bool) -> int:
-        """Return the seed of the fit: that of the file if none was asked for."""
+        """Return the seed of the fit: that of the file unless random_state is set."""
         if free and self.stored is not None:
             drawn = self.stored[1]["seed"]
         self._compare("seed", drawn)
@@ -171,7 +171,7 @@ class FitCheckpoint:
         self, n_rows: int, classes: NDArray[Any], samples: Sequence[ClassSample],
         probe: FloatArray,
     ) -> LinearProgress | None:  # fmt: skip
-        """Return where the file has come to; features may differ by rounding."""
+        """Return the progress in the file; features may differ by rounding."""
         if self.path is None:
             return None
         content = [[s.n_rows, s.hashes, s.X, s.weight] for s in samples]
@@ -195,7 +195,7 @@ class FitCheckpoint:
 
     @contextmanager
     def report_loss(self) -> Iterator[None]:
-        """Say how to go on after Ctrl-C, or after a cluster was lost."""
+        """Say how to resume after Ctrl-C, or after a cluster was lost."""
         try:
             yield
         except KeyboardInterrupt:
@@ -211,10 +211,10 @@ class FitCheckpoint:
         if self.path is None:
             return "With checkpoint=path a fit can be resumed after such a loss."
         if self.stored is None:
-            return f"Nothing is kept in {self.path} yet; run again."
+            return f"Nothing has been saved to {self.path} yet; run again."
         return (
-            f"{self.stored[1]['n_passes']} passes are kept in {self.path}; run again, "
-            "on a cluster or without, to continue."
+            f"{self.stored[1]['n_passes']} passes are saved in {self.path}; run again, "
+            "with or without a cluster, to continue."
         )
 
     def _compare(self, name: str, value: Any) -> None:
@@ -225,7 +225,7 @@ class FitCheckpoint:
 
 
 class FitRun:
-    """What a fit knows of the rows after the first pass."""
+    """State of a fit after the first pass over the rows."""
 
     def __init__(
         self, svc: FeatureSVC, source: RowSource | DistributedRows,
@@ -242,7 +242,7 @@ class FitRun:
         self.classes = np.unique(np.array(heavy))
         if len(self.classes) < 2:
             raise ValueError(
-                "y needs two classes or more with weight; it has one class: "
+                "y needs at least two classes with positive weight; it has one class: "
                 f"{self.classes.tolist()}."
             )
         self.pairs = class_pairs(len(self.classes))
@@ -265,13 +265,13 @@ class FitRun:
         self.samples = [self._sample(size) for size in sizes]
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
-        """One SVM for each C and pair of classes; two classes: the second is +1."""
+        """One SVM per C and pair of classes; with two classes the second is +1."""
         largest = float(Cs.max())
         if not largest <= MOST_LOSS / self.total_weight:
             raise ValueError(
-                f"C={largest:.3g} is too large for rows of weight "
-                f"{self.total_weight:.3g} in all: above a product of {MOST_LOSS:.0e} "
-                "losses overflow. Lower C."
+                f"C={largest:.3g} is too large for rows with a total weight of "
+                f"{self.total_weight:.3g}: losses overflow if the product exceeds "
+                f"{MOST_LOSS:.0e}. Lower C."
             )
         pairs = np.array(self.pairs, dtype=np.int32)
         pairs = pairs[:, ::-1] if len(self.classes) == 2 else pairs
@@ -281,7 +281,7 @@ class FitRun:
         return LinearProblems(C, positive, negative, W, np.zeros(C.size))
 
     def after_pass(self, progress: Any) -> None:
-        """Count the pass, keep what it gave, and say so."""
+        """Count the pass, save the progress, and report it."""
         self.n_passes += 1
         self.kept.put(progress, self.n_passes)
         if self.svc.verbose:
@@ -302,7 +302,7 @@ class FitRun:
         unknown = [label for label in given if label not in labels]
         if unknown:
             raise ValueError(
-                f"class_weight has {unknown[0]!r}, which is no class of y: {labels}."
+                f"class_weight has {unknown[0]!r}, which is not a class of y: {labels}."
             )
         return np.array([float(given.get(label, 1.0)) for label in labels])
 
@@ -311,7 +311,7 @@ class FitRun:
         return FeatureMap.around(self._fit_transformer(X), X[:: max(1, len(X) // 4096)])
 
     def _fit_transformer(self, X: FloatArray) -> Any:
-        """Fit what makes the features on the sample."""
+        """Fit the transformer on the sample."""
         svc = self.svc
         if not isinstance(svc.features, str):
             return clone(svc.features).fit(X)
@@ -331,9 +331,9 @@ class FitRun:
             variance = self.statistics.spread / self.statistics.n_values
             if not np.isfinite(variance):
                 raise ValueError(
-                    "gamma='scale' needs the variance of X, which is too large for a "
-                    "double. Divide the columns by their size "
-                    "(sklearn.preprocessing.StandardScaler), or give gamma a number."
+                    "gamma='scale' needs the variance of X, which overflows. Scale the "
+                    "columns (sklearn.preprocessing.StandardScaler), or set gamma to "
+                    "a number."
                 )
             return 1.0 / (n_features * variance) if variance > 0.0 else 1.0
         if gamma == "auto":
@@ -341,7 +341,7 @@ class FitRun:
         return check_number("gamma", gamma, above=0.0)
 
     def _sample(self, size: int) -> FeatureRows:
-        """Take as many rows of each class, with weights as if they were all rows."""
+        """Take equally many rows per class, weighted to represent all rows."""
         X, codes, weights = [], [], []
         for code, part in enumerate(self.parts):
             rows = slice(0, max(1, size // len(self.parts)))
@@ -357,7 +357,7 @@ class FitRun:
 
 
 def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
-    """Raise if losses, C times what a weight moves, have too few digits."""
+    """Raise if C is so large that rounding errors dominate the losses."""
     C = float(Cs.max())
     product = C * largest_weight * radius * radius
     if product > MOST_DIGITS:
@@ -365,6 +365,6 @@ def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:
         raise ValueError(
             f"C={C:.3g} is too large for features of length up to {radius:.3g} from "
             f"their mean{weight}: C times the squared length is {product:.1e}, and "
-            f"above {MOST_DIGITS:.0e} rounding decides. Scale the features, for "
-            "example by a StandardScaler, or lower C."
+            f"above {MOST_DIGITS:.0e} rounding errors dominate. Scale the features, "
+            "for example with StandardScaler, or lower C."
         )

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Left-out labels of all rows of a FeatureSVC.
 
-Most follow from thresholds that the optimum proves (:mod:`leaveout.large._votes`), the
-others from exact walks. The window of a problem is an SVM of its own, so that
-:class:`~leaveout.engine._walk.Walker` leaves its rows out. Unit vectors with C = 0 go
-along: they take no part, but their decision values tell w and b at the end of the walk,
-and with that how far any row outside of the window can have moved. The result is proved
-if none can have met the margin.
+Most follow from thresholds that hold at the optimum (:mod:`leaveout.large._votes`), the
+others from exact walks. The window of a problem is itself an SVM, so
+:class:`~leaveout.engine._walk.Walker` can leave its rows out. Unit vectors with C = 0
+are added: they have no effect, but their decision values give w and b at the end of the
+walk, and so how far any row outside the window can have moved. The result is proved if
+no such row can have reached the margin.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from leaveout.large._window import (
 from leaveout.loo._multiclass import elect
 from leaveout.run._parallel import map_in_order
 
-# The optimum of a window taken at the optimum is that point, up to rounding.
+# The optimum of a window built at the optimum is that point, up to rounding.
 SAME_POINT = 1e-7
-# Rows left out of one window: they are part of its Gram matrix.
+# Most rows left out of one window: they are part of its Gram matrix.
 WALKS_AT_ONCE = 1000
-# Where C is large walks are long, and end too far away for a proof: some are tried, and
-# the others only if these were worth it.
+# If C is large, walks are long and end too far away for a proof: a few are tried, and
+# the others only if enough of these succeed.
 FIRST_WALKS, WORTHWHILE = 32, 0.5
 
 
 def leave_rows_out(
     window: WindowProblem, solution: Solution, index: IntArray, radius: float
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Leave rows of the window, ascending, out; radius is the largest norm of a row.
+    """Leave out rows of the window, ascending; radius is the largest norm of a row.
 
     Returns their values, b in the middle of its interval; whether each is the value on
     all rows; and whether its sign is proved, too, for all optimal b: a value that is
@@ -66,7 +66,7 @@ def leave_rows_out(
         return solution.decision_values[rows], nothing, nothing
     complete = bool(np.isinf(window.edges).all())
     problem, full = window.problem, solution
-    # Unit vectors are as long as the rows, so that tolerances fit both.
+    # Scale the unit vectors to the length of the rows, so that tolerances suit both.
     length = radius if radius > 0.0 else 1.0
     if not complete:
         problem, full = _with_probes(window, solution, length)
@@ -75,9 +75,9 @@ def leave_rows_out(
     wanted = np.intersect1d(open_, rows)
     known = np.ones(problem.n_samples, dtype=bool)
     if not complete:
-        # Nothing but b moves without a row of alpha = 0. If a row is alone in its class
-        # in the window, an end of b is infinite, so that it is not known: others of the
-        # class may be outside.
+        # Without a row of alpha = 0 only b moves. If a row is alone in its class in the
+        # window, an end of b is infinite and so not known: other rows of the class may
+        # be outside.
         point, f = window.point(solution), full.decision_values
         ends_b = (answer.lower - f + point[-1], answer.upper - f + point[-1])
         known = window.knows(point[:-1], *ends_b, radius, noise)
@@ -100,7 +100,7 @@ def leave_rows_out(
 def _with_probes(
     window: WindowProblem, solution: Solution, length: float
 ) -> tuple[Problem, Solution]:
-    """Add multiples of the unit vectors, and zero, without weight."""
+    """Add multiples of the unit vectors, and the zero vector, with weight 0."""
     D = window.Z.shape[1]
     probes = np.vstack([length * np.eye(D), np.zeros(D)])
     Z = np.vstack([window.Z, probes])
@@ -122,12 +122,12 @@ def _with_probes(
 
 
 class ProvedError(NamedTuple):
-    """A leave-one-out error, as far as it is proved.
+    """An interval that contains the leave-one-out error.
 
     Parameters
     ----------
     low, high : float
-        The error is in this interval; a point if every left-out label is proved.
+        Ends of the interval; equal if every left-out label is proved.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class ProvedError(NamedTuple):
 
     @property
     def proved(self) -> bool:
-        """Whether it is one number."""
+        """Whether the interval is a single number."""
         return self.low == self.high
 
 
@@ -178,13 +178,13 @@ def leave_one_out_linear(
     """Leave every row out of the problems at their optima, those of the first C first.
 
     ``class_sizes`` counts the rows with weight; ``largest_weight`` is the largest upper
-    bound of a row, divided by C. Few rows are walked all. Returns one result for each
-    C, what settles the rows that were not walked, and the weighted sum of hinges of
-    each problem.
+    bound of a row, divided by C. If there are few rows, all are walked. Returns one
+    result per C, the thresholds for the rows that were not walked, and the weighted sum
+    of hinge losses of each problem.
     """
-    boxes = problems.C * largest_weight
+    bounds = problems.C * largest_weight
     classes = np.column_stack([problems.positive, problems.negative])
-    thresholds = Thresholds.prove(optima, boxes, class_sizes[classes] == 1)
+    thresholds = Thresholds.prove(optima, bounds, class_sizes[classes] == 1)
     near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
     most_open = max_walks
     if sizes.is_small(rows):
@@ -206,9 +206,9 @@ def _walk_all(
     optima: Sequence[LinearOptimum],
     tally: Tally,
 ) -> None:
-    """Settle the open votes that walks can prove; writes into the open rows."""
+    """Settle the open votes that walks can prove, in place."""
     n_pairs = len(problems) // len(tally.open_rows)
-    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem, close calls first
+    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem, closest first
     for k, optimum in enumerate(optima):
         open_ = tally.open_rows[k // n_pairs]
         known = np.isin(open_.codes, (problems.positive[k], problems.negative[k]))
@@ -228,7 +228,7 @@ def _walk_all(
         k, waiting = job
         first = FIRST_WALKS
         if np.isinf(near[k].edges).all():
-            first = waiting.size  # all rows are in the window: all walks are proof
+            first = waiting.size  # all rows are in the window: every walk is a proof
         for part in np.split(waiting, np.arange(first, waiting.size, WALKS_AT_ONCE)):
             part.sort()
             if _walk(problems, k, optima[k], tally, part, picked) < WORTHWHILE:
@@ -246,7 +246,7 @@ def _walk(
     part: IntArray,
     picked: Rows,
 ) -> float:
-    """Leave open rows of problem k out; return the share of known values."""
+    """Leave out open rows of problem k; return the share of proved values."""
     n_pairs = len(problems) // len(tally.open_rows)
     open_, scan = tally.open_rows[k // n_pairs], tally.scan
     index, near = open_.index[part], scan.nearest[k]
@@ -255,7 +255,7 @@ def _walk(
     solution = window.solve(window.start_from(optimum))
     moved = np.abs(window.point(solution) - window.origin).max()
     if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
-        return 0.0  # the window does not know the optimum it was taken from
+        return 0.0  # the window does not have the optimum it was built at
     values, known, proved = leave_rows_out(window, solution, index, scan.radius)
     votes = np.where(favours_positive(values, n_pairs), 1, -1)
     open_.votes[part, k % n_pairs] = np.where(proved, votes, 0)
@@ -289,7 +289,7 @@ def label_rows(
     c: int,
     n_classes: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the class of every row left out at the c-th C, and if it is proved."""
+    """Return the left-out class of every row at the c-th C, and if it is proved."""
     n_pairs = n_classes * (n_classes - 1) // 2
     group = np.arange(c * n_pairs, (c + 1) * n_pairs)
     job = partial(label_block, problems.take(group), thresholds.take(group), n_classes)

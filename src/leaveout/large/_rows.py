@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of FeatureSVC: read in blocks, checked, as often as a fit passes over them.
+"""Rows of FeatureSVC: read in blocks and checked, in every pass of a fit.
 
-Where blocks end depends on ``rows_at_once`` alone, so that sums over blocks are the
-same numbers whatever the source. Errors name the file or block, the row and the column;
-rows, blocks and columns without a name count from 0.
+Where blocks end depends only on ``rows_at_once``, so sums over blocks have the same
+bits for every source. Errors name the file or block, the row and the column; rows,
+blocks and unnamed columns count from 0.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mix_bits(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix the bits of each number, by SplitMix64."""
+    """Mix the bits of each number by SplitMix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
 class Block(NamedTuple):
-    """Checked rows from row ``start`` on; perhaps views of the user's arrays."""
+    """Checked rows from row ``start`` on; may be views of the user's arrays."""
 
     start: int
     X: FloatArray
@@ -55,7 +55,7 @@ class Block(NamedTuple):
 
 
 class RawRows(NamedTuple):
-    """Unchecked rows, from ``first_row`` of a file or block with this name on."""
+    """Unchecked rows from ``first_row`` on of the file or block with this name."""
 
     X: Any
     y: Any
@@ -66,18 +66,18 @@ class RawRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """What all rows have in common: number of columns, and their names if any."""
+    """Number of columns of all rows, and their names if any."""
 
     n_features: int
     names: NDArray[Any] | None = None
 
     def column(self, j: int) -> str:
-        """Return "column 'age'", or "column 3" where columns have no names."""
+        """Return "column 'age'", or "column 3" if columns have no names."""
         return f"column {j}" if self.names is None else f"column '{self.names[j]}'"
 
 
 class RowSource:
-    """Rows that can be passed over as often as needed, always in the same blocks."""
+    """Rows that can be read repeatedly, always in the same blocks."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class RowSource:
         self._n_rows: int | None = None
 
     def blocks(self) -> Iterator[Any]:
-        """Yield all rows in order; refuse a pass with more or fewer than the first."""
+        """Yield all rows in order; raise if the first pass had another number."""
         n_rows = 0
         checked = check_rows(self._make(), self.schema, 0, self._rows_at_once)
         for block in regroup(checked, self._rows_at_once):
@@ -101,14 +101,14 @@ class RowSource:
             raise no_rows(self._name)
         if self._n_rows not in (None, n_rows):
             raise ValueError(
-                f"The first pass over X had {self._n_rows} rows, this one has "
+                f"The first pass over X had {self._n_rows} rows, but this one has "
                 f"{n_rows}. The rows must stay the same until the fit is done: "
                 f"{WHAT_TO_PASS}"
             )
         self._n_rows = n_rows
 
     def sum(self, job: Callable[[Any], S], n_threads: int = 1) -> S:
-        """Add up what a job makes of every block: one pass."""
+        """Add up the results of a job on every block: one pass."""
         return sum_in_order(job, self.blocks(), n_threads)
 
     def fetch(
@@ -142,7 +142,7 @@ def column_names(X: Any) -> NDArray[Any] | None:
 
 
 def as_table(X: Any, name: str = "") -> Any:
-    """Return X as something with rows and columns, if it has these."""
+    """Return X as a table or array with rows and columns, if possible."""
     try:
         if sparse.issparse(X):
             X = X.tocsr()
@@ -171,7 +171,7 @@ def _in(name: str) -> str:
 
 
 def split_frame(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Take the columns named as labels and weights out of a table."""
+    """Separate the columns with labels and weights from a table."""
     special = [name for name in (y, sample_weight) if isinstance(name, str)]
     if not special:
         return X, y, sample_weight
@@ -198,16 +198,16 @@ def check_rows(
             first = first or kinds
             if first != kinds:
                 raise ValueError(
-                    f"From {_row(rows, 0, start)} on, labels or weights are of another "
-                    "kind than before. Give labels that are all text or all numbers, "
-                    "and weights to all rows or to none."
+                    f"From {_row(rows, 0, start)} on, the kind of labels or weights "
+                    "changes. Pass labels that are all text or all numbers, and "
+                    "weights for all rows or for none."
                 )
             start += len(block.y)
             yield block
 
 
 def _cut(piece: RawRows, rows_at_once: int) -> Iterator[RawRows]:
-    """Yield rows that are few enough, with y and weight as vectors."""
+    """Yield parts of at most rows_at_once rows, with y and weight as vectors."""
     n_rows = count_rows(piece.X)
     y, weight = _column(piece.y, "y", piece, n_rows), piece.weight
     if weight is not None:
@@ -240,19 +240,19 @@ def _column(values: Any, argument: str, piece: RawRows, n_rows: int) -> NDArray[
 
 
 def _row(piece: RawRows, k: int, start: int) -> str:
-    """Name row k of a piece: within its file, and of all."""
+    """Name row k of a piece: its number within the file, and overall."""
     if not piece.name:
         return f"row {start + k}"
-    of_all = f"(row {start + k} of all, counted from 0)"
-    return f"row {piece.first_row + k} of {piece.name} {of_all}"
+    overall = f"(row {start + k} overall, counted from 0)"
+    return f"row {piece.first_row + k} of {piece.name} {overall}"
 
 
 def _check_piece(piece: RawRows, schema: Schema, start: int) -> Block:
-    """Return the block that rows make; ``start`` is the first of them in the source."""
+    """Check rows and return them as a block; ``start`` is their first row overall."""
     X = _to_numbers(piece, schema, start)
     if X.shape[1] != schema.n_features:
         raise ValueError(
-            f"X has {X.shape[1]} columns at {_row(piece, 0, start)}, the rows before "
+            f"X has {X.shape[1]} columns at {_row(piece, 0, start)}, but earlier rows "
             f"have {schema.n_features}. Every block must have the same columns."
         )
     names, wanted = column_names(piece.X), schema.names
@@ -274,14 +274,14 @@ def _check_piece(piece: RawRows, schema: Schema, start: int) -> Block:
 
 
 def _to_numbers(piece: RawRows, schema: Schema, start: int) -> FloatArray:
-    """Return X as float64, one row after the other in memory."""
+    """Return X as C-contiguous float64."""
     X = piece.X.toarray() if sparse.issparse(piece.X) else piece.X
     try:
         return check_array(
             X,
             dtype=np.float64,
             order="C",
-            ensure_all_finite=False,  # _check_finite says where
+            ensure_all_finite=False,  # _check_finite reports where
             ensure_min_samples=0,
             input_name="X",
         )
@@ -306,7 +306,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_finite(X: FloatArray, piece: RawRows, schema: Schema, start: int) -> None:
-    """Refuse NaN and infinities; a finite sum proves that there are none."""
+    """Raise for NaN and infinity; a finite sum proves that there are none."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):
             return
@@ -343,7 +343,7 @@ def _check_weight(piece: RawRows, start: int) -> FloatArray | None:
 
 
 def regroup(blocks: Iterable[Block], rows_at_once: int) -> Iterator[Block]:
-    """Join blocks of at most rows_at_once rows to such of exactly as many."""
+    """Join blocks of at most rows_at_once rows into blocks of exactly that many."""
     waiting: list[Block] = []
     n_waiting = 0
     for block in blocks:
@@ -403,14 +403,14 @@ def open_iterable(blocks: Any, rows_at_once: int) -> RowSource:
 
 
 def _name_blocks(blocks: Iterable[Any]) -> Iterator[RawRows]:
-    """Yield the user's blocks under their numbers."""
+    """Yield the user's blocks, named by their numbers."""
     for k, item in enumerate(blocks):
         name = f"block {k} of the iterable"
         if not isinstance(item, tuple) or len(item) not in (2, 3):
             size = f" of {len(item)}" if isinstance(item, tuple) else ""
             raise ValueError(
                 f"Without y, X must be an iterable of tuples (X, y) or (X, y, "
-                f"weight); {name} is a {type(item).__name__}{size}. Give such "
+                f"weight); {name} is a {type(item).__name__}{size}. Yield such "
                 "tuples, or pass the labels as y."
             )
         X, y, weight = (*item, None)[:3]

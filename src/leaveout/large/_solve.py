@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Solve the linear SVMs of a FeatureSVC, each to the exact optimum.
 
-Samples of growing size, then all rows: on each, Newton's method on the smoothed
-problems starts from where the sample before ended, one pass serving every problem. The
-smoothed primal of one of them (Wang & Yang 2022, section 2.3)::
+Newton's method solves the smoothed problems on samples of growing size, then on all
+rows, each time from the previous result; one pass serves every problem. The smoothed
+primal of one problem is (Wang & Yang 2022, section 2.3)::
 
     F(w, b) = 1/2 ||w||^2 + C sum_i c_i L_tau(y_i f_i)
     H       = diag(1, ..., 1, 0) + C / (2 tau) sum_{|u - 1| < tau} c_i (z_i, 1)(z_i, 1)'
 
-tau starts at a width that takes a share of the rows and shrinks until about 2 D rows
-are left: the exact optimum has D + 1 rows on the margin at most, so that the rows next
-to it are then known. The window of these rows (:mod:`leaveout.large._window`) then
-gives the exact optimum with proof, in one scan of all rows or a few.
+tau starts at a width that includes a share of the rows and shrinks until about 2 D rows
+are left: the exact optimum has at most D + 1 rows on the margin, so the rows next to it
+are then known. The window of these rows (:mod:`leaveout.large._window`) then gives the
+exact optimum with a proof, in one or a few scans of all rows.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from leaveout.large._window import (
 )
 from leaveout.run._parallel import map_in_order
 
-# |u - 1| is counted by powers of two from 2^-60 to 2^20.
+# |u - 1| is binned by powers of two from 2^-60 to 2^20.
 FIRST_EXPONENT, N_BINS = -60, 80
-# A point is good enough for its tau if another step would gain less than this part of
-# what the smoothing itself may cost.
+# A point is accurate enough for its tau if another step would gain less than this share
+# of the smoothing error.
 GOOD_ENOUGH = 0.1
 # The band shrinks by this factor from one tau to the next.
 SHRINK = 0.2
 SUFFICIENT_DECREASE = 1e-4
 SMALLEST_STEP = 1e-4
-# What a step may gain, relative to F, and still be called rounding.
+# A gain below this, relative to F, counts as rounding error.
 ROUNDING = 1e-12
 MOST_PASSES = 100
 MOST_SCANS = 10
@@ -52,7 +52,7 @@ MOST_SCANS = 10
 
 @dataclass
 class BandSums:
-    """What a pass at one point adds up, without the factor C of each problem.
+    """Sums of one pass at one point, without the factor C of each problem.
 
     totals : smoothed loss, hinge, complementarity, rows in the band, rows; (L, 5)
     pull : sum of weight * s * q * (z, 1), (L, D + 1); the loss has gradient -C pull
@@ -78,7 +78,7 @@ class BandSums:
 def sum_block(
     problems: LinearProblems, tau: FloatArray, block: FeatureBlock
 ) -> BandSums:
-    """Sum the smoothed problems, with corners of half-width tau, over a block."""
+    """Sum the smoothed problems, with half-width tau, over a block."""
     Z, n_problems = block.Z, len(problems)
     f = problems.decide(Z)
     share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
@@ -118,7 +118,7 @@ def descend(
     states: list[NewtonState],
     after_pass: Callable[[], None] | None,
 ) -> None:
-    """Bring all problems near their optimum, one pass per step; changes states."""
+    """Bring all problems close to their optimum, one pass per step; changes states."""
     for _ in range(MOST_PASSES):
         open_ = np.array([k for k, s in enumerate(states) if not s.done], np.intp)
         if open_.size == 0:
@@ -134,7 +134,7 @@ def descend(
 
 @dataclass
 class NewtonState:
-    """Where one problem is on its way: the point (w, b) to evaluate in the next pass.
+    """State of one problem: the point (w, b) to evaluate in the next pass.
 
     ``least`` is the number of rows in the last band, ``share`` the share of the rows in
     this one. With the half-width tau = 2 the first step from w = 0 is ridge regression.
@@ -157,14 +157,14 @@ class NewtonState:
     radius: float = 0.0
 
     def on_more_rows(self, share: float) -> NewtonState:
-        """Go on from here with more rows, of which these were a sample."""
+        """Continue from here with more rows, of which these were a sample."""
         wider = NewtonState(self.w, self.b, self.C, self.least, share)
         tau = half_width(self.bins, share * self.rows)
         wider.tau = tau if tau > 0.0 else self.tau
         return wider
 
     def absorb(self, sums: BandSums, k: int) -> None:
-        """Look at the sums at the point proposed, and propose the next one."""
+        """Process the sums at the proposed point, and propose the next one."""
         loss, _, slack, in_band, self.rows = sums.totals[k]
         self.bins, self.radius = sums.bins[k], sums.radius
         value = 0.5 * float(self.w @ self.w) + self.C * float(loss)
@@ -190,14 +190,14 @@ class NewtonState:
         self._go()
 
     def _narrow(self) -> None:
-        """Take the width of the next band; what was known of F is void with it."""
+        """Set the width of the next band, which invalidates the known F."""
         self.share = max(self.share * SHRINK, 0.75 * self.least / self.rows)
         tau = half_width(self.bins, self.share * self.rows)
         self.tau = min(tau, 0.5 * self.tau) if tau > 0.0 else self.tau * SHRINK
         self.value = np.inf
 
     def _reach(self) -> float:
-        """How far the intercept may go: to where the band holds its share of rows."""
+        """Limit of the intercept step: where the band holds its share of rows."""
         wanted = max(self.share * self.rows, float(self.least))
         return self.tau + half_width(self.bins, min(wanted, self.rows))
 
@@ -211,11 +211,11 @@ class NewtonState:
 def _newton_step(
     curvature: FloatArray, factor: float, gradient: FloatArray, most: float, flat: float
 ) -> FloatArray:
-    """Return -H^-1 gradient, with the intercept moving by no more than a distance.
+    """Return -H^-1 gradient, with a limit on the step of the intercept.
 
-    Nothing holds the intercept where the band is empty, so that it is solved for last:
-    ``H_ww`` is the identity at least, and the rest of the step follows from db. Slopes
-    up to ``flat`` are rounding: the classes balance, and every b in a range is optimal.
+    With an empty band the intercept is undetermined, so it is solved for last: ``H_ww``
+    is at least the identity, and the rest of the step follows from db. Slopes up to
+    ``flat`` are rounding errors: the classes balance, and any b in a range is optimal.
     """
     H = curvature[:-1, :-1] * factor
     H[np.diag_indices(H.shape[0])] += 1.0
@@ -231,9 +231,9 @@ def _newton_step(
 
 @dataclass(frozen=True)
 class Sizes:
-    """From how many rows on the solver works with samples and windows of them."""
+    """Sizes at which the solver starts to use samples and windows."""
 
-    # Up to so many rows, or so many per component, are solved exactly at once.
+    # Up to this many rows, or this many per component, are solved exactly at once.
     few_rows: int = 2000
     few_per_component: int = 8
     # The largest sample stays in memory. A sample of 1/8 of the rows costs an eighth of
@@ -241,22 +241,22 @@ class Sizes:
     largest_sample: int = 131_072
     smallest_sample: int = 500
     sample_factor: int = 8
-    # A window has at least so many rows, and three times those that can be on the
-    # margin; at most so many on either side, because its Gram matrix is in memory.
+    # A window has at least this many rows, and three times those that can be on the
+    # margin; at most this many on either side, because its Gram matrix is in memory.
     smallest_window: int = 500
     largest_window: int = 4000
 
     def is_small(self, rows: FeatureRows) -> bool:
-        """Whether the exact solver takes all rows at once."""
+        """Whether all rows are solved exactly at once."""
         per_component = self.few_per_component * (rows.n_components + 1)
         return rows.n_rows <= max(self.few_rows, per_component)
 
     def window(self, n_components: int) -> int:
-        """How many rows the first window of a problem has on either side of b."""
+        """Return the number of rows on either side of b in the first window."""
         return max(self.smallest_window, 3 * (n_components + 1)) // 2
 
     def samples(self, n_rows: int, n_components: int) -> list[int]:
-        """Sizes of the samples to go through before all rows, ascending."""
+        """Sizes of the samples that are solved before all rows, ascending."""
         sizes: list[int] = []
         size = min(n_rows // self.sample_factor, self.largest_sample)
         while size > max(4 * (n_components + 1), self.smallest_sample):
@@ -267,7 +267,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class LinearProgress:
-    """How far a fit has come; of problems that are done only the window is left."""
+    """Progress of a fit; for solved problems only the window remains."""
 
     W: FloatArray
     b: FloatArray
@@ -277,7 +277,7 @@ class LinearProgress:
 
     @classmethod
     def of(cls, states: Sequence[NewtonState]) -> LinearProgress:
-        """Take down where the problems are."""
+        """Record the states of the problems."""
         points = [(s.w, s.b, s.tau, s.share, s.done) for s in states]
         return cls(*map(np.array, zip(*points, strict=True)))
 
@@ -306,7 +306,7 @@ def solve_linear(
     """Solve all problems; ``after_pass`` is called after each pass over all rows.
 
     Samples grow in size, and their weights add up to those of all rows in each class.
-    With ``progress`` the solver goes on from there instead.
+    With ``progress`` the solver resumes from there instead.
     """
     if not sizes.is_small(rows):
         progress = _approach(rows, problems, samples, progress, after_pass)
@@ -321,7 +321,7 @@ def _approach(
     progress: LinearProgress | None,
     after_pass: AfterPass,
 ) -> LinearProgress:
-    """Bring the problems near their optimum."""
+    """Bring the problems close to their optimum."""
     D = rows.n_components
     least = 2 * (D + 1)
     if progress is not None:
@@ -330,7 +330,7 @@ def _approach(
         points = zip(problems.W, problems.b, problems.C, strict=True)
         states = [NewtonState(w, float(b), float(C), least) for w, b, C in points]
 
-    def take_down() -> None:
+    def report() -> None:
         after_pass(LinearProgress.of(states))
 
     known = 0
@@ -338,7 +338,7 @@ def _approach(
         if known:
             share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
             states = [state.on_more_rows(share) for state in states]
-        descend(part, problems, states, take_down if part is rows else None)
+        descend(part, problems, states, report if part is rows else None)
         known = part.n_rows
     return LinearProgress.of(states)
 
@@ -350,7 +350,7 @@ def _finish(
     sizes: Sizes,
     after_pass: AfterPass,
 ) -> tuple[LinearProblems, list[LinearOptimum]]:
-    """Solve windows until each problem is proved, or has had its chances."""
+    """Solve windows until each problem is proved or out of attempts."""
     optima: dict[int, LinearOptimum] = {}
     open_ = np.arange(len(problems))
     taus = np.ones(open_.size) if progress is None else progress.tau
@@ -384,7 +384,7 @@ def scan_and_solve(
     size: int,
     merge: bool,
 ) -> list[LinearOptimum]:
-    """Solve the window of each problem at its point; with merge, of unequal rows."""
+    """Solve the window of each problem at its point; with merge, of distinct rows."""
     most = (size,) * len(problems)
     sides = rows.run(partial(scan_margin, problems, most, merge=merge))
     numbers = np.concatenate([near.rows for near in sides.nearest])

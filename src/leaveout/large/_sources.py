@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows from anywhere: arrays, iterables, dask, and files of Parquet and Arrow.
+"""Rows from arrays, iterables, dask, and Parquet and Arrow files.
 
 Files are read a block at a time, and only the columns that are needed.
 """
@@ -27,19 +27,18 @@ from leaveout.large._rows import (
     split_frame,
 )
 
-# Pages come from the disk in bites of so many bytes, not a whole row group at a time.
+# Files are read this many bytes at a time, not a complete row group at a time.
 BUFFER_SIZE = 2**18
 
 
 def open_rows(
     X: Any, y: Any = None, sample_weight: Any = None, *, rows_at_once: int = 16384
 ) -> RowSource | DistributedRows:
-    """Open rows to be passed over many times, ``rows_at_once`` rows per block.
+    """Open rows for repeated reading, ``rows_at_once`` rows per block.
 
-    X, y and sample_weight are as in :meth:`leaveout.FeatureSVC.fit`. What is wrong
-    with single rows is found when they are read. A pass holds a few blocks in memory;
-    of an Arrow file one of its record batches, of a dask collection a partition per
-    thread or worker.
+    X, y and sample_weight are as in :meth:`leaveout.FeatureSVC.fit`. Errors in single
+    rows are found when they are read. A pass holds a few blocks in memory; for an Arrow
+    file one record batch, for a dask collection one partition per thread or worker.
     """
     if _is_npy(X):
         X, y, sample_weight = map(_map_npy, (X, y, sample_weight))
@@ -48,7 +47,7 @@ def open_rows(
     if y is None and not hasattr(X, "shape"):
         if sample_weight is not None:
             raise ValueError(
-                "sample_weight cannot stand beside an iterable of blocks. Put the "
+                "sample_weight cannot be combined with an iterable of blocks. Put the "
                 "weights into the blocks: (X, y, weight)."
             )
         return open_iterable(X, rows_at_once)
@@ -65,7 +64,7 @@ def open_rows(
 
 
 def is_in_memory(X: Any) -> bool:
-    """Whether X is what scikit-learn calls array-like, and in memory."""
+    """Whether X is array-like in scikit-learn's sense, and in memory."""
     has_blocks = isinstance(X, list | tuple) and X and isinstance(X[0], tuple)
     is_elsewhere = isinstance(X, np.memmap) or callable(X) or is_dask(X)
     return not (has_blocks or is_elsewhere or _is_arrow(X))
@@ -76,7 +75,7 @@ def _is_npy(path: Any) -> bool:
 
 
 def _map_npy(path: Any) -> Any:
-    """Map the array in a file; what is not the path of one stays as it is."""
+    """Memory-map an .npy file; return anything else unchanged."""
     if not _is_npy(path):
         return path
     try:
@@ -93,10 +92,10 @@ def _map_npy(path: Any) -> Any:
 
 @dataclass(frozen=True)
 class File:
-    """A file of a dataset (for pyarrow a fragment) and the types of its columns.
+    """A file of a dataset (a fragment in pyarrow) and the types of its columns.
 
-    The name is "" for a table in memory. ``constants`` are columns in the names of
-    folders, as in kind=a/1.parquet.
+    The name is "" for a table in memory. ``constants`` are columns encoded in folder
+    names, as in kind=a/1.parquet.
     """
 
     fragment: Any
@@ -112,7 +111,7 @@ class File:
         first_row = 0
         with _naming(self.name):
             for batch in _batches(self.fragment, names, rows_at_once):
-                batch.validate(full=True)  # or pyarrow would follow bad offsets
+                batch.validate(full=True)  # otherwise pyarrow follows bad offsets
                 for start in range(0, batch.num_rows, rows_at_once):
                     rows = batch.slice(start, rows_at_once)
                     X = np.empty((rows.num_rows, len(features)))
@@ -123,7 +122,7 @@ class File:
                     first_row += rows.num_rows
 
     def _values(self, batch: Any, name: str) -> NDArray[Any]:
-        """Return a column as an array; what is missing becomes NaN or None."""
+        """Return a column as an array; missing values become NaN or None."""
         if name in self.constants:
             return np.full(batch.num_rows, self.constants[name])
         column = batch.column(name)
@@ -132,7 +131,7 @@ class File:
         return column.to_numpy(zero_copy_only=False)
 
     def check(self, features: list[str], special: list[str]) -> None:
-        """Refuse a file that lacks a column, or has text where numbers are needed."""
+        """Raise if the file lacks a column, or has text where numbers are needed."""
         lacking = [name for name in [*features, *special] if name not in self.types]
         if lacking:
             raise ValueError(
@@ -147,8 +146,8 @@ class File:
         if text:
             raise ValueError(
                 f"Not numbers in {self.name or 'X'}: column {list_items(text)}. Encode "
-                "such columns as numbers, or leave them out by a dataset of fewer "
-                "columns: dataset = pyarrow.dataset.dataset(path), then dataset."
+                "such columns as numbers, or pass a dataset without them: "
+                "dataset = pyarrow.dataset.dataset(path), then dataset."
                 "replace_schema(dataset.schema.remove(k)) for column k."
             )
 
@@ -163,7 +162,7 @@ def _is_number(arrow_type: Any) -> bool:
 def _name_columns(
     names: list[str], y: Any, weight: Any, where: str
 ) -> tuple[list[str], list[str]]:
-    """Return the features, and [y] or [y, weight], if these name columns."""
+    """Return the names of the features, and [y] or [y, weight]; raise if not found."""
     special = [y] if weight is None else [y, weight]
     for argument, name in zip(("y", "sample_weight"), special, strict=False):
         if not isinstance(name, str):
@@ -177,7 +176,7 @@ def _name_columns(
     features = [name for name in names if name not in special]
     if not features:
         raise ValueError(
-            f"Found array with 0 feature(s): no column of {where} is left beside "
+            f"Found array with 0 feature(s): no column of {where} is left besides "
             f"{list_names(special)}."
         )
     return features, special
@@ -186,8 +185,8 @@ def _name_columns(
 def _batches(fragment: Any, names: list[str], rows_at_once: int) -> Iterator[Any]:
     """Yield record batches of some columns.
 
-    The scanner of pyarrow decodes whole row groups of Parquet, and reads 40 batches of
-    an Arrow file ahead (measured with pyarrow 26), so these formats are read directly.
+    The scanner of pyarrow decodes complete row groups of Parquet, and reads 40 batches
+    of an Arrow file ahead (as of pyarrow 26), so these formats are read directly.
     """
     from pyarrow import ipc
     from pyarrow.parquet import ParquetFile
@@ -218,27 +217,27 @@ def _batches(fragment: Any, names: list[str], rows_at_once: int) -> Iterator[Any
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Turn the errors of pyarrow into ours, which name the file."""
+    """Convert errors of pyarrow to errors that name the file."""
     from pyarrow import ArrowException
 
     try:
         yield
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"No file {name} any more.") from error
+        raise FileNotFoundError(f"{name} no longer exists.") from error
     except (ArrowException, OSError, UnicodeError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{name or 'X'} cannot be read: {reason}") from error
 
 
 def _is_arrow(X: Any) -> bool:
-    """Whether X is something of pyarrow, a path, or a list of paths."""
+    """Whether X is a pyarrow object, a path, or a list of paths."""
     if isinstance(X, list | tuple) and X:
         return all(isinstance(path, str | Path) for path in X)
     return isinstance(X, str | Path) or type(X).__module__.startswith("pyarrow")
 
 
 def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSource:
-    """Return the rows of files, of a dataset or of a table; y names a column."""
+    """Return the rows of files, a dataset or a table; y names a column."""
     try:
         import pyarrow as pa
         from pyarrow.dataset import Dataset, dataset
@@ -257,8 +256,9 @@ def _open_arrow(X: Any, y: Any, sample_weight: Any, rows_at_once: int) -> RowSou
         names, where = list(files[0].types), files[0].name
     else:
         raise ValueError(
-            f"A {type(X).__name__} of pyarrow cannot be read many times, as a fit "
-            "does. Pass a pyarrow.Table, a pyarrow.dataset.Dataset, or paths of files."
+            f"A {type(X).__name__} of pyarrow can be read only once, but a fit reads "
+            "the rows many times. Pass a pyarrow.Table, a pyarrow.dataset.Dataset, or "
+            "paths of files."
         )
     features, special = _name_columns(names, y, sample_weight, where)
     for file in files:
@@ -279,8 +279,8 @@ def _files(dataset: Any) -> list[File]:
         fragments = list(dataset.get_fragments())
     except ValueError as error:
         raise ValueError(
-            f"The dataset cannot be read by files: {error}. Pass it as it was before "
-            "filter and the like, or write the chosen rows to a file."
+            f"The dataset cannot be read file by file: {error}. Pass it without "
+            "filters and the like, or write the selected rows to a file."
         ) from error
     files = []
     for fragment in fragments:
@@ -296,7 +296,7 @@ def _files(dataset: Any) -> list[File]:
 
 
 def _open_path(path: str | Path) -> Any:
-    """Return the dataset of one file, or of all files in a folder and below."""
+    """Return the dataset of one file, or of all files in a folder, recursively."""
     from pyarrow import ArrowException, dataset
 
     if "://" not in str(path) and not Path(path).exists():
@@ -311,7 +311,7 @@ def _open_path(path: str | Path) -> Any:
         except (ArrowException, OSError, UnicodeError) as error:
             reasons.append(" ".join(str(error).split()))
     raise ValueError(
-        f"'{path}' cannot be read as Parquet ({reasons[0]}) nor as Arrow "
+        f"'{path}' cannot be read as Parquet ({reasons[0]}) or as Arrow "
         f"({reasons[1]}). For other formats pass a dataset, such as "
         "pyarrow.dataset.dataset(path, format='csv')."
     )

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Left-out labels of very many rows, by what the full solution proves.
+"""Left-out labels of many rows, from bounds at the full solution.
 
-Leave row r with box c out of a problem with optimum (w, b). With R the largest distance
-of a row from the centre, the left-out optimum is within rho of w, and for y_r = +1
-(docs/method/large, from docs/method/walk)::
+Let row r have upper bound c in a problem with optimum (w, b), and let R be the largest
+distance of a row from the centre. The optimum without r is within rho of w, and for
+y_r = +1 (docs/method/large, from docs/method/walk)::
 
     f_r - (b - b') - 2 rho R  <=  left-out value  <=  f_r - (b - b_lo)
     rho = c R + sqrt(c^2 R^2 + c (b_lo - b'))
 
-b_lo is the lower end of all optimal intercepts, b' where the order statistic of the
-breakpoints goes if the positive class loses the weight c. For y_r = -1 turn all signs.
+b_lo is the smallest optimal intercept, b' the order statistic of the breakpoints after
+the positive class has lost the weight c. For y_r = -1 all signs change.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from leaveout.large._window import (
 )
 from leaveout.loo._multiclass import _count, elect
 
-# Left-out signs closer to zero than this are left to a walk.
+# Left-out values closer to zero than this are left to a walk.
 SLACK = 1e-10
 # Rows with h above 1 by this much are not on the margin.
 BEYOND = 1e-8
 
 
 class Thresholds(NamedTuple):
-    """Where h = y f settles the left-out label, for each class of each problem.
+    """Thresholds of h = y f that settle the left-out label, per class and problem.
 
-    ``wrong_below`` and ``right_above`` are of the positive and the negative class.
-    ``elsewhere`` is for rows a problem was not trained on: f below the first is
-    negative for all optimal intercepts, f above the second positive. All are (L, 2).
+    ``wrong_below`` and ``right_above`` are for the positive and the negative class.
+    ``elsewhere`` is for rows a problem was not trained on: f below the first threshold
+    is negative for all optimal intercepts, f above the second positive. All are (L, 2).
     """
 
     wrong_below: FloatArray
@@ -52,20 +52,20 @@ class Thresholds(NamedTuple):
 
     @classmethod
     def prove(
-        cls, optima: Sequence[LinearOptimum], boxes: FloatArray, alone: BoolArray
+        cls, optima: Sequence[LinearOptimum], bounds: FloatArray, alone: BoolArray
     ) -> Thresholds:
-        """Take what the optima prove; ``boxes`` (L,) are the largest bounds of a row.
+        """Derive the thresholds from the optima; ``bounds`` (L,) are the largest C_i.
 
-        ``alone`` (L, 2) says whether a class has one row only. Without it the other
-        class is all there is: its label is wrong.
+        ``alone`` (L, 2) says whether a class has only one row. Without that row only
+        the other class is left, so its label is wrong.
         """
         wrong = np.full((len(optima), 2), -np.inf)
         right = np.full((len(optima), 2), np.inf)
         elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
-        for k, (optimum, box) in enumerate(zip(optima, boxes, strict=True)):
+        for k, (optimum, bound) in enumerate(zip(optima, bounds, strict=True)):
             if optimum.proved:
                 for side, sign in enumerate((1.0, -1.0)):
-                    ends = _settled(optimum, sign, float(box))
+                    ends = _settled(optimum, sign, float(bound))
                     wrong[k, side], right[k, side] = ends
                 elsewhere[k] = _settled_elsewhere(optimum)
         wrong[alone], right[alone] = np.inf, np.inf
@@ -75,29 +75,29 @@ class Thresholds(NamedTuple):
         return Thresholds(*(each[which] for each in self))
 
 
-def _settled(optimum: LinearOptimum, sign: float, box: float) -> tuple[float, float]:
+def _settled(optimum: LinearOptimum, sign: float, bound: float) -> tuple[float, float]:
     noise = noise_of_window(optimum.window, optimum.solution)
     if np.isinf(noise):
         return -np.inf, np.inf
     found, R = optimum.solution, optimum.radius
-    low, far = optimum.window.intercept_without(found, sign, box, R)
+    low, far = optimum.window.intercept_without(found, sign, bound, R)
     b = sign * found.intercept
     wrong_below = b - low - SLACK - noise
     right_above = np.inf
     if np.isfinite(far):
-        rho = box * R + np.sqrt((box * R) ** 2 + box * (low - far))
+        rho = bound * R + np.sqrt((bound * R) ** 2 + bound * (low - far))
         right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
     if has_room(optimum.window.problem.C, found.alpha, found.free):
-        # Beyond the margin alpha = 0, and beside a free support vector nothing changes.
+        # Beyond the margin alpha = 0, and with a free support vector nothing changes.
         right_above = min(right_above, 1.0 + BEYOND + noise)
     return wrong_below, right_above
 
 
 def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
-    """Return below and above which f is settled at rows that were not trained on."""
+    """Return the thresholds of f for rows that were not trained on."""
     window, solution, R = optimum.window, optimum.solution, optimum.radius
     noise = noise_of_window(window, solution)
-    # They may be longer than those of the problem, and are off by as much more.
+    # These rows may be longer than those of the problem, which scales the error.
     top = float(window.problem.K.diagonal().max(initial=0.0))
     longer = window.C * R * R / top if top > 0.0 else 1.0
     noise *= max(1.0, longer)
@@ -109,9 +109,9 @@ def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
 class OpenRows:
     """Rows whose label at one C is not settled yet; the ``most`` closest are kept.
 
-    ``closeness`` is the smallest h of an open problem: the smaller, the more in doubt.
-    ``votes`` (m, n_pairs) are +1, -1, or 0 if open; ``missed`` are the rows that the
-    full problems have wrong.
+    ``closeness`` is the smallest h of an open problem; rows with smaller values come
+    first. ``votes`` (m, n_pairs) are +1, -1, or 0 if open; ``missed`` marks the rows
+    that the full problems label wrongly.
     """
 
     index: IntArray
@@ -150,7 +150,7 @@ class OpenRows:
 
 @dataclass
 class Tally:
-    """Weight of rows proved wrong at each C, of open ones that the full problems miss.
+    """Weight of rows proved wrong at each C, and of open rows that are missed.
 
     ``total`` is the weight of all rows.
     """
@@ -178,7 +178,7 @@ def count_votes(
     most_near: tuple[int, ...],
     block: FeatureBlock,
 ) -> Tally:
-    """Settle what can be settled of a block, at every C.
+    """Settle the rows of a block as far as possible, at every C.
 
     The problems of the first C come first, one for each pair of classes.
     ``class_weight`` is a factor of the bounds and not part of the error. ``most_open``
@@ -199,7 +199,7 @@ def count_votes(
         wrong.append(float(weight[settled & off].sum()))
         missed.append(float(weight[~settled & off].sum()))
         rows = np.flatnonzero(~settled)
-        # No walk settles what a problem says of a row it was not trained on.
+        # Walks cannot settle the vote of a problem that was not trained on the row.
         walkable = (votes[:, rows] == 0) & (signs[group][:, rows] != 0.0)
         doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
         open_rows.append(
@@ -217,9 +217,9 @@ def count_votes(
 def label_votes(
     f: FloatArray, votes: np.ndarray, n_classes: int
 ) -> tuple[np.ndarray, BoolArray]:
-    """Return the class of each row, and whether open votes could not change it.
+    """Return the class of each row, and whether open votes cannot change it.
 
-    These are taken as those of the full problems f, (n_pairs, m).
+    Open votes are replaced by those of the full problems f, (n_pairs, m).
     """
     full = np.where(favours_positive(f, len(f)), 1, -1)
     guess = elect(np.where(votes == 0, full, votes).T, n_classes)
@@ -227,16 +227,16 @@ def label_votes(
 
 
 def favours_positive(f: FloatArray, n_pairs: int) -> BoolArray:
-    """Whether f is for the positive class; 0 is only of two classes, as in predict."""
+    """Whether f favours the positive class; 0 does for two classes, as in predict."""
     return f >= 0.0 if n_pairs == 1 else f > 0.0
 
 
 def left_out_votes(
     f: FloatArray, signs: FloatArray, thresholds: Thresholds
 ) -> np.ndarray:
-    """Return the sign each problem without the row gives it, 0 if open; (L, m).
+    """Return the sign that each problem without the row gives it, 0 if open; (L, m).
 
-    Not trained on the row it keeps its sign, if that is one for all optimal intercepts.
+    A problem not trained on the row keeps its sign if all optimal intercepts agree.
     """
     h = signs * f
     side = (signs < 0.0).astype(np.intp)
@@ -250,14 +250,14 @@ def left_out_votes(
 
 
 def is_settled(votes: np.ndarray, n_classes: int) -> BoolArray:
-    """Whether the class with most votes is the same however open ones turn out."""
+    """Whether the class with most votes does not depend on the open ones."""
     if n_classes == 2:
         return np.asarray(votes[:, 0] != 0)
     least = _count(votes, n_classes)
     most = (n_classes - 1) - _count(-votes, n_classes)
     first = least.argmax(axis=1)
     rows = np.arange(votes.shape[0])
-    # Of equal numbers the first class wins.
+    # In a tie the first class wins.
     rival = most - (np.arange(n_classes) > first[:, None])
     rival[rows, first] = -1
     return np.asarray(least[rows, first] > rival.max(axis=1))
@@ -281,7 +281,7 @@ def label_block(
     n_classes: int,
     block: FeatureBlock,
 ) -> Labels:
-    """Label the rows of a block at one C, left out where that is proved."""
+    """Label the rows of a block at one C, by left-out labels where proved."""
     f = problems.decide(block.Z)
     signs = problems.signs(block.codes) * (block.weight > 0.0)
     votes = left_out_votes(f, signs, thresholds)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rows next to the margin of a linear SVM, and the exact optimum they prove.
 
-All rows beyond the window are on a known side of the margin: those with h > 1 have no
+All rows outside the window are on a known side of the margin: those with h > 1 have no
 influence, those with h < 1 act through their means. The window is then a small SVM,
-whose optimum is that of all rows if no row outside can have met the margin.
+whose optimum is that of all rows if no row outside can have reached the margin.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ def largest_norm(Z: FloatArray) -> float:
 
 @dataclass
 class NearMarginRows:
-    """The rows next to the margin of one problem, as many on either side of b.
+    """The rows next to the margin of one problem, equally many on either side of b.
 
-    A row sits on the margin if b is at its breakpoint ``v = y - <w, z>``; what counts
-    is the offset ``v - b = y (1 - h)``. With rows of both signs the window holds both
-    ends of the interval of optimal intercepts. ``counted`` is the weight that was
-    summed as inside (:func:`is_inside`); ``most`` rows of either sign are kept. With
-    ``keys``, equal for equal rows, these are kept as one row with their summed weight.
-    ``edges`` are the distances from which on rows may be missing, below and above.
+    A row is on the margin if b is at its breakpoint ``v = y - <w, z>``; rows are
+    ordered by the offset ``v - b = y (1 - h)``. With offsets of both signs the window
+    holds both ends of the interval of optimal intercepts. ``counted`` is the weight
+    that was summed as inside (:func:`is_inside`); ``most`` rows of either sign are
+    kept. With ``keys``, equal for equal rows, these are kept as one row with their
+    summed weight. ``edges`` are the distances beyond which rows may be missing, below
+    and above.
     """
 
     offset: FloatArray
@@ -72,7 +73,7 @@ class NearMarginRows:
                 keep[here[order[self.most :]]] = False
                 self.edges[side] = distance[here[order[: self.most]]].max()
                 if self.keys is not None:
-                    # Copies of what is dropped come again: all of them must go.
+                    # More duplicates of a dropped row may follow: drop all of them.
                     self.edges[side] *= 1.0 - 1e-9
             if self.keys is not None:
                 keep[here[distance[here] >= self.edges[side]]] = False
@@ -91,8 +92,8 @@ class NearMarginRows:
 
 
 def row_keys(block: FeatureBlock) -> np.ndarray:
-    """Return one number per row, equal for equal rows of a class and else not."""
-    # Two of a million rows get the same one by chance once in thirty million tries.
+    """Return one number per row, equal only for equal rows of a class."""
+    # The chance that any two of a million rows collide is one in thirty million.
     h = block.codes.astype(np.uint64)
     for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
         h = mix_bits((h ^ column) + GOLDEN)
@@ -101,7 +102,7 @@ def row_keys(block: FeatureBlock) -> np.ndarray:
 
 @dataclass
 class MarginScan:
-    """What one pass over all rows tells about the margins.
+    """Results of one pass over all rows about the margins.
 
     inside : sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
         positive and of the negative class; (L, 2, D + 1)
@@ -132,7 +133,7 @@ def scan_margin(
 ) -> MarginScan:
     """Scan a block; ``most`` rows are kept on either side of each margin.
 
-    With ``merge`` equal rows are kept as one. ``f`` (L, m) if it is known already.
+    With ``merge`` equal rows are kept as one. ``f`` (L, m) is passed if already known.
     """
     f = problems.decide(block.Z) if f is None else f
     keys = row_keys(block) if merge else None
@@ -162,9 +163,9 @@ def scan_margin(
 def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
     """Whether the hinge, 1 - h = short, is linear and not zero.
 
-    Rows with breakpoints v above b are inside if positive, those below if negative. At
-    v = b they count as above, as in :class:`NearMarginRows`: what a row adds to the
-    primal is then known as long as b stays below v.
+    Rows with breakpoints v above b are inside if positive, those below if negative.
+    Rows with v = b count as above, as in :class:`NearMarginRows`: the contribution of a
+    row to the primal is then known as long as b stays below v.
     """
     return np.where(signs > 0.0, short >= 0.0, (short > 0.0) & (signs < 0.0))
 
@@ -175,11 +176,11 @@ class WindowProblem:
 
     problem : first the rows, then up to two means. Kernel values are multiplied by C,
         and the upper bounds are the weights: coefficients are alpha / C, and with
-        weights of one their sums are whole numbers, free of rounding
+        weights of one their sums are integers, free of rounding
     Z : features of all of these, (m, D)
     index : numbers of the rows
-    edges : distance |h - 1| from which on rows are missing, with breakpoints below b
-        and above it
+    edges : distance |h - 1| beyond which rows are missing, for breakpoints below and
+        above b
     origin : the point (w, b) at which all rows were scanned
     """
 
@@ -199,30 +200,30 @@ class WindowProblem:
         inside: FloatArray,
         near: NearMarginRows,
     ) -> WindowProblem:
-        """Put rows and means of problem k together.
+        """Combine rows and means of problem k.
 
-        ``rows`` are kept as they are, and ``near`` must be among them; ``inside`` sums
-        all rows with h < 1, (2, D + 1).
+        ``rows`` are kept as they are and must include ``near``; ``inside`` sums all
+        rows with h < 1, (2, D + 1).
         """
         C, w, b = float(problems.C[k]), problems.W[k], float(problems.b[k])
         y = np.where(rows.codes == problems.positive[k], 1.0, -1.0)
         short = 1.0 - y * (rows.Z @ w + b)
-        # On the margin itself the sign is rounding: take what the sums were made of.
+        # On the margin itself rounding decides the side: use the side used in the sums.
         weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
         place = np.searchsorted(rows.numbers, near.rows)
         weight[place], counted[place] = near.weight, near.counted
-        means, signs, boxes = [rows.Z], [y], [weight]
+        means, signs, bounds = [rows.Z], [y], [weight]
         for side, sign in enumerate((1.0, -1.0)):
             here = np.where(y == sign, counted, 0.0)
             total = inside[side, -1] - here.sum()
-            # Weights are summed in another order here: a rest of rounding is no row.
+            # Weights are summed in another order here: ignore a rounding error.
             if total > 1e-12 * max(inside[side, -1], 1e-300):
                 mean = (inside[side, :-1] - here @ rows.Z) / total
                 means.append(mean[None])
                 signs.append(np.array([sign]))
-                boxes.append(np.array([total]))
+                bounds.append(np.array([total]))
         Z = np.concatenate(means)
-        problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(boxes))
+        problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(bounds))
         return cls(problem, C, Z, rows.numbers, near.edges, np.append(w, b))
 
     @property
@@ -230,7 +231,7 @@ class WindowProblem:
         return self.index.size
 
     def has_copies(self) -> bool:
-        """Whether so many rows are equal that its edges tell little."""
+        """Whether so many rows are equal that the edges carry little information."""
         return 2 * np.unique(self.Z, axis=0).shape[0] <= self.n_rows
 
     def _short(self) -> FloatArray:
@@ -238,13 +239,13 @@ class WindowProblem:
         return 1.0 - self.problem.y * (self.Z @ self.origin[:-1] + self.origin[-1])
 
     def start(self, tau: float) -> FloatArray | None:
-        """Return feasible coefficients from the shares of the smoothed problem."""
+        """Return feasible coefficients from the solution of the smoothed problem."""
         y, C, short = self.problem.y, self.problem.C, self._short()
         share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
         share[self.n_rows :] = 1.0
         beta = y * C * share
         excess = float(beta.sum())
-        # The rows give way in proportion to what they have; the means stay.
+        # The rows are scaled to balance the sum; the means stay.
         room = np.where(y * np.sign(excess) > 0.0, np.abs(beta), C - np.abs(beta))
         room[self.n_rows :] = 0.0
         if room.sum() <= abs(excess):
@@ -269,7 +270,7 @@ class WindowProblem:
         return np.append(self.C * (solution.beta @ self.Z), solution.intercept)
 
     def noise(self, solution: Solution) -> float:
-        """How far values may be off; rows on the margin have h = 1 up to this only."""
+        """Error bound of values; rows on the margin have h = 1 only up to this."""
         point = self.point(solution)
         f = self.Z @ point[:-1] + point[-1]
         off = self.problem.y * f - 1.0
@@ -283,10 +284,10 @@ class WindowProblem:
     def known_range(
         self, W: FloatArray, radius: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Return between which b all rows outside of the window stay on their sides.
+        """Return the range of b in which all rows outside the window keep their sides.
 
-        Their breakpoints are at least an edge away from the origin's b, less what w
-        moves them by.
+        Their breakpoints are at least an edge away from the origin's b, minus the
+        distance that w moves them.
         """
         moved = np.linalg.norm(W - self.origin[:-1], axis=-1) * radius
         b = self.origin[-1]
@@ -300,28 +301,28 @@ class WindowProblem:
         radius: float,
         noise: float,
     ) -> BoolArray:
-        """Whether all rows outside stay on their sides, for each w and range of b."""
+        """Whether all rows outside keep their sides, for each w and range of b."""
         low, high = self.known_range(W, radius)
         return np.asarray((low + noise < lowest) & (highest < high - noise))
 
     def proves(self, solution: Solution, radius: float) -> bool:
-        """Whether a solution of the window is one of all rows.
+        """Whether a solution of the window is a solution of all rows.
 
-        No row outside may change sides, nor hold an end of the intercept's interval.
+        No row outside may change sides or be at an end of the intercept's interval.
         """
         w, noise = self.point(solution)[:-1], self.noise(solution)
         known = self.knows(w, *solution.intercept_interval, radius, noise)
         return bool(solution.converged and known)
 
     def intercept_without(
-        self, solution: Solution, sign: float, box: float, radius: float
+        self, solution: Solution, sign: float, C_r: float, radius: float
     ) -> tuple[float, float]:
-        """Bound b when a row of one class leaves, for the weights as they are.
+        """Bound b when a row of one class is left out and w stays the same.
 
-        Returns the lower end of b and the order statistic of the breakpoints at which
-        it is if the positive class loses a weight (docs/notation); -inf where rows
-        outside of the window would count. With ``sign=-1`` the same of -b and the
-        negative class. The solution must be proved: the lower end is then known.
+        Returns the lower end of b, and the order statistic of the breakpoints that it
+        becomes if the positive class loses the upper bound C_r (docs/notation), or
+        -inf if rows outside the window would matter. With ``sign=-1`` the same for -b
+        and the negative class. The solution must be proved, so the lower end is known.
         """
         problem = self.problem
         y, b = sign * problem.y, sign * solution.intercept
@@ -331,13 +332,13 @@ class WindowProblem:
         lowest = (low if sign > 0 else -high) + self.noise(solution)
         first, last = solution.intercept_interval
         end = first if sign > 0 else -last
-        far = weighted_median_interval(breakpoints, problem.C, level - box / self.C)[0]
+        far = weighted_median_interval(breakpoints, problem.C, level - C_r / self.C)[0]
         return end, min(far, end) if far > lowest else -np.inf
 
 
 @dataclass(frozen=True)
 class LinearOptimum:
-    """One problem at its optimum; ``proved`` if it is that of all rows."""
+    """One problem at its optimum; ``proved`` if this is the optimum of all rows."""
 
     window: WindowProblem
     solution: Solution
@@ -350,14 +351,14 @@ class LinearOptimum:
 
     @property
     def window_dual(self) -> float:
-        """Dual value of the window, which no primal value of all rows is below."""
+        """Dual value of the window, a lower bound of the primal value of all rows."""
         share = 1.0 - self.solution.duality_gap
         return self.window.C * self.solution.objective * share
 
 
 @dataclass(frozen=True)
 class LinearProblems:
-    """Binary SVMs ``f(z) = <w, z> + b``, each for two of the classes and one C.
+    """Binary SVMs ``f(z) = <w, z> + b``, one per pair of classes and C.
 
     W is (L, n_components), the others (L,); the classes are int32 codes.
     """
@@ -392,7 +393,7 @@ class LinearProblems:
 
 
 def noise_of_window(window: WindowProblem, solution: Solution) -> float:
-    """Return how far values of a linear problem may be off; inf if by two digits."""
+    """Return the error bound of values; inf if fewer than two digits are correct."""
     top = float(window.problem.K.diagonal().max(initial=0.0))
     rounding = rounding_of_sum(top, float(solution.alpha.sum()))
     noise = max(window.noise(solution), rounding)

@@ -25,16 +25,16 @@ from leaveout._typing import FloatArray
 from leaveout.llw._solve import LlwProblem, LlwSolution
 from leaveout.methods._bounds import BOUND, Bound, enclosing_radius_squared
 
-# A sample this close to its threshold counts as above it.
+# A sample this close below its threshold counts as above it.
 ROUNDING = 1e-7
 
 
 @dataclass(frozen=True)
 class LlwKeyNumbers:
-    """What the bounds are made of, over the samples that are present."""
+    """Quantities used by the bounds, over the present samples."""
 
     squared_norm: float  # sum of ||w_k||^2
-    diameter_squared: float  # D^2, of a ball that holds all; at most 1e-6 too large
+    diameter_squared: float  # D^2, of a ball around all samples; at most 1e-6 too large
     reach_squared: FloatArray  # (n,), Delta_p^2
     largest: FloatArray  # (n,), max_k alpha_pk
     norm: FloatArray  # (n,), ||alpha_p||
@@ -42,13 +42,13 @@ class LlwKeyNumbers:
 
     @property
     def paper_ratio(self) -> FloatArray:
-        """Left over right side of Lemma 1, (n,): an error has 1 or more."""
+        """Left-hand over right-hand side of Lemma 1, (n,): at least 1 for an error."""
         Q = self.n_classes
         return self.largest * Q * (Q - 1) * self.diameter_squared
 
     @property
     def sharp_ratio(self) -> FloatArray:
-        """Left over right side of the sharper lemma, (n,)."""
+        """Left-hand over right-hand side of the sharper lemma, (n,)."""
         Q = self.n_classes
         return self.norm * self.reach_squared / np.sqrt(Q / (Q - 1) ** 3)
 
@@ -75,8 +75,8 @@ def bound_llw(
 ) -> tuple[Bound, ...]:
     """Return Theorem 2 and the two sharper bounds, as shares of the samples.
 
-    The problem has a hard margin (:meth:`LlwProblem.as_hard_margin` makes one of a soft
-    problem); the first two are infinite if it does not exist.
+    The problem must have a hard margin (:meth:`LlwProblem.as_hard_margin` converts a
+    soft problem). The first two are infinite if no hard margin exists.
     """
     if not solution.separable:
         none = "no hard margin"

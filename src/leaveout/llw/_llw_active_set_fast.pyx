@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Primal active set for the dual of Lee, Lin & Wahba's SVM: ends an SMO run.
+"""Primal active set for the dual of Lee, Lin & Wahba's SVM: finishes an SMO run.
 
     max  1/(Q-1) sum(a) - 1/2 a'(P x K) a    s.t.  0 <= a <= upper,  equal column sums
 
 with P = I - 11'/Q; entry e = k n + i is sample i in column k. M is the working set of
 free entries, E their columns (m, Q). The kernel K + c gives the same problem for every
 c, and for c > 0 the matrix A of M is positive definite iff M leaves no direction without
-curvature. Its Cholesky factor L and U = L^-1 E carry the method. The step d on M solves
+curvature. The method updates its Cholesky factor L and U = L^-1 E. The step d on M solves
 
     A d = G_M + E (b + db),    E'd = s 1 - q
 
-where q is what rounding has left in the column sums. If every column has a member, s is
+where q is the rounding error of the column sums. If every column has a member, s is
 free and sum(b + db) = 0; else no sum can change, s = 0, and b of the columns without
 members is only bounded. An entry is appended by a triangular solve and deleted by rotations.
 L is row-major lower triangular, which LAPACK reads as upper triangular.
@@ -25,13 +25,13 @@ import numpy as np
 cdef extern from "_simd.h":
     void delete_row(double*, long, long, long, double*, double*) noexcept nogil
 
-# As in _active_set_fast: share of the norm below which an entry depends on M, and share
-# of C, or of the largest alpha, within which a free entry is at its bound.
+# As in _active_set_fast: the share of the norm below which an entry depends on M, and the
+# share of C, or of the largest alpha, within which a free entry is at its bound.
 cdef double SINGULAR = 1e-14
 cdef double AT_BOUND = 1e-11
-# How a run ends: at the optimum, after max_steps, or where it cannot go on.
+# How a run ends: at the optimum, after max_steps, or because it cannot continue.
 cdef int DONE = 0, MORE = 1, LOST = 2
-# No bound on the way.
+# Larger than any step: no bound is reached.
 cdef double FAR = 1e299
 
 
@@ -44,7 +44,7 @@ cdef struct ActiveSet:
     const double* upper     # (Q, n)
     double* alpha           # (Q, n)
     double* G               # (Q, n)
-    double* moved           # (Q, n) change of alpha that G does not know yet
+    double* moved           # (Q, n) change of alpha that is not in G yet
     double* W               # work, (Q, n)
     double* L               # (ld, ld)
     double* U               # (ld, Q)
@@ -54,7 +54,7 @@ cdef struct ActiveSet:
     double* sine
     Py_ssize_t* M
     Py_ssize_t* place       # place[e] = position of e in M, or -1
-    Py_ssize_t* members     # (Q,) how many each column has
+    Py_ssize_t* members     # (Q,) number of members in each column
     double* b               # (Q,)
     double* db              # (Q,)
     double* q               # (Q,)
@@ -83,7 +83,7 @@ cdef inline void solve_upper(ActiveSet* s, double* x) noexcept nogil:
 
 
 cdef inline double dependence(Py_ssize_t m) noexcept nogil:
-    """Share below which a squared distance to the hull of m entries is rounding."""
+    """Relative squared distance to the hull of m entries below which it is rounding error."""
     return max(SINGULAR, 1e-15 * m)
 
 
@@ -158,18 +158,18 @@ cdef inline void shift_entry(ActiveSet* s, Py_ssize_t e, double change) noexcept
 
 
 cdef inline void snap(ActiveSet* s, Py_ssize_t e) noexcept nogil:
-    """Put alpha_e on the bound it has come to."""
+    """Set alpha_e exactly to the bound it has reached."""
     cdef double bound = s.upper[e] if s.upper[e] - s.alpha[e] < s.alpha[e] else 0.0
     s.moved[e] += bound - s.alpha[e]
     s.alpha[e] = bound
 
 
 cdef bint take_dependent(ActiveSet* s, Py_ssize_t e) noexcept nogil:
-    """Let e in although M leaves it without curvature: move along the null vector.
+    """Add e although it has no curvature given M: move along the null vector.
 
     (L^-T l, -1) changes no output; the objective changes at the rate G'v. Move uphill
-    until an entry reaches its bound. Return whether e still waits: if another entry was
-    the one to reach its bound, that one left M.
+    until an entry reaches its bound. If that is another entry, it leaves M and e is still
+    to be added. Return whether it is.
     """
     cdef double* row = s.L + s.m * s.ld
     cdef Py_ssize_t a, block = -1
@@ -202,7 +202,7 @@ cdef bint take_dependent(ActiveSet* s, Py_ssize_t e) noexcept nogil:
 
 
 cdef void take(ActiveSet* s, Py_ssize_t e) noexcept nogil:
-    """Let e into M, through null moves as long as it depends on M."""
+    """Add e to M, by null moves as long as it depends on M."""
     cdef bint waiting = s.place[e] < 0
     while waiting and not s.failed:
         if s.m == s.ld:
@@ -224,7 +224,7 @@ cdef bint all_columns(ActiveSet* s) noexcept nogil:
 
 
 cdef void balance(ActiveSet* s) noexcept nogil:
-    """q: the column sums less that of the columns that cannot change, or their mean."""
+    """q: the column sums minus the sum of the columns that cannot change, or their mean."""
     cdef Py_ssize_t k, e, fixed = 0
     cdef double mean = 0.0
     cdef bint full = all_columns(s)
@@ -279,7 +279,7 @@ cdef void find_db(ActiveSet* s) noexcept nogil:
 cdef void climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
     """Go to the optimum on M, dropping the entries that reach a bound; find its b.
 
-    On the way G_M + E b -> 0, so that it is known without a product with K.
+    G_M + E b -> 0 along the way, so it is known without a product with K.
     """
     cdef Py_ssize_t a, k, block
     cdef double t, t_min, mean
@@ -311,7 +311,7 @@ cdef void climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
         for k in range(s.Q):
             mean += s.q[k] / s.Q
         for k in range(s.Q):
-            if s.members[k]:  # and what c adds to K where sums are not equal
+            if s.members[k]:  # includes what c adds to K if the sums differ
                 s.b[k] += t_min * (s.db[k] + s.shift * (s.q[k] - mean))
         n_steps[0] += 1
         if block < 0:
@@ -323,7 +323,7 @@ cdef void climb(ActiveSet* s, Py_ssize_t* n_steps) noexcept nogil:
 
 
 cdef Py_ssize_t member_at_bound(ActiveSet* s) noexcept nogil:
-    """Position in M of an entry that sits on its bound, or -1."""
+    """Position in M of an entry that is on its bound, or -1."""
     cdef Py_ssize_t a, e
     cdef double width, largest = 0.0
     for e in range(s.n * s.Q):
@@ -352,7 +352,7 @@ cdef void add_product(ActiveSet* s, const double* change) noexcept nogil:
 
 
 cdef double refresh(ActiveSet* s) noexcept nogil:
-    """Let G know of moved. Return the error of the last step on M: |G_M + b|, c |q|."""
+    """Update G by moved. Return the error of the last step on M: |G_M + b|, c |q|."""
     cdef Py_ssize_t a, e, k
     cdef double worst = 0.0
     add_product(s, s.moved)
@@ -375,7 +375,7 @@ cdef void recompute(ActiveSet* s) noexcept nogil:
 
 
 cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
-    """Factor the m candidates in M (pivoted Cholesky), then let the dependent ones in."""
+    """Factor the m candidates in M (pivoted Cholesky), then add the dependent ones."""
     cdef Py_ssize_t a, c
     cdef int order = <int>m, ld = <int>s.ld, rank = 0, info = 0, Q = <int>s.Q
     cdef double largest = 0.0, tol, one = 1.0
@@ -385,7 +385,7 @@ cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) no
         largest = max(largest, s.L[a * s.ld + a])
     tol = dependence(m) * largest
     dpstrf(b"U", &order, s.L, &ld, pivots, &rank, &tol, work, &info)
-    # The order of M becomes that of the pivots; d serves as scratch.
+    # M takes the order of the pivots; d serves as scratch.
     for a in range(m):
         s.d[a] = <double>s.M[pivots[a] - 1]
     for a in range(rank):
@@ -404,7 +404,7 @@ cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) no
 
 
 cdef Py_ssize_t worst_violator(ActiveSet* s, double tol, double* worst) noexcept nogil:
-    """Entry in a column with members that most wants to leave its bound, or -1."""
+    """Entry with the largest violation in a column with members, or -1."""
     cdef Py_ssize_t k, e, best = -1
     cdef double slope, most = tol
     for k in range(s.Q):
@@ -436,7 +436,7 @@ cdef void bracket(
 
 
 cdef bint take_pairs(ActiveSet* s, double tol, double* worst) noexcept nogil:
-    """Let a pair into every column without members that has a violating one."""
+    """Add a pair to every column without members that has a violating one."""
     cdef Py_ssize_t k, up, down
     cdef bint any_ = False
     for k in range(s.Q):
@@ -453,7 +453,7 @@ cdef bint take_pairs(ActiveSet* s, double tol, double* worst) noexcept nogil:
 
 cdef bint take_tuple(ActiveSet* s, Py_ssize_t* ups, Py_ssize_t* downs, double tol,
                      double* worst) noexcept nogil:
-    """Let one entry into every column without members, if all of them want to move."""
+    """Add one entry to every column without members, if all of them violate."""
     cdef Py_ssize_t k, e
     cdef double rise = 0.0, fall = 0.0
     cdef bint can_rise = True, can_fall = True
@@ -522,7 +522,7 @@ def run_llw_active_set(
             factor_start(&s, n_members, &long_[4, 0], &pivots[0])
         while not s.failed:
             climb(&s, &steps)
-            # A nearly singular factor makes the step inexact: climb again with true G.
+            # A nearly singular factor makes the step inexact: climb again with recomputed G.
             n_again = 0
             while refresh(&s) > tol and n_again < 5 and not s.failed:
                 climb(&s, &steps)
@@ -537,12 +537,12 @@ def run_llw_active_set(
                     if polished:
                         end = DONE
                         break
-                    # G has gathered the rounding of all steps: start the last one afresh.
+                    # G has accumulated the rounding errors of all steps: recompute it for the last.
                     recompute(&s)
                     polished = True
                     continue
             polished = False
-            # Let in the worst, and with it others that are at least a tenth as bad.
+            # Add the worst, and others that violate at least a tenth as much.
             threshold = max(0.1 * worst, tol)
             entered = 0
             while e >= 0 and not s.failed:

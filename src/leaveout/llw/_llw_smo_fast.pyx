@@ -9,8 +9,8 @@ of one that can fall. a is optimal iff there is a b with u_k <= -b_k <= d_k and 
 
     u_k <= d_k for all k,     sum_k u_k <= 0 <= sum_k d_k
 
-Every feasible direction is a sum of those that break one of these: a pair in a column,
-one rising as the other falls, or one entry of each column, all rising or all falling.
+Every feasible direction is a sum of two kinds: a pair in a column, one rising as the other
+falls, or one entry of each column, all rising or all falling.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ cdef extern from "_simd.h":
         long, double, double, const double*, const double*, const double*,
         const double*, double*) noexcept nogil
 
-# Added to the G of an entry that cannot move that way: it is then never the extreme one.
+# Added to the G of an entry that cannot move in that direction, so it is never the extreme.
 cdef double BARRED = -1e290
 
 
@@ -37,7 +37,7 @@ cdef struct Descent:
     double* G               # (Q, n)
     double* up              # (Q, n) 0 where alpha can rise, else BARRED
     double* down            # (Q, n) 0 where alpha can fall, else BARRED
-    double* own             # (Q, n) what the last step takes from the G of its column
+    double* own             # (Q, n) what the last step subtracts from the G of its column
     double* shared          # (n,) what it adds to all columns
     double* gain            # work, (n,)
     double* nothing         # zeros, (n,)
@@ -48,7 +48,7 @@ cdef struct Descent:
 
 
 cdef inline void put(Descent* s, Py_ssize_t e, double value) noexcept nogil:
-    """Set an entry and say where it can move."""
+    """Set an entry and record in which directions it can move."""
     s.alpha[e] = value
     s.up[e] = 0.0 if value < s.upper[e] else BARRED
     s.down[e] = 0.0 if value > 0.0 else BARRED
@@ -66,7 +66,7 @@ cdef inline Py_ssize_t find(
 
 
 cdef void update(Descent* s) noexcept nogil:
-    """Let G know of the last step; find the extremes of all columns."""
+    """Update G by the last step; find the extremes of all columns."""
     cdef Py_ssize_t k, n = s.n
     for k in range(s.Q):
         shift_and_bracket(
@@ -75,7 +75,7 @@ cdef void update(Descent* s) noexcept nogil:
 
 
 cdef bint move_pair(Descent* s, Py_ssize_t k) noexcept nogil:
-    """Raise the largest of column k as the partner of largest gain falls."""
+    """Raise the largest of column k and lower the partner of largest gain."""
     cdef Py_ssize_t n = s.n, at = k * n, i, j
     cdef const double* row_i
     cdef const double* row_j
@@ -96,7 +96,7 @@ cdef bint move_pair(Descent* s, Py_ssize_t k) noexcept nogil:
     move = min(space, s.alpha[at + j])
     if bend > 0.0 and slope < move * bend:
         move = slope / bend
-    # Where one reaches its bound, set it exactly.
+    # If one reaches its bound, set it exactly.
     put(s, at + i, s.upper[at + i] if move == space else s.alpha[at + i] + move)
     put(s, at + j, s.alpha[at + j] - move)
     for j in range(n):
@@ -107,7 +107,7 @@ cdef bint move_pair(Descent* s, Py_ssize_t k) noexcept nogil:
 
 
 cdef bint move_tuple(Descent* s, double sign, double slope) noexcept nogil:
-    """Raise (sign 1) or lower (-1) the extreme entry of every column alike."""
+    """Raise (sign 1) or lower (-1) the extreme entry of every column by the same step."""
     cdef Py_ssize_t n = s.n, i, k, j, e
     cdef double move = 1e300, bend = 0.0
     for k in range(s.Q):
@@ -149,7 +149,7 @@ def llw_smo(
     double tol,
     Py_ssize_t max_steps,
 ):
-    """Move pairs and tuples until no condition is off by more than tol.
+    """Move pairs and tuples until no condition is violated by more than tol.
 
     Return (steps, violation).
     """
@@ -180,7 +180,7 @@ def llw_smo(
             violation = max(wide, rise, fall)
             if violation <= tol or step >= max_steps:
                 break
-            # Slopes per length of the move: two entries, or one of every column.
+            # Slopes per unit length of the move: two entries, or one of every column.
             if wide * wide * Q >= 2.0 * max(rise, fall, 0.0) ** 2:
                 if not move_pair(&s, widest):
                     break

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A walk through the optima of Lee, Lin & Wahba's SVM as one sample fades.
 
-Entries e = i Q + k are sample i in column k; behind them stand the Q - 1 coordinates of
-b. Each has one basic quantity x and a range [low, high] it must stay in:
+Entry e = i Q + k is sample i in column k; the Q - 1 coordinates of b follow the entries.
+Each has one basic quantity x and a range [low, high] it must stay in:
 
     e on the margin:       x_e = alpha_e,  range = [0, C_i],          and its slope is 0
     e outside or bounded:  x_e = slope_e,  range = its side of 0,     and alpha_e fixed
-    e of the one left out: x_e = slope_e,  no range,                  and alpha_e fading
+    e of the left-out one: x_e = slope_e,  no range,                  and alpha_e fading
 
 While no x reaches an end of its range it moves at the rates c. When x_p does, p changes
 sides: a principal pivot on p. The columns of the full optimum are shared and read-only;
-those pivoted on are kept and applied to the next one (_product_form.h).
+those of the pivots are stored and applied to the next one (engine/_simd.h).
 """
 
 import numpy as np
@@ -30,13 +30,13 @@ cdef extern from "_simd.h":
 # As in leaveout.engine._problem.
 cdef signed char OUTSIDE = 0, MARGIN = 1, BOUNDED = 2
 cdef double FAR = 1e300
-# A range is left only by more than this, relative to slopes of order 1 and to C.
+# A quantity may exceed its range by this much, relative to slopes of order 1 and to C.
 cdef double SLACK = 1e-12
 
 cpdef enum Status:
-    DONE = 0            # the one left out has faded
-    NEEDS_COLUMN = 1    # ``pending`` has no column among those given; call again with it
-    LOST = 2            # too many pivots, or numbers that are none
+    DONE = 0            # the left-out sample has faded
+    NEEDS_COLUMN = 1    # the column of ``pending`` is missing; call again with it
+    LOST = 2            # too many pivots, or NaN
 
 
 def padded(Py_ssize_t n):
@@ -49,8 +49,8 @@ cdef class FadingWalk:
 
     x, low, high: basic quantities and their ranges at the full optimum; state: OUTSIDE,
     MARGIN or BOUNDED, (n Q,); all changed in place. box: upper bounds of alpha, (n Q,);
-    capacity: pivots at most. ``pending`` is the entry that is about to change sides, or
-    -1; ``left`` the share of the walk that is left; ``quantities`` is x.
+    capacity: most pivots. ``pending`` is the entry that is about to change sides, or
+    -1; ``left`` the remaining share of the walk; ``quantities`` is x.
     """
 
     cdef readonly Py_ssize_t n_pivots, pending
@@ -78,15 +78,15 @@ cdef class FadingWalk:
         self.n_pivots, self.pending, self.left, self.noise = 0, -1, 1.0, 0.0
 
     def aim(self, const double[::1] rates, double noise):
-        """Set the rates of x by what fades beside the margin, and what counts as none."""
+        """Set the rates of x from the fading entries off the margin, and the noise level."""
         self.c[:] = rates
         self.noise = noise
 
     def fade(self, Py_ssize_t e, const double[:, ::1] columns, const Py_ssize_t[::1] where):
-        """Take an entry of the one left out from the margin: it fades at its own pace."""
+        """Remove an entry of the left-out sample from the margin: it fades at its own rate."""
         cdef int status
         cdef double alpha = self.x[e]
-        # At the rate -alpha instead of c_e: the pivot then makes up for the difference.
+        # At the rate -alpha instead of c_e: the pivot then compensates for the difference.
         self.c[e] += alpha
         status = self.exchange(e, columns, where)
         if status == DONE:
@@ -96,13 +96,13 @@ cdef class FadingWalk:
         return status
 
     def free(self, Py_ssize_t e):
-        """Give an entry no range: its slope is followed, no more."""
+        """Remove the range of an entry: only its slope is computed."""
         self.state[e] = OUTSIDE
         self.low[e], self.high[e] = -FAR, FAR
 
     def exchange(self, Py_ssize_t e, const double[:, ::1] columns,
                  const Py_ssize_t[::1] where):
-        """Pivot on an entry; its quantity is then that of the other side, 0."""
+        """Pivot on an entry; its quantity is then 0, on the other side."""
         cdef int status
         with nogil:
             status = self.pivot_on(e, &columns[0, 0], columns.shape[0], &where[0])
@@ -111,7 +111,7 @@ cdef class FadingWalk:
         return status
 
     def run(self, const double[:, ::1] columns, const Py_ssize_t[::1] where):
-        """Walk on until all has faded, or a column is missing. Return the status."""
+        """Walk until all has faded or a column is missing. Return the status."""
         cdef int status = DONE
         with nogil:
             while self.left > 0.0 and status == DONE:
@@ -126,7 +126,7 @@ cdef class FadingWalk:
         return status
 
     def apply(self, double[::1] column):
-        """Bring a column of the full optimum over the pivots, in place."""
+        """Apply the pivots to a column of the full optimum, in place."""
         with nogil:
             self.bring_over(&column[0], 0)
 
@@ -138,7 +138,7 @@ cdef class FadingWalk:
 
     cdef int pivot_on(self, Py_ssize_t e, const double* columns, Py_ssize_t n_columns,
                       const Py_ssize_t* where) noexcept nogil:
-        """Bring the rates over a pivot on e."""
+        """Apply a pivot on e to the rates."""
         cdef Py_ssize_t q = self.n_pivots - 1, first, i
         cdef double* X
         cdef double d
@@ -149,7 +149,7 @@ cdef class FadingWalk:
             q -= 1
         first = q + 1
         if q >= 0:
-            # e was pivoted on itself: its column then became X / d, with 1 / d at e.
+            # e was itself a pivot: its column then became X / d, with 1 / d at e.
             d = 1.0 / self.X[q, e]
             for i in range(self.length):
                 X[i] = self.X[q, i] * d
@@ -168,7 +168,7 @@ cdef class FadingWalk:
         return DONE
 
     cdef void change_side(self, Py_ssize_t e) noexcept nogil:
-        """Put an entry on the other side of the end of its range that it has reached."""
+        """Move an entry that has reached an end of its range to the other side."""
         cdef bint bounded = self.state[e] == BOUNDED
         if self.state[e] == MARGIN:
             bounded = self.high[e] - self.x[e] < self.x[e] - self.low[e]
@@ -183,7 +183,7 @@ cdef class FadingWalk:
             self.high[e] = min(self.box[e], FAR)
 
     cdef void step(self) noexcept nogil:
-        """Move to the next event, whose entry is then pending, or to the end."""
+        """Move to the next event, whose entry becomes pending, or to the end."""
         cdef int length = <int>self.length, one = 1
         cdef double move = self.left
         cdef Py_ssize_t e = self.next_event(&move)
@@ -192,18 +192,18 @@ cdef class FadingWalk:
         self.pending = e if self.left > 0.0 else -1
 
     cdef inline double room(self, Py_ssize_t i) noexcept nogil:
-        """Distance of x_i to the end of its range that it moves to."""
+        """Distance of x_i to the end of the range it moves towards."""
         return self.high[i] - self.x[i] if self.c[i] > 0.0 else self.x[i] - self.low[i]
 
     cdef inline bint is_still(self, Py_ssize_t i) noexcept nogil:
-        """Whether a rate is none but for rounding; alpha may be of any scale."""
+        """Whether a rate is zero up to rounding; alpha may have any scale."""
         return self.state[i] != MARGIN and fabs(self.c[i]) <= self.noise
 
     cdef Py_ssize_t next_event(self, double* move) noexcept nogil:
-        """Ratio test: which entry first reaches an end of its range, -1 if none does.
+        """Ratio test: the entry that first reaches an end of its range, or -1.
 
-        Two passes (Harris 1973): the longest step that leaves no range by more than
-        SLACK, then among those who limit it the one with the largest rate.
+        Two passes (Harris 1973): find the longest step that exceeds no range by more than
+        SLACK, then, among the entries that limit it, the one with the largest rate.
         """
         cdef Py_ssize_t block, k, i, n_flagged = 0, best = -1, n_entries = self.box.shape[0]
         cdef double longest = move[0], room, size, largest = 0.0

@@ -17,7 +17,7 @@ The penalty sum_i C_i [sum_k xi_ik^2 + (sum_k xi_ik)^2], xi of any sign, is the 
 margin with K + diag(1 / (2 C_i)), since I - 11'/Q on the classes k != y_i has the
 inverse I + 11': this answers the question the paper leaves open (docs/method/llw).
 
-SMO comes near the optimum, a primal active set ends at it.
+SMO comes close to the optimum; a primal active set finishes.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from leaveout.llw._llw_smo_fast import llw_smo
 
 # Relative duality gap below which a point counts as optimal.
 OPTIMAL = 1e-8
-# An alpha this close to 0 or C, relative to C, is there: systems near a singular face
-# leave 1e-10 of noise, and a bound that looks free would make b look unique.
+# An alpha this close to 0 or C, relative to C, counts as being there: nearly singular
+# systems leave noise of 1e-10, and a bounded alpha that looks free makes b look unique.
 SNAP = 1e-9
-# Margins below 1e-5 of the spread of the samples count as none.
+# A margin below 1e-5 of the spread of the samples counts as no margin.
 LARGEST_SQUARED_NORM = 2e10
-# SMO finds the neighbourhood, the active set the point: over n = 100...850 and 2...6
-# classes the sum of both is smallest around this violation, of slopes 1/(Q-1).
+# Violation at which SMO hands over to the active set, relative to slopes 1/(Q-1): for
+# n = 100...850 and 2...6 classes the total time is smallest around this value.
 SMO_TOL = 0.15
-# On ill-conditioned kernels with large C SMO crawls; the active set does not.
+# On ill-conditioned kernels with large C SMO is slow; the active set is not.
 SMO_STEPS_PER_VARIABLE = 10
-# Work of the active set before it is given up, in units of (Q + 3) n^3. Ill-conditioned
-# kernels with large C need up to 20.
+# Limit on the work of the active set, in units of (Q + 3) n^3. Ill-conditioned kernels
+# with large C need up to 20.
 ACTIVE_SET_WORK = 100
-# New starts of the active set after rounding has spoilt its factor.
+# Restarts of the active set after rounding errors have spoilt its factor.
 RESTARTS = 10
-# Steps between two looks at Python's signals, so that Ctrl-C works.
+# Steps between two checks for Python's signals, so that Ctrl-C works.
 SMO_STEPS_PER_CALL = 20_000
 ACTIVE_SET_STEPS_PER_CALL = 200
-# Free entries at most: the factor is a square of this order.
+# Most free entries: the factor is a square matrix of this order.
 MAX_FREE = 4000
-# Violation that counts, relative to the terms of a slope.
+# Smallest violation that matters, relative to the terms of a slope.
 TOL, ROUNDING = 1e-11, 1e-15
 # How the active set ends, as in _llw_active_set_fast.
 DONE, MORE = 0, 1
@@ -67,17 +67,17 @@ class LlwProblem:
 
     K: FloatArray  # (n, n), symmetric, positive semi-definite
     codes: IntArray  # (n,), class of each sample, 0 to n_classes - 1
-    C: FloatArray  # (n,), infinite for a hard margin, 0 for an absent sample
+    C: FloatArray  # (n,), infinite for a hard margin, 0 for absent samples
     n_classes: int  # Q; every class has a sample that is present
 
     @cached_property
     def open(self) -> BoolArray:
-        """Where there is a dual variable, (n, Q)."""
+        """Mask of the existing dual variables, (n, Q)."""
         other = self.codes[:, None] != np.arange(self.n_classes)
         return other & (self.C > 0.0)[:, None]
 
     @cached_property
-    def box(self) -> FloatArray:
+    def upper(self) -> FloatArray:
         """Upper bound of each dual variable, (n, Q)."""
         return np.where(self.open, self.C[:, None], 0.0)
 
@@ -87,7 +87,7 @@ class LlwProblem:
         return bool(np.isinf(self.C).any())
 
     def as_hard_margin(self) -> LlwProblem:
-        """Return the hard margin that is this problem with quadratic penalty."""
+        """Return the hard-margin form of this problem with quadratic penalty."""
         present = self.C > 0.0
         ridge = np.divide(0.5, self.C, where=present, out=np.zeros_like(self.C))
         hard = np.where(present, np.inf, 0.0)
@@ -116,9 +116,9 @@ class LlwSolution:
     duality_gap: float  # (primal - dual) / primal
     kkt_residual: float  # largest violation, relative to max(1, |K| |W|)
     n_iter: int  # steps of SMO and of the active set, or pivots of a walk
-    converged: bool  # the gap is below 1e-8, or what rounding leaves
+    converged: bool  # the gap is below 1e-8, or at the level of rounding
     found_by: str  # "active set", "binary SVM" (two classes) or "walk"
-    separable: bool = True  # False: there is no hard margin, and the rest is void
+    separable: bool = True  # False: there is no hard margin, and the rest is invalid
 
     @property
     def decision_values(self) -> FloatArray:
@@ -128,7 +128,7 @@ class LlwSolution:
 
 @dataclass(frozen=True)
 class LlwPoint:
-    """A dual point with its sets; ``settled`` if it meets the optimality conditions."""
+    """A dual point with its sets; ``settled`` if the optimality conditions hold."""
 
     alpha: FloatArray
     state: StateArray
@@ -140,31 +140,31 @@ class LlwPoint:
 def solve_llw(problem: LlwProblem) -> LlwSolution:
     """Solve the multi-class SVM of Lee, Lin & Wahba; failures are states, not errors.
 
-    ``converged`` is False if the gap stayed above 1e-8, ``separable`` if a hard margin
-    does not exist.
+    ``converged`` is False if the gap stayed above 1e-8, ``separable`` is False if no
+    hard margin exists.
     """
     if problem.n_classes == 2 and not problem.is_hard:
         solution = _solve_as_binary(problem)
         if solution.converged:
             return solution
     centred = centre(problem)
-    # A step that overflows is not an optimum, which the certificate shows.
+    # If a step overflows, the certificate shows that the result is not an optimum.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        found = descend(centred.K, problem.box * centred.scale)
+        found = descend(centred.K, problem.upper * centred.scale)
         if problem.is_hard and _has_no_margin(centred.K, found.alpha):
             return _not_separable(problem, found.n_iter)
         return with_certificate(problem, found, centred)
 
 
 def _has_no_margin(K: FloatArray, alpha: FloatArray) -> bool:
-    """Whether the dual value, a lower bound of ||w||^2 / 2, exceeds every margin's."""
+    """Whether the dual value, a lower bound of ||w||^2 / 2, excludes a margin."""
     W = alpha.mean(axis=1, keepdims=True) - alpha
     dual = float(alpha.sum()) / (alpha.shape[1] - 1) - 0.5 * float((W * (K @ W)).sum())
     return 2.0 * dual > LARGEST_SQUARED_NORM
 
 
 def _solve_as_binary(problem: LlwProblem) -> LlwSolution:
-    """Two classes are the SVM with C / 2: h_1 = f = -h_0, with twice the value."""
+    """Solve two classes as a binary SVM with C / 2: h_1 = f = -h_0, twice the value."""
     y = np.where(problem.codes == 1, 1.0, -1.0)
     svm = solve_svc(Problem(problem.K, y, 0.5 * problem.C))
     signs, open_ = np.array([-1.0, 1.0]), problem.open
@@ -181,14 +181,14 @@ def _solve_as_binary(problem: LlwProblem) -> LlwSolution:
     )  # fmt: skip
 
 
-def intercept_box(
+def intercept_bounds(
     gradient: FloatArray, can_fall: BoolArray, can_rise: BoolArray, free: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper ends of the optimal intercepts (docs/method/llw).
 
     b_k is at least -G where alpha > 0 (``can_fall``) and at most -G where alpha < C
-    (``can_rise``); a column with a free entry has one b. The others are tightened by
-    sum(b) = 0.
+    (``can_rise``); a column with a free entry has a unique b. The others are
+    tightened by sum(b) = 0.
     """
     count = free.sum(axis=0)
     mean = np.where(free, -gradient, 0.0).sum(axis=0) / np.maximum(count, 1)
@@ -196,7 +196,7 @@ def intercept_box(
         return mean, mean
     low = np.where(can_fall, -gradient, -np.inf).max(axis=0)
     high = np.where(can_rise, -gradient, np.inf).min(axis=0)
-    # Rounding, or a point not quite optimal, may leave low above high.
+    # Rounding errors, or a point that is not quite optimal, may leave low above high.
     crossed = (count > 0) | (low > high)
     middle = np.where(count > 0, mean, 0.5 * (low + high))
     low, high = np.where(crossed, middle, low), np.where(crossed, middle, high)
@@ -207,7 +207,7 @@ def intercept_box(
 
 
 def choose_intercept(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return b with sum 0, the same share of the way in the interval of each column."""
+    """Return b with sum 0, at the same fraction of the interval of each column."""
     width = high - low
     total = float(width.sum())
     if total <= 0.0:
@@ -221,7 +221,7 @@ def choose_intercept(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def _sum_of_others(values: FloatArray) -> FloatArray:
-    """Sum over all columns but each one, right for infinite entries too."""
+    """Sum over all columns but each one, correct for infinite entries, too."""
     spread = np.tile(values, (values.size, 1))
     np.fill_diagonal(spread, 0.0)
     return spread.sum(axis=1)
@@ -229,10 +229,10 @@ def _sum_of_others(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Centred:
-    """K centred over the present samples, of unit scale; that scale; the means.
+    """K centred over the present samples and scaled to 1, its scale, and the means.
 
-    The columns of W sum to zero, so that constants added to the rows of K only move b,
-    and digits lost to them would be lost for nothing.
+    The columns of W sum to zero, so constants added to the rows of K only move b, and
+    would cost digits needlessly.
     """
 
     K: FloatArray
@@ -251,7 +251,7 @@ def centre(problem: LlwProblem) -> Centred:
     K -= means - means[present].sum() / count
     scale = float(K.diagonal()[present].sum() / count)
     if not scale > 1e-14 * float(np.abs(problem.K.diagonal()).max(initial=0.0)):
-        scale = 1.0  # of a constant kernel
+        scale = 1.0  # for a constant kernel
     K /= scale
     return Centred(K, scale, means, np.abs(K))
 
@@ -259,15 +259,15 @@ def centre(problem: LlwProblem) -> Centred:
 def with_certificate(
     problem: LlwProblem, found: LlwPoint, centred: Centred
 ) -> LlwSolution:
-    """Put a point, its intercepts and the proof of optimality together."""
-    Q, open_, box = problem.n_classes, problem.open, problem.box
-    alpha = np.minimum(found.alpha / centred.scale, box)
-    state = _snap(alpha, found, box)
+    """Combine a point with its intercepts and its certificate of optimality."""
+    Q, open_, upper = problem.n_classes, problem.open, problem.upper
+    alpha = np.minimum(found.alpha / centred.scale, upper)
+    state = _snap(alpha, found, upper)
     free, bounded = state == MARGIN, state == BOUNDED
     coef = alpha.mean(axis=1, keepdims=True) - alpha
     gradient = 1.0 / (Q - 1) + centred.K @ (centred.scale * coef)
     can_fall, can_rise = free | bounded, open_ & ~bounded
-    low, high = intercept_box(gradient, can_fall, can_rise, free)
+    low, high = intercept_bounds(gradient, can_fall, can_rise, free)
     b = choose_intercept(low, high)
     slope = gradient + b
     norm = float((coef * (gradient - 1.0 / (Q - 1))).sum())
@@ -288,30 +288,31 @@ def with_certificate(
     )  # fmt: skip
 
 
-def _snap(alpha: FloatArray, found: LlwPoint, box: FloatArray) -> StateArray:
-    """Put alpha to the bounds it reaches but for rounding, in place; return the sets.
+def _snap(alpha: FloatArray, found: LlwPoint, upper: FloatArray) -> StateArray:
+    """Move alpha to the bounds it reaches up to rounding, in place; return the sets.
 
-    A free entry at its bound would make b look unique where it is not.
+    A free entry at its bound would make b look unique when it is not.
     """
-    state, finite = found.state.copy(), np.isfinite(box)
+    state, finite = found.state.copy(), np.isfinite(upper)
     reached = float(alpha.max(initial=0.0))  # a large C may be far from every alpha
-    slack = np.where(finite, SNAP * np.minimum(box, reached), 0.0)
+    slack = np.where(finite, SNAP * np.minimum(upper, reached), 0.0)
     free = state == MARGIN
     state[free & (alpha <= slack)] = OUTSIDE
-    state[free & finite & (alpha >= box - slack)] = BOUNDED
+    state[free & finite & (alpha >= upper - slack)] = BOUNDED
     if found.settled:
         alpha[state == OUTSIDE] = 0.0
-        alpha[state == BOUNDED] = box[state == BOUNDED]
+        alpha[state == BOUNDED] = upper[state == BOUNDED]
     return state
 
 
 def _primal(
     problem: LlwProblem, norm: float, slope: FloatArray, terms: FloatArray
 ) -> tuple[float, float]:
-    """Return the value of a feasible primal point, and what rounding leaves open of it.
+    """Return the value of a feasible primal point, and its rounding error.
 
-    Either h with its slacks, or h scaled until it needs none: if C is large and no
-    alpha reaches it, slacks are rounding, and C times that would hide the optimum.
+    The point is h with its slacks, or h scaled until it needs none: if C is large and
+    no alpha reaches it, slacks are rounding errors, and C times these would hide the
+    optimum.
     """
     eps, Q, open_ = 16 * np.finfo(float).eps, problem.n_classes, problem.open
     worst = float(np.where(open_, slope, -np.inf).max()) * (Q - 1)
@@ -327,7 +328,7 @@ def _primal(
 
 
 def _not_separable(problem: LlwProblem, n_iter: int) -> LlwSolution:
-    """Return the state of a problem without a hard margin."""
+    """Return the result for a problem without a hard margin."""
     shape, Q = problem.open.shape, problem.n_classes
     nothing, zero = np.zeros(shape), np.zeros(Q)
     return LlwSolution(
@@ -337,10 +338,10 @@ def _not_separable(problem: LlwProblem, n_iter: int) -> LlwSolution:
 
 
 def descend(K: FloatArray, C: FloatArray) -> LlwPoint:
-    """Solve the dual from alpha = 0: K of unit scale, C (n, Q), 0 without a variable.
+    """Solve the dual from alpha = 0; K has unit scale, C (n, Q) is 0 for no variable.
 
-    No alpha of a hard margin exceeds (Q - 1) ||w||^2: bounds beyond that are the same
-    as none, and keep the problem bounded where there is no margin.
+    No alpha of a hard margin exceeds (Q - 1) ||w||^2. Larger bounds cannot be active,
+    and keep the problem bounded if there is no margin.
     """
     Q = C.shape[1]
     bound = np.where(np.isinf(C), 4.0 * Q * LARGEST_SQUARED_NORM, C)
@@ -362,7 +363,7 @@ def descend(K: FloatArray, C: FloatArray) -> LlwPoint:
 def _run_smo(
     K: FloatArray, upper: FloatArray, alpha: FloatArray, gradient: FloatArray
 ) -> int:
-    """SMO in place, in calls short enough for Ctrl-C; return the steps taken."""
+    """Run SMO in place, in calls short enough for Ctrl-C; return the steps taken."""
     diag, tol = K.diagonal().copy(), SMO_TOL / (upper.shape[0] - 1)
     total, cap = 0, SMO_STEPS_PER_VARIABLE * upper.size
     while total < cap:
@@ -381,9 +382,9 @@ def _finish(
     gradient: FloatArray,
     hard: bool,
 ) -> tuple[IntArray, int, bool]:
-    """Active set in place; return the free entries, the steps, whether it ended.
+    """Run the active set in place; return free entries, steps, and whether it ended.
 
-    Where rounding spoils its factor, it starts again from the point it has reached.
+    If rounding spoils its factor, it restarts from the point it has reached.
     """
     (Q, n), capacity = upper.shape, min(upper.size, MAX_FREE)
     members, factor = np.empty(capacity, dtype=np.intp), np.empty((capacity, capacity))

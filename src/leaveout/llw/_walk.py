@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave-one-out of the multi-class SVM of Lee, Lin & Wahba by walks.
+"""Leave-one-out for the multi-class SVM of Lee, Lin & Wahba by walks.
 
 The multipliers of sample r are lowered together, ``alpha_r = (1 - t) alpha_r*`` for t
-from 0 to 1, and the others stay optimal. While the sets stay, alpha and b are linear in
-t; an entry that reaches a bound, or whose slope G + b reaches 0, changes sides: a pivot
-in a tableau that all walks share. If all multipliers of r are 0, W stays, and only the
-interval of b changes. If a walk does not reach a verified optimum, r is refitted.
+from 0 to 1, while the others stay optimal. As long as the sets do not change, alpha and
+b are linear in t; an entry that reaches a bound, or whose slope G + b reaches 0,
+changes sides: a pivot in a tableau that all walks share. If all multipliers of r are 0,
+only the interval of b changes, not W. If a walk does not reach a verified optimum, r is
+refitted.
 
 With alpha of all entries (numbered ``i * Q + k``) and coordinates w of b = -Z w, the
 columns of Z spanning the vectors with sum 0, the conditions of the free entries F and
@@ -15,8 +16,8 @@ of the column sums are ``(T z)_S = const`` for z = (alpha, w), S = F and all of 
         [ Z' E'    -delta ]
 
 The two tiny terms make T_SS regular for every F: they are proximal terms around the
-full optimum, taken away at the end, on the sets found. With A = T_SS^-1 and R the other
-entries, column j says how z_S and the slopes of R change
+full optimum, and are removed at the end, on the final sets. With A = T_SS^-1 and R the
+other entries, column j is the change of z_S and of the slopes of R
 
     with the slope of j in S:    -A_j                T_RS A_j
     with alpha_j, j in R:        -A T_Sj             T_RS A T_Sj - T_Rj
@@ -71,7 +72,7 @@ from leaveout.llw._solve import (
     LlwSolution,
     centre,
     choose_intercept,
-    intercept_box,
+    intercept_bounds,
     solve_llw,
     with_certificate,
 )
@@ -79,34 +80,34 @@ from leaveout.run._parallel import map_chunks, show_progress
 
 # The proximal weight of alpha; that of a singular H_FF; that of b.
 REGULAR, SINGULAR, DELTA = 1e-10, 1e-6, 1e-6
-# Share of a null vector of H_FF in an entry that makes it singular.
+# H_FF counts as singular if an entry has a larger share in a null vector than this.
 NULL = 0.01
-# Columns of entries beside the margin for which memory is taken at first.
+# Columns of entries off the margin for which memory is allocated initially.
 ROOM = 256
-# Columns made at once, so that what they are made of stays small.
+# Columns computed at once, to limit the memory of intermediate arrays.
 BATCH = 64
-# Pivots of a walk at most.
+# Most pivots of a walk.
 MAX_PIVOTS = 300
-# Slopes that change more slowly than this, as share of what fades, do not change: a
+# A slope whose rate is smaller than this, relative to what fades, does not change: a
 # class with a constant output has a slope of exactly 0 at every sample.
 NOISE = 1e-9
-# Stands for no end of a range, as in _llw_walk_fast.
+# Marks a range without an end, as in _llw_walk_fast.
 FAR = 1e300
-# At the end of a walk: exchanges, corrections of each, strain that needs none;
-# violations and strain that count.
+# At the end of a walk: most exchanges, corrections after each, residual that needs
+# none; smallest violation and residual that matter.
 ROUNDS, CORRECTIONS, TIGHT = 4, 3, 1e-13
-TOL, STRAIN = 1e-11, 2e-10
-# Kernel values whose largest K_ii is within 2^-20 ... 2^20 stay as they are; a C
-# further than that beyond reach hides the coefficients: the problem is solved again.
+TOL, RESIDUAL = 1e-11, 2e-10
+# Kernels whose largest K_ii is within 2^-20 ... 2^20 are not scaled. A C that is
+# farther beyond reach than that hides the coefficients: the problem is solved again.
 RANGE = 20
-# Samples a thread takes at once; and between two lines of progress, per thread.
+# Samples per task of a thread; and per thread between two lines of progress.
 CHUNK, LINE = 16, 64
 
 
 class LlwTableau:
     """Columns of the tableau: those of S at once, others on request.
 
-    K + 1 takes the place of K: the same on equal column sums, and regular beside them.
+    K + 1 replaces K: for equal column sums it is the same, and otherwise regular.
     ``columns`` (n_columns, length) has those of S first; ``where`` is the row of each
     entry in it, or -1. Rows are padded.
     """
@@ -133,12 +134,12 @@ class LlwTableau:
         return self.K @ (alpha.sum(axis=1, keepdims=True) / self.Q - alpha)
 
     def provide(self, entry: int) -> None:
-        """Make the column of an entry, unless it is there."""
+        """Compute the column of an entry unless it exists."""
         with self._lock:
             if self.where[entry] >= 0:
                 return
             if self._size == self.columns.shape[0]:
-                # Walks that run keep the old array, whose rows stay what they are.
+                # Running walks keep the old array, whose rows do not change.
                 grown = np.zeros((2 * self._size, self.length))
                 grown[: self._size] = self.columns
                 self.columns = grown
@@ -150,12 +151,12 @@ class LlwTableau:
             self._size += 1
 
     def respond(self, rows: IntArray, alpha: FloatArray) -> FloatArray:
-        """Change of all as entries beside the margin change, (m, length).
+        """Change of all quantities as entries off the margin change, (m, length).
 
         ``alpha`` (m, Q) is the change of each of the samples ``rows``.
         """
         moved = np.zeros((rows.size, self.length))
-        # T z for z that is not 0 in one sample only
+        # T z for z that is nonzero in one sample only
         W = alpha.mean(axis=1, keepdims=True) - alpha
         n_all = self.n_entries
         moved[:, :n_all] = (self.K[rows][:, :, None] * -W[:, None]).reshape(-1, n_all)
@@ -167,7 +168,7 @@ class LlwTableau:
         return force @ self.columns[: self.basic.size] - moved
 
     def shift(self, slope: FloatArray, sums: FloatArray, also: IntArray) -> FloatArray:
-        """Change of z_S, and of the slopes of the entries ``also`` beside S.
+        """Change of z_S, and of the slopes of the entries ``also`` outside S.
 
         ``slope`` (n, Q) is added to the slope of every entry, ``sums`` to the column
         sums.
@@ -179,7 +180,7 @@ class LlwTableau:
         return change
 
     def _invert(self) -> FloatArray:
-        """Cholesky for H + eps, then its border."""
+        """Invert H + eps by Cholesky, then add the border."""
         i, k = np.divmod(self.entries, self.Q)
         H = self.K[np.ix_(i, i)] * ((k[:, None] == k) - 1.0 / self.Q)
         for self.eps in (REGULAR, SINGULAR):
@@ -192,7 +193,7 @@ class LlwTableau:
         return np.block([[A - UT @ U.T, UT], [UT.T, -T]])
 
     def _fill_basic(self) -> None:
-        """Columns of S: T_RS A_j beside S, -A_j on it."""
+        """Compute the columns of S: T_RS A_j outside S, -A_j on it."""
         n, Q = self.shape
         n_free, size = self.entries.size, self.basic.size
         for first in range(0, size, BATCH):
@@ -222,17 +223,17 @@ def _invert_shifted(H: FloatArray, eps: float) -> FloatArray:
 
 
 class LlwWalker:
-    """The optima without one sample each, by walks from that of all.
+    """The optima without one sample each, by walks from the full optimum.
 
-    ``ready`` says whether the start is an optimum to the last digits.
+    ``ready`` says whether the start is an accurate optimum.
     """
 
     def __init__(self, problem: LlwProblem, solution: LlwSolution) -> None:
         self.problem, self.centred = problem, centre(problem)
         scale = self.centred.scale
-        self.box = problem.box * scale
+        self.upper = problem.upper * scale
         W = scale * np.abs(solution.coef)
-        # What a slope is a sum of; leaving out one sample hardly changes it.
+        # Size of the terms of a slope; leaving out one sample hardly changes it.
         self.terms = np.maximum(1.0, self.centred.magnitude @ W)
         b = solution.intercept + self.centred.means @ solution.coef
         self.full = _Point(solution.alpha * scale, b, solution.state.copy())
@@ -242,41 +243,41 @@ class LlwWalker:
         except linalg.LinAlgError:  # an indefinite kernel
             return
         self.origin = self._quantities()
-        self.ready = self._settle(self.full, self._begin(self.full), self.box, 1)
+        self.ready = self._settle(self.full, self._begin(self.full), self.upper, 1)
         self.origin = self._quantities()
 
     def without_each(self, rows: IntArray) -> Iterator[LlwSolution | None]:
-        """Yield the optimum without each of some samples, None if not reached."""
+        """Yield the optimum without each of some samples, or None if not reached."""
         fading = np.where(self.full.state[rows] == MARGIN, 0.0, self.full.alpha[rows])
         for r, start in zip(rows, self.tableau.respond(rows, -fading), strict=True):
             yield self._walk(r, start)
 
     def _walk(self, r: int, start: FloatArray) -> LlwSolution | None:
         """Walk to the optimum without sample r."""
-        point, box = self.full.copy(), self.box.copy()
-        box[r] = 0.0
+        point, upper = self.full.copy(), self.upper.copy()
+        upper[r] = 0.0
         walk = self._begin(point)
         walk.aim(start, NOISE * float(point.alpha[r].max()))
-        if not (self._run(walk, point, r) and self._settle(point, walk, box, ROUNDS)):
+        if not (self._run(walk, point, r) and self._settle(point, walk, upper, ROUNDS)):
             return None
         found = LlwPoint(point.alpha, point.state, True, walk.n_pivots, "walk")
         left = with_certificate(self.problem.without(r), found, self.centred)
         return left if left.converged else None
 
     def _begin(self, point: _Point) -> FadingWalk:
-        """Return a walk that begins at the full optimum and changes the sets given."""
+        """Return a walk that starts at the full optimum and changes the given sets."""
         x, low, high = self.origin.copy()
-        state, box = point.state.reshape(-1), self.box.reshape(-1)
-        return FadingWalk(x, low, high, state, box, MAX_PIVOTS)
+        state, upper = point.state.reshape(-1), self.upper.reshape(-1)
+        return FadingWalk(x, low, high, state, upper, MAX_PIVOTS)
 
     def _quantities(self) -> FloatArray:
-        """Return what a walk follows at the full optimum, and ranges, (3, length)."""
-        full, box, tableau = self.full, self.box, self.tableau
-        on, bounded, closed = full.state == MARGIN, full.state == BOUNDED, box == 0.0
-        end = np.where(on, np.minimum(box, FAR), np.where(bounded, FAR, 0.0))
+        """Return basic quantities and their ranges at the full optimum, (3, length)."""
+        full, upper, tableau = self.full, self.upper, self.tableau
+        on, bounded, closed = full.state == MARGIN, full.state == BOUNDED, upper == 0.0
+        end = np.where(on, np.minimum(upper, FAR), np.where(bounded, FAR, 0.0))
         out = np.zeros((3, tableau.length))
         out[1], out[2] = -FAR, FAR
-        out[:, : box.size] = [
+        out[:, : upper.size] = [
             np.where(on, full.alpha, self._slope(full)).ravel(),
             np.where((on | bounded) & ~closed, 0.0, -FAR).ravel(),
             np.where(closed, FAR, end).ravel(),
@@ -285,7 +286,7 @@ class LlwWalker:
         return out
 
     def _run(self, walk: FadingWalk, point: _Point, r: int) -> bool:
-        """Let the multipliers of r fade; return whether the end was reached."""
+        """Fade out the multipliers of r; return whether the end was reached."""
         tableau, Q = self.tableau, self.tableau.Q
         for entry in range(r * Q, (r + 1) * Q):
             if point.state.flat[entry] != MARGIN:
@@ -296,30 +297,30 @@ class LlwWalker:
             tableau.provide(walk.pending)
         on, bounded = point.state == MARGIN, point.state == BOUNDED
         x = walk.quantities[: on.size].reshape(on.shape)
-        point.alpha = np.where(on, x, np.where(bounded, self.box, 0.0))
+        point.alpha = np.where(on, x, np.where(bounded, self.upper, 0.0))
         point.b = -(tableau.basis @ walk.quantities[tableau.coordinates])
         return walk.left == 0.0
 
     def _settle(
-        self, point: _Point, walk: FadingWalk, box: FloatArray, rounds: int
+        self, point: _Point, walk: FadingWalk, upper: FloatArray, rounds: int
     ) -> bool:
         """Solve without the proximal terms; return whether all conditions hold."""
         for _ in range(rounds):
             slope, off = self._correct(point, walk)
-            wrong = point.violations(slope, box)
+            wrong = point.violations(slope, upper)
             if not wrong.any():
-                return off <= STRAIN
+                return off <= RESIDUAL
             if not self._exchange(walk, np.flatnonzero(wrong)):
                 return False
-            point.exchange(wrong, box)
+            point.exchange(wrong, upper)
         return False
 
     def _correct(self, point: _Point, walk: FadingWalk) -> tuple[FloatArray, float]:
-        """Solve on the sets found; return slopes as shares of terms, and the strain."""
+        """Solve on the final sets; return relative slopes and the residual."""
         tableau = self.tableau
         for more in reversed(range(CORRECTIONS + 1)):
             slope = self._slope(point)
-            off = point.strain(slope / self.terms)
+            off = point.residual(slope / self.terms)
             if off <= TIGHT or not more:
                 break
             free = point.state == MARGIN
@@ -355,32 +356,32 @@ class _Point:
     state: StateArray
 
     def copy(self) -> _Point:
-        """Return a copy whose arrays are its own."""
+        """Return a deep copy."""
         return _Point(self.alpha.copy(), self.b.copy(), self.state.copy())
 
-    def strain(self, slope: FloatArray) -> float:
-        """How far free slopes are from 0, and column sums from each other."""
+    def residual(self, slope: FloatArray) -> float:
+        """Largest free slope, and largest difference of column sums."""
         sums = self.alpha.sum(axis=0)
         uneven = float(sums.max() - sums.min()) / max(float(sums.max()), 1e-300)
         return max(uneven, float(np.abs(slope[self.state == MARGIN]).max(initial=0.0)))
 
-    def violations(self, slope: FloatArray, box: FloatArray) -> BoolArray:
-        """Entries that break a condition: slopes by TOL, free alpha relative to all."""
+    def violations(self, slope: FloatArray, upper: FloatArray) -> BoolArray:
+        """Entries that violate a condition: slopes by TOL, free alpha relatively."""
         state, alpha, slack = self.state, self.alpha, TOL * float(self.alpha.max())
-        wrong = (state == MARGIN) & ((alpha < -slack) | (alpha > box + slack))
-        wrong |= (box > 0.0) & (state == OUTSIDE) & (slope > TOL)
+        wrong = (state == MARGIN) & ((alpha < -slack) | (alpha > upper + slack))
+        wrong |= (upper > 0.0) & (state == OUTSIDE) & (slope > TOL)
         wrong |= (state == BOUNDED) & (slope < -TOL)
         return wrong
 
-    def exchange(self, wrong: BoolArray, box: FloatArray) -> None:
+    def exchange(self, wrong: BoolArray, upper: FloatArray) -> None:
         """Move free entries to the bound they passed; the others become free."""
         free = wrong & (self.state == MARGIN)
         self.state[wrong & ~free] = MARGIN
         self.state[free & (self.alpha < 0.0)] = OUTSIDE
-        self.state[free & (self.alpha > box)] = BOUNDED
+        self.state[free & (self.alpha > upper)] = BOUNDED
         self.alpha[self.state == OUTSIDE] = 0.0
         bounded = self.state == BOUNDED
-        self.alpha[bounded] = box[bounded]
+        self.alpha[bounded] = upper[bounded]
 
 
 def drop_unsafe_llw(
@@ -402,7 +403,7 @@ def drop_unsafe_llw(
 def bring_to_scale(
     problem: LlwProblem, solution: LlwSolution
 ) -> tuple[LlwProblem, LlwSolution]:
-    """Return the problem with finite upper bounds lowered that no alpha reaches."""
+    """Return the problem with lower finite C_i where no alpha can reach them."""
     reach = REACH * float(solution.alpha.sum())
     bounds = np.where(np.isfinite(problem.C), problem.C, 0.0)
     if not solution.converged or not 0.0 < reach < bounds.max():
@@ -415,7 +416,7 @@ def bring_to_scale(
 
 
 def _is_clear(values: FloatArray, rounding: float) -> BoolArray:
-    """Whether the largest value stands clear of the second, (n,)."""
+    """Whether the largest value exceeds the second by more than rounding, (n,)."""
     if values.shape[1] == 1:
         apart = 2.0 * np.abs(values[:, 0])
     else:
@@ -439,8 +440,8 @@ def loo_llw_walk(
     Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
     only, and a hard margin must be separable. ``verbose`` shows progress on stderr. The
     values are h_k without r at x_r: one column for two classes, of class 1, else one
-    per class. The intervals are those of each b_k, free of each other: of more than two
-    classes, some corners of it have no sum 0.
+    per class. Each interval is that of its b_k alone: with more than two classes, not
+    all combinations of their ends sum to 0.
     """
     walker = LlwWalker(problem, solution)
     leaver = _Leaver(problem, solution, walker if walker.ready else None)
@@ -456,7 +457,7 @@ def loo_llw_refit(
     n_threads: int = 1,
     verbose: bool = False,
 ) -> LooIntervals:
-    """Do the same, each problem solved from nothing: slow, to compare with."""
+    """Do the same, but solve each problem from scratch: slow, for comparison."""
     return _Leaver(problem, solution, None, refit_all=True).run(n_threads, verbose)
 
 
@@ -464,7 +465,7 @@ LLW_METHODS = {"walk": loo_llw_walk, "refit": loo_llw_refit}
 
 
 class _Leaver:
-    """What all samples share, and their results."""
+    """Data shared by all samples, and their results."""
 
     def __init__(
         self,
@@ -487,7 +488,7 @@ class _Leaver:
         self.can_rise = problem.open & (state != BOUNDED)
 
     def run(self, n_threads: int, verbose: bool) -> LooIntervals:
-        """Leave every sample out, and put the columns together."""
+        """Leave every sample out, and combine the columns."""
         n, Q = self.values.shape
         size = n_threads * LINE
         starts = range(0, n, size)
@@ -507,7 +508,7 @@ class _Leaver:
         )  # fmt: skip
 
     def _leave(self, rows: IntArray, part: slice) -> None:
-        """Keep what is known, and solve without each of the others."""
+        """Store the known values, and solve without each of the other samples."""
         others = []
         for r in rows[part]:
             if self.problem.C[r] == 0.0:
@@ -530,10 +531,10 @@ class _Leaver:
                 self._store(r, left, WALK)
 
     def _keep(self, r: int, settled_by: int) -> None:
-        """Keep W; b loses the constraints of r."""
+        """Keep W and drop the constraints of r on b."""
         can_fall, can_rise = self.can_fall.copy(), self.can_rise.copy()
         can_fall[r] = can_rise[r] = False
-        low, high = intercept_box(
+        low, high = intercept_bounds(
             self.solution.gradient, can_fall, can_rise, can_fall & can_rise
         )
         b = choose_intercept(low, high)
@@ -542,11 +543,11 @@ class _Leaver:
         self._store(r, kept, settled_by)
 
     def _without_its_class(self, r: int) -> None:
-        """Leave r out with its class: a problem of one class less, or none is left."""
+        """Leave r out with its class: one class fewer remains, or no problem."""
         problem, gone = self.problem, self.problem.codes[r]
         others = np.arange(problem.n_classes) != gone
         if problem.n_classes == 2:
-            # Everything is of the other class: h = -1 or less for the one that is gone.
+            # All samples are of the other class: h <= -1 for the missing one.
             self.values[r] = np.where(others, 1.0, -1.0)
             self.lower[r] = np.where(others, 1.0, -np.inf)
             self.upper[r] = np.where(others, np.inf, -1.0)
@@ -560,7 +561,7 @@ class _Leaver:
     def _store(
         self, r: int, left: LlwSolution, settled_by: int, classes: Any = slice(None)
     ) -> None:
-        """Store h(x_r) with its ends; classes that are gone have -inf."""
+        """Store h(x_r) with its ends; missing classes have -inf."""
         base = self.problem.K[r] @ left.coef
         for out, b in (
             (self.values, left.intercept),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Linear programs through HiGHS: quiet, on one thread, with strict tolerances.
 
-highspy is imported when it is first needed: it takes a while to load.
+highspy is imported on first use because loading it takes a while.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from leaveout._typing import FloatArray
 from leaveout.exceptions import LeaveoutError
 
 Bounds = tuple[FloatArray, FloatArray]
-# Most simplex steps of a run, by rows and columns. Some 1.2 is what ordinary programs
-# need; on kernel values near 0 HiGHS may cycle.
+# Limit on the simplex steps of a run, per row and column. Ordinary programs need about
+# 1.2; HiGHS may cycle if kernel values are near 0.
 STEPS_PER_VARIABLE = 20
 
 
@@ -42,10 +42,10 @@ def open_highs(
     rows: Bounds,
     tolerance: float,
 ) -> Any:
-    """Load ``min cost' x`` with bounds (lower, upper) of columns and rows.
+    """Load ``min cost' x`` with bounds (lower, upper) on columns and rows.
 
     ``matrix`` is (start, index, value) by columns, as in
-    :class:`scipy.sparse.csc_array`; ``tolerance`` holds for primal and dual.
+    :class:`scipy.sparse.csc_array`; ``tolerance`` applies to primal and dual.
     """
     highspy = load_highspy()
     lp = highspy.HighsLp()
@@ -71,7 +71,7 @@ def open_highs(
 def run_simplex(highs: Any, strategies: Sequence[dict[str, Any]], name: str) -> int:
     """Run the strategies until one finds an optimum; return the number of steps.
 
-    ``name`` is the program's name in the error if none does.
+    ``name`` names the program in the error if none does.
     """
     highspy = load_highspy()
     status, n_iter = None, 0
@@ -86,14 +86,14 @@ def run_simplex(highs: Any, strategies: Sequence[dict[str, Any]], name: str) -> 
         highs.clearSolver()
     raise LeaveoutError(
         f"HiGHS found no optimum of the {name} (status "
-        f"{highs.modelStatusToString(status)!r}). Kernel values from 1e-3 to 1e3 and "
-        "weights (C) below 1e6 are what it can take: scale the features, or lower C."
+        f"{highs.modelStatusToString(status)!r}). It needs kernel values from "
+        "1e-3 to 1e3 and weights (C) below 1e6: scale the features, or lower C."
     )
 
 
 @dataclass(frozen=True)
 class SparseLinear:
-    """An optimal linear classifier with the 1-norm of its weights."""
+    """An optimal linear classifier with a 1-norm penalty on its weights."""
 
     coef: FloatArray  # (n_features,), many of them zero
     intercept: float
@@ -105,8 +105,8 @@ def solve_sparse_linear(Z: FloatArray, y: FloatArray, C: float) -> SparseLinear:
     """Minimise sum_j |w_j| + C sum_i max(0, 1 - y_i (w'z_i + b)).
 
     HiGHS solves the dual, max sum_i lam_i with |sum_i lam_i y_i z_ij| <= 1, sum_i lam_i
-    y_i = 0 and 0 <= lam_i <= C: it has a row for each feature, not for each sample. The
-    weights are the prices of those rows.
+    y_i = 0 and 0 <= lam_i <= C: it has one row per feature, not one per sample. The
+    weights are the dual values of those rows.
     """
     rows = (Z * y[:, None]).T
     answer = linprog(

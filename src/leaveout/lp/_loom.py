@@ -10,18 +10,19 @@ and M_ii = (1 - nu) K_ii::
                    s.t.   M' u <= s,   sum_i u_i y_i = 0,   0 <= u <= w,   s >= 0
 
 (Weston 1999, eq. (12)-(14) with nu = 1 and b = 0). Among all optima the one with the
-smallest sum of a is taken: the paper's program has many, and an unbounded set of them
-if every sample can be classified without its own term. The bound A is ours: it is
-about 1e6 / max |K|, and keeps the program well-posed where kernel values are near 0.
+smallest sum of a is chosen: the paper's program has many, and an unbounded set of them
+if every sample can be classified without its own term. The bound A is not in the paper.
+It is about 1e6 / max |K|, and keeps the program well-posed if kernel values are near 0.
 
-HiGHS solves the dual in two stages, the two leading orders of M' u <= eps as eps falls
+HiGHS solves the dual in two stages, the two leading orders of M' u <= eps as eps goes
 to 0: first eps = 0; then, around that u, its direction v = du / deps, which is the dual
-of "smallest sum of a on the optimal face". The bases that it ends with are solved again
-in full precision, and primal and dual value are compared (docs/method/loom).
+of "smallest sum of a on the optimal face". The final bases are solved again in full
+precision, and the primal and dual values are compared (docs/method/loom).
 
-The objective judges each sample without its own term, with the other coefficients
-chosen in its presence (eq. (11)): not the leave-one-out error. That one takes row and
-column of the sample out of both stages and solves them again, warm.
+The objective evaluates each sample without its own term, but with the other
+coefficients chosen in its presence (eq. (11)), so it is not the leave-one-out error.
+For that error, the row and column of the sample are removed from both stages, which are
+solved again from a warm start.
 """
 
 from __future__ import annotations
@@ -53,37 +54,40 @@ from leaveout.exceptions import LeaveoutError
 from leaveout.lp._highs import Bounds, open_highs, run_simplex
 from leaveout.run._parallel import map_chunks
 
-# Largest coefficient, where the largest kernel value is 1: kernel values below its
-# inverse cannot classify a sample.
+# Largest coefficient if the largest kernel value is 1: kernel values below its inverse
+# cannot classify a sample.
 CAP = 1e6
-# Relative duality gap below which a pair of primal and dual point counts as optimal;
-# the rounding of n dual constraints, times CAP, stays below it.
+# Relative duality gap below which a primal-dual pair counts as optimal; the rounding
+# errors of n dual constraints, times CAP, are smaller.
 OPTIMAL = 1e-6
-# Samples lighter than this, relative to the heaviest, are nearly absent: bounds of u as
-# small as that are hard to distinguish.
+# Samples with a smaller weight than this, relative to the largest, are nearly absent:
+# bounds of u as small as that are hard to distinguish.
 LIGHTEST = 1e-8
 # Above this gap the dual point is refined, magnified by LENS.
 FINE, LENS = 1e-8, 2.0**20
-# Dual variables this close to a bound, and dual constraints this close to equality, are
-# there: slacks that differ by less are a tie.
+# Dual variables this close to a bound, and dual constraints this close to equality,
+# count as being there: slacks that differ by less are a tie.
 FACE = 1e-11
-# Below that both are rounding. Between the two another rule would see no tie.
+# Differences below this are rounding errors. Between the two, a stricter rule would see
+# no tie.
 ROUNDING = 1e-13
 # The same for the direction of the second stage, which has fewer digits.
 STILL = 1e-8
-# Tried in this order. HiGHS's own scaling of the matrix is off: kernel values have one
-# scale, and lifting the tiny ones made it fail.
+# Tried in this order. HiGHS's scaling of the matrix is off: kernel values have one
+# scale, and scaling up the tiny ones made HiGHS fail.
 STRATEGIES: tuple[dict[str, Any], ...] = (
     {"simplex_strategy": 1, "presolve": "off", "simplex_scale_strategy": 0},
     {"simplex_strategy": 4, "presolve": "off", "simplex_scale_strategy": 0},
     {"simplex_strategy": 1, "presolve": "off", "simplex_scale_strategy": 2},
     {"simplex_strategy": 1, "presolve": "on", "simplex_scale_strategy": 0},
 )
-# Values this close to 0 are 0: the margin is 1, and predictions have the same rule.
+# Values this close to 0 count as 0, relative to the margin 1; predictions use the same
+# rule.
 ZERO = 1e-10
-# Values this close, beside max(1, |f|), are one: the program is solved to 1e-6.
+# Values this close, relative to max(1, |f|), count as equal: the program is solved to
+# 1e-6.
 SAME = 1e-6
-# Samples in a row: each such part loads the program once.
+# Samples per part: each part loads the program once.
 CHUNK = 64
 
 
@@ -96,16 +100,16 @@ class LoomFace:
 
     M: FloatArray  # (n, n), margins by coefficients
     y: FloatArray | None  # signs; None without an intercept
-    w: FloatArray  # (n,), weights; a sample without has no constraint
+    w: FloatArray  # (n,), weights; a sample with weight 0 has no constraint
     least: FloatArray  # (n,), bounds of a
     most: FloatArray
     low: FloatArray  # (n,), bounds of the margins
     high: FloatArray
-    scale: float  # what K was divided by; the coefficients are a / scale
-    unique: bool  # strict complementarity proves that it is one point
+    scale: float  # divisor of K; the coefficients are a / scale
+    unique: bool  # strict complementarity proves that the face is one point
 
     def range_of(self, slope: FloatArray) -> tuple[float, float]:
-        """Return the ends of ``slope @ a + b`` on the face; NaN if HiGHS has none."""
+        """Return the ends of ``slope @ a + b`` on the face; NaN if HiGHS fails."""
         fixed = self.least == self.most
         columns, rows = np.flatnonzero(~fixed), np.flatnonzero(self.w > 0.0)
         base = float(slope[fixed] @ self.least[fixed])
@@ -121,7 +125,7 @@ class LoomFace:
 
 
 def _smallest(cost: FloatArray, G: FloatArray, columns: Bounds, rows: Bounds) -> float:
-    """Return the smallest cost; -inf if there is none, NaN if HiGHS fails."""
+    """Return the smallest cost; -inf if unbounded, NaN if HiGHS fails."""
     n_rows, n_columns = G.shape
     if n_columns == 0:
         return 0.0
@@ -141,8 +145,8 @@ def _smallest(cost: FloatArray, G: FloatArray, columns: Bounds, rows: Bounds) ->
 class LoomSolution:
     """An optimum of the LOOM, with its certificate."""
 
-    coef: FloatArray  # (n,), signed a_j y_j, with the smallest sum of sizes
-    intercept: float  # the middle of the interval that is optimal with these
+    coef: FloatArray  # (n,), signed a_j y_j, with the smallest sum of a
+    intercept: float  # the middle of the interval that is optimal for these
     decision_values: FloatArray  # (n,), f = K coef + b
     left_out_values: FloatArray  # (n,), f without the own term coef_i K_ii
     slack: FloatArray  # (n,), max(0, 1 - y_i (f_i - nu coef_i K_ii)); 0 without weight
@@ -152,13 +156,14 @@ class LoomSolution:
     n_capped: int  # coefficients at their largest value
     n_iter: int  # simplex steps
     converged: bool  # the gap is below 1e-6 and the sum of coefficients the smallest
-    telling: bool  # also relative to the loss of the lightest sample: labels are proved
-    # Samples that have a coefficient, or a part in one of the two dual points: all
-    # others can be left out, and this point stays optimal.
+    labels_proved: bool  # the gap is small relative to the lightest sample's loss, too
+    # Samples with a nonzero coefficient, or nonzero in one of the two dual points: any
+    # other sample can be left out, and this point stays optimal.
     tight: BoolArray
     face: LoomFace | None  # None if HiGHS did not find it
-    # If slacks differ by something between rounding and a tie, the optimum of a rule
-    # that sees no tie there. What both do not agree on depends on the last digits.
+    # If slacks differ by more than rounding but less than a tie, the optimum by the
+    # rule that sees no tie there. Where the two disagree, the result depends on the
+    # last digits.
     rival: LoomSolution | None = None
 
 
@@ -167,7 +172,7 @@ class LoomProblem(Problem):
     """Kernel values, signs and weights (as ``C``) of one binary LOOM.
 
     A sample with weight 0 has neither row nor column. The kernel may be indefinite.
-    ``nu`` >= 0 is the share of its own term that a sample has to do without.
+    ``nu`` >= 0 is the share of a sample's own term that is removed from its margin.
     """
 
     nu: float = 1.0
@@ -179,15 +184,15 @@ def solve_loom(problem: LoomProblem) -> LoomSolution:
 
 
 class LoomSolver:
-    """HiGHS with the dual of one problem loaded; solves it, also without a sample.
+    """Solve one problem, or the problem without a sample, by its dual in HiGHS.
 
-    ``start`` is the basis that another solver of the same problem ended with.
+    ``start`` is the final basis of another solver of the same problem.
     """
 
     def __init__(self, problem: LoomProblem, start: Any = None) -> None:
         self.problem, self.start = problem, start
         largest = float(np.abs(problem.K).max())
-        # A power of 2, so that scaling K by one changes no digit.
+        # A power of 2, so that scaling K changes no digit.
         self.scale = 2.0 ** np.ceil(np.log2(largest)) if largest > 0.0 else 1.0
         self.M = loom_matrix(problem) / self.scale
         self._highs = _load(self.M, problem)
@@ -197,20 +202,20 @@ class LoomSolver:
         return self._solve(self.problem.C)
 
     def solve_without(self, row: int) -> LoomSolution:
-        """Solve without a sample, warm from the full basis."""
+        """Solve without a sample, warm-started from the full basis."""
         weights = self.problem.C.copy()
         weights[row] = 0.0
         return self._solve(weights)
 
     def _solve(self, weights: FloatArray) -> LoomSolution:
-        """Run both stages, the second also without near ties if there are any."""
+        """Run both stages; if there are near ties, run the second also without them."""
         w = weights / weights.max()
         n_iter = self._run_first(w)
         first = _Point(self.M, self.problem, w)
         first.read_dual(self._highs, np.asarray(self._highs.getSolution().col_value))
         first.read_primal(self._highs)
         if first.gap > FINE:
-            # If HiGHS fails at that, the gap stays as it is.
+            # If HiGHS fails here, the gap stays as it is.
             with suppress(LeaveoutError):
                 n_iter += self._refine(first)
         rules = (FACE, ROUNDING) if first.has_near_ties else (FACE,)
@@ -221,10 +226,10 @@ class LoomSolver:
     def _settle(
         self, first: _Point, weights: FloatArray, n_iter: int, tie: float
     ) -> LoomSolution:
-        """Run the second stage; take the point of the first if that lost digits."""
+        """Run the second stage; keep the point of the first if digits were lost."""
         try:
             n_iter += self._run_second(first, tie)
-        except LeaveoutError:  # the slacks are the least all the same
+        except LeaveoutError:  # the slacks are still minimal
             return self._solution(first, weights, n_iter, None)
         second = _Point(self.M, self.problem, first.w)
         second.u, second.s, second.low = first.u, first.s, first.low
@@ -249,10 +254,10 @@ class LoomSolver:
         return n_iter
 
     def _refine(self, first: _Point) -> int:
-        """Solve for what u lacks, magnified: HiGHS knows it to 1e-10 only.
+        """Solve for the error of u, magnified, because HiGHS solves only to 1e-10.
 
-        The bounds of u, s and M' u <= s are seen from the point that was found, through
-        a lens; costs and basis stay (iterative refinement of a linear program).
+        The bounds of u, s and M' u <= s are shifted to the point that was found and
+        scaled; costs and basis stay (iterative refinement of a linear program).
         """
         highs, w = self._highs, first.w
         at = np.append(first.u, np.maximum(0.0, self.M.T @ first.u))
@@ -270,7 +275,7 @@ class LoomSolver:
     def _run_second(self, first: _Point, tie: float) -> int:
         """Minimise the sum of a on the optimal face of the first stage."""
         highs, infinity, w = self._highs, self._highs.inf, first.w
-        # u at 0 can only rise, u at w only fall; where s > 0, a is at its largest.
+        # u at 0 can only rise, u at w only fall; if s > 0, a is at its upper bound.
         lower = np.where(first.u > tie, -infinity, 0.0)
         upper = np.where(first.u < w - tie, infinity, 0.0)
         absent = w == 0.0
@@ -278,13 +283,13 @@ class LoomSolver:
         lower_s = np.where(first.s > tie, -infinity, 0.0)
         upper_s = np.where(absent, 0.0, infinity)
         _set_columns(highs, np.append(lower, lower_s), np.append(upper, upper_s))
-        # Columns of M with a dual constraint to spare have a = 0 on the whole face.
+        # Columns of M whose dual constraint is slack have a = 0 on the complete face.
         inside = (self.M.T @ first.u - first.s < -tie) | absent
         _set_rows(highs, np.where(inside, infinity, 1.0))
         return _run(highs)
 
     def _face(self, first: _Point, tie: float) -> LoomFace:
-        """Describe what both stages leave open, by complementary slackness."""
+        """Describe the set of optima of both stages, by complementary slackness."""
         n, w = first.w.size, first.w
         solution = self._highs.getSolution()
         v, t = np.split(np.asarray(solution.col_value), 2)
@@ -319,7 +324,7 @@ class LoomSolver:
             np.minimum(point.u * weights.max(), weights), float(weights @ slack),
             point.gap, int((point.a >= CAP * (1 - 1e-9)).sum()), n_iter,
             face is not None and bool(point.gap <= OPTIMAL),
-            face is not None and point.is_telling, point.tight, face,
+            face is not None and point.proves_labels, point.tight, face,
         )  # fmt: skip
 
 
@@ -341,20 +346,20 @@ class _Point:
 
     @property
     def has_near_ties(self) -> bool:
-        """Whether something of the dual is neither 0 by rounding nor clearly not 0."""
+        """Whether a dual quantity is larger than rounding but not clearly nonzero."""
         u, s, w = self.u, self.s, self.w
         parts = np.concatenate([u, w - u, s, s - self.M.T @ u])
         near = (parts > ROUNDING) & (parts <= FACE)
         return bool(near[np.tile(w > 0.0, 4)].any())
 
     @property
-    def is_telling(self) -> bool:
-        """Whether the gap is small, also beside the loss of the lightest sample."""
+    def proves_labels(self) -> bool:
+        """Whether the gap is small relative to the loss of the lightest sample, too."""
         lightest = float(self.w[self.w > 0.0].min(initial=1.0))
         return lightest >= LIGHTEST and self.gap <= OPTIMAL * lightest
 
     def read_dual(self, highs: Any, read: FloatArray) -> None:
-        """Take u from the basis or as HiGHS has it, whichever proves more."""
+        """Take u from the basis or from HiGHS, whichever gives the better bound."""
         read = read[: self.w.size]
         candidates = [self.u, np.clip(read, 0.0, self.w)]
         basis = _Basis(highs, self.fit_intercept)
@@ -372,11 +377,11 @@ class _Point:
         )
         self.s = np.maximum(0.0, self.M.T @ self.u)
         self.s[self.w == 0.0] = 0.0
-        # Only where the basis has s; elsewhere it is rounding.
+        # Only if s is in the basis; otherwise it is rounding error.
         self.s[~basis.capped] = 0.0
 
     def read_primal(self, highs: Any) -> None:
-        """Take a from the basis or as HiGHS has it, whichever costs less."""
+        """Take a from the basis or from HiGHS, whichever has the smaller cost."""
         n, solution = self.w.size, highs.getSolution()
         candidates = [-np.asarray(solution.row_dual)[:n]]
         basis = _Basis(highs, self.fit_intercept)
@@ -396,7 +401,7 @@ class _Point:
         self.tight = (self.a > 0.0) | (self.u > FACE) | moved
 
     def _cost(self, a: FloatArray) -> tuple[float, float]:
-        """Return sum w xi at its best b, and b."""
+        """Return sum w xi at the best b, and b."""
         m, b = self.M @ a, 0.0
         if self.fit_intercept:
             ends = weighted_median_interval(
@@ -406,14 +411,14 @@ class _Point:
         return float(self.w @ np.maximum(0.0, 1.0 - m - self.y * b)), b
 
     def _lower_bound(self, u: FloatArray) -> float:
-        """Weak duality; what u lacks in sum u y = 0 is charged as an excess."""
+        """Return a lower bound by weak duality; violations of sum u y = 0 reduce it."""
         excess = np.maximum(0.0, self.M.T @ u)[self.w > 0.0]
         lack = abs(float(u @ self.y)) if self.fit_intercept else 0.0
         return max(0.0, float(u.sum() - CAP * (excess.sum() + lack)))
 
 
 class _Basis:
-    """Samples whose constraint is tight, and coefficients that are free; as many."""
+    """Samples with a tight constraint, and as many free coefficients."""
 
     def __init__(self, highs: Any, fit_intercept: bool) -> None:
         basic = np.asarray(highs.getBasicVariables()[1])
@@ -436,7 +441,7 @@ class _Basis:
     ) -> bool:
         """Whether no basic variable of the dual is at a bound: the primal is unique.
 
-        ``at_bound`` says which v are, ``open_columns`` which constraints of the dual
+        ``at_bound`` marks the v at a bound, ``open_columns`` the dual constraints that
         hold with equality and do not fix their coefficient, ``full`` where s is not 0.
         """
         return bool(
@@ -450,7 +455,7 @@ class _Basis:
     def solve(
         self, M: FloatArray, y: FloatArray, right: FloatArray, *, transposed: bool
     ) -> FloatArray | None:
-        """Solve with the square matrix of the basis; None if it is singular."""
+        """Solve with the square matrix of the basis; return None if it is singular."""
         if not self.square or self.rows.size == 0:
             return np.zeros(0) if self.square else None
         G = M[np.ix_(self.rows, self.columns)]
@@ -473,7 +478,7 @@ def loom_matrix(problem: LoomProblem) -> FloatArray:
 def _load(M: FloatArray, problem: Problem) -> Any:
     """Return HiGHS with the dual: columns u and s, one row per coefficient, one for b.
 
-    Bounds are set by the stages.
+    The stages set the bounds.
     """
     n, extra = problem.n_samples, int(problem.fit_intercept)
     G = np.column_stack([M, problem.y]) if extra else M
@@ -495,12 +500,12 @@ def _set_columns(highs: Any, lower: FloatArray, upper: FloatArray) -> None:
 
 def _run(highs: Any) -> int:
     """Run HiGHS; return its number of steps."""
-    return run_simplex(highs, STRATEGIES, "leave-one-out machine")
+    return run_simplex(highs, STRATEGIES, "linear program of the LOOM")
 
 
 def _set_rows(highs: Any, upper: FloatArray, intercept: float = 0.0) -> None:
     """Set the right-hand sides of M' u - s <= 0, and that of the intercept."""
-    for row, level in enumerate(upper.tolist()):  # HiGHS has all at once from 1.13 on
+    for row, level in enumerate(upper.tolist()):  # HiGHS 1.13 can set all at once
         highs.changeRowBounds(row, -highs.inf, level)
     for row in range(upper.size, highs.getNumRow()):
         highs.changeRowBounds(row, intercept, intercept)
@@ -514,7 +519,7 @@ def loo_loom_refit(
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Leave every sample out of one LOOM, by warm linear programs.
+    """Leave every sample out of one LOOM, by warm-started linear programs.
 
     Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
     only. ``lower`` and ``upper`` are the ends of f over all optima without the sample
@@ -546,11 +551,11 @@ def loo_loom_bound(
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Judge every sample by the full solution, without the sample's own term.
+    """Evaluate every sample by the full solution, without the sample's own term.
 
-    The share of wrong ones is the bound of Weston 1999, eq. (11), which counts a value
-    of 0 as wrong. Nothing is refitted and nothing certified: for this classifier it is
-    not a bound of the leave-one-out error (docs/method/loom).
+    The share of wrong samples is the bound of Weston 1999, eq. (11), where a value of 0
+    counts as wrong. Nothing is refitted or certified: for this classifier it does not
+    bound the leave-one-out error (docs/method/loom).
     """
     values = solution.left_out_values
     # A value of 0 gets the sign that makes it wrong.
@@ -565,7 +570,7 @@ def loo_loom_bound(
 
 
 def loom_errors(problem: Problem, solution: LoomSolution) -> BoolArray:
-    """Return which samples are wrong without their own term; 0 is wrong, (n,)."""
+    """Return which samples are wrong without their own term, (n,); 0 is wrong."""
     margins = problem.y * solution.left_out_values
     terms = np.abs(problem.K) @ np.abs(solution.coef) + abs(solution.intercept)
     return margins <= np.maximum(ZERO, 1e-13 * terms)
@@ -581,20 +586,21 @@ LOOM_METHODS = {"refit": loo_loom_refit, "bound": loo_loom_bound}
 
 
 class _Ranges:
-    """Ranges of f over optimal faces, sample by sample."""
+    """Ranges of f over the optimal faces, per sample."""
 
     def __init__(self, problem: Problem, full: LoomSolution) -> None:
         n = problem.n_samples
         self.problem = problem
         self.found = LooIntervals.empty(n, REFIT)
         self.found.lower[:] = self.found.upper[:] = full.decision_values
-        # The program is solved to 1e-6 of kernel values: near copies are one to it.
+        # The program is solved to 1e-6 of the kernel values: it cannot separate samples
+        # that are closer than that.
         near = nearly_coincide(problem.K, np.flatnonzero(problem.C > 0.0))
         self.trusted = not near
-        self._certify(slice(None), full.telling)
+        self._certify(slice(None), full.labels_proved)
         self.n_iter = np.zeros(n, dtype=np.int64)
-        # The full optimum stays if the sample has no part in it; if it is the only one,
-        # so is that without the sample.
+        # If a sample has no part in the full optimum, the optimum stays without it; if
+        # it is unique, it stays unique.
         unique = full.rival is None and full.face is not None and full.face.unique
         idle = ~full.tight & unique
         self.found.settled_by[idle] = ZERO_ALPHA
@@ -605,24 +611,24 @@ class _Ranges:
         settle_singletons(problem, self.found)
 
     def _certify(self, row: Any, proved: bool) -> None:
-        """Say whether a value is certified."""
+        """Record whether a value is certified."""
         reason = CERTIFIED if proved else NOT_CONVERGED
         self.found.uncertified_by[row] = reason if self.trusted else BY_ROUNDING
 
     def put(self, row: int, left_out: LoomSolution) -> None:
         """Store the range of one sample from the solution without it."""
         self.n_iter[row] = left_out.n_iter
-        self._certify(row, left_out.telling)
+        self._certify(row, left_out.labels_proved)
         self._put_range(row, left_out)
 
     def give_up(self, row: int, full: LoomSolution) -> None:
-        """HiGHS has no answer: keep what all terms but the own one say, unproved."""
+        """If HiGHS fails, keep the value without the sample's own term, uncertified."""
         value = full.left_out_values[row]
         self.found.lower[row] = self.found.upper[row] = value
         self._certify(row, False)
 
     def _put_range(self, row: int, solution: LoomSolution) -> None:
-        """Store the range of f over the optimal face; near ties must not move it."""
+        """Store the range of f over the optimal face, and whether near ties move it."""
         ends = self._range(row, solution)
         if np.isnan(ends).any():
             ends = (solution.decision_values[row],) * 2
@@ -640,5 +646,5 @@ class _Ranges:
             return np.nan, np.nan
         if face.unique:
             return (solution.decision_values[row],) * 2
-        # The face is that of a y, with a kernel whose largest value is about 1.
+        # The face is in terms of a y, with a kernel whose largest value is about 1.
         return face.range_of(self.problem.K[row] * self.problem.y / face.scale)

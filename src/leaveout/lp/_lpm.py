@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The linear programming machine (LPM): an SVM with the 1-norm of its coefficients.
+"""The LPM (linear programming machine): an SVM with a 1-norm penalty.
 
 For kernel values K, signs y and weights C, with f_i = sum_j a_j K_ij + b::
 
@@ -8,8 +8,8 @@ For kernel values K, signs y and weights C, with f_i = sum_j a_j K_ij + b::
                                          sum_i lam_i y_i = 0,   0 <= lam_i <= C_i
 
 (Tsuda, Rätsch, Mika & Müller 2001, eq. (1)). The kernel need not be definite. HiGHS
-solves the dual, which has a third of the primal's columns; the basis it ends with is
-then solved again in full precision, and primal and dual value are compared.
+solves the dual, which has a third of the primal's columns. The final basis is then
+solved again in full precision, and the primal and dual values are compared.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem, middle
 from leaveout.engine._walk import factor_lu, solve_lu
 from leaveout.lp._highs import open_highs, run_simplex
 
-# Relative duality gap below which a pair of primal and dual point counts as optimal.
+# Relative duality gap below which a primal-dual pair counts as optimal.
 OPTIMAL = 1e-9
-# If rounding alone may leave a larger one than this, a gap proves nothing.
-TELLING = 1e-6
-# Tried in this order: the others for the rare LP that the first gives up.
+# If rounding alone may cause a larger gap than this, a gap proves nothing.
+LARGEST_ROUNDING = 1e-6
+# Tried in this order: the others are for the rare program that the first cannot solve.
 STRATEGIES: tuple[dict[str, Any], ...] = (
     {"simplex_strategy": 1, "presolve": "off"},
     {"simplex_strategy": 4, "presolve": "off"},
@@ -62,14 +62,14 @@ class LpmSolution:
     """An optimum of the LPM, with its certificate."""
 
     coef: FloatArray  # (n,), signed coefficients a
-    intercept: float  # the middle of the interval that is optimal with this a
+    intercept: float  # the middle of the interval that is optimal for this a
     decision_values: FloatArray  # (n,), f = K a + b
     row_dual: FloatArray  # (n,), lam
     objective: float  # primal value
-    duality_gap: float  # as of :func:`lpm_certificate`
+    duality_gap: float  # as in :func:`lpm_certificate`
     n_iter: int  # simplex steps
-    converged: bool  # the gap is below 1e-9, or what rounding leaves
-    basis: LpmBasis  # the vertex; with several optimal b it has one of the ends
+    converged: bool  # the gap is below 1e-9, or at the level of rounding
+    basis: LpmBasis  # the vertex; if several b are optimal, it has one of the ends
 
     @property
     def alpha(self) -> FloatArray:
@@ -83,9 +83,9 @@ def solve_lpm(problem: Problem) -> LpmSolution:
 
 
 class LpmSolver:
-    """HiGHS with the dual of one problem loaded; solves it, also without a sample.
+    """Solve one problem, or the problem without a sample, by its dual in HiGHS.
 
-    ``start`` is the basis that another solver of the same problem ended with.
+    ``start`` is the final basis of another solver of the same problem.
     """
 
     def __init__(self, problem: Problem, start: Any = None) -> None:
@@ -99,9 +99,9 @@ class LpmSolver:
         return self._solution(self.problem, n_iter)
 
     def solve_without(self, row: int) -> LpmSolution:
-        """Solve without a sample, warm from the full basis.
+        """Solve without a sample, warm-started from the full basis.
 
-        Its row and column are switched off by bounds, and on again afterwards.
+        Bounds disable its row and column for the solve.
         """
         highs = self._highs
         highs.setBasis(self.start)
@@ -116,10 +116,10 @@ class LpmSolver:
 
     def _run(self) -> int:
         """Run HiGHS; return its number of steps."""
-        return run_simplex(self._highs, STRATEGIES, "linear programming machine")
+        return run_simplex(self._highs, STRATEGIES, "linear program of the LPM")
 
     def _solution(self, problem: Problem, n_iter: int) -> LpmSolution:
-        """Solve the basis again; keep the numbers of HiGHS if they are better."""
+        """Solve the basis again; keep the result of HiGHS if it is better."""
         basis = _read_basis(self._highs.getBasis(), problem)
         z, row_dual = solve_lpm_basis(problem, basis)
         own = make_lpm_solution(problem, z, row_dual, basis, n_iter)
@@ -141,9 +141,9 @@ def leave_row_out(problem: Problem, row: int) -> Problem:
 def make_lpm_solution(
     problem: Problem, z: FloatArray, row_dual: FloatArray, basis: LpmBasis, n_iter: int
 ) -> LpmSolution:
-    """Take b from the middle of its interval, and measure the duality gap.
+    """Set b to the middle of its interval, and compute the duality gap.
 
-    ``z`` are the coefficients and, with an intercept, b.
+    ``z`` holds the coefficients and, with an intercept, b.
     """
     y, C, n = problem.y, problem.C, problem.n_samples
     coef = np.where(C > 0.0, z[:n], 0.0)
@@ -174,9 +174,9 @@ def lpm_certificate(
 
     ``coefs`` and ``values`` are a and f = K a + b, ``slopes`` lam * y with 0 <= lam <=
     ``bounds``, the C of each (0: neither row nor column). Return primal values, gaps
-    (primal - dual) / max(1, primal), and whether a gap is below 1e-9, or what rounding
-    alone leaves, if that is below 1e-6. A dual point is first scaled until it is
-    feasible; what it lacks in sum(lam y) = 0 adds to the gap.
+    (primal - dual) / max(1, primal), and whether a gap is below 1e-9, or below what
+    rounding alone may cause, if that is below 1e-6. A dual point is first scaled until
+    it is feasible; its violation of sum(lam y) = 0 is added to the gap.
     """
     hinge = np.maximum(0.0, 1.0 - problem.y * values)
     primal = np.abs(coefs).sum(axis=1) + (bounds * hinge).sum(axis=1)
@@ -188,13 +188,13 @@ def lpm_certificate(
     if problem.fit_intercept:
         lack = np.abs(slopes.sum(axis=1))
     gap = (primal - dual + lack) / np.maximum(1.0, primal)
-    # The sums lam y K and a K are known to some eps of their terms, and the hinge
-    # multiplies what f is off by C.
+    # The sums lam y K and a K are accurate to a few eps of their terms, and the hinge
+    # multiplies the error of f by C.
     size = 4.0 * np.finfo(float).eps * np.abs(problem.K).max()
     norm = np.abs(coefs).sum(axis=1)
     rounding = size * (total + bounds.sum(axis=1) * (norm / np.maximum(1.0, primal)))
     small = gap <= np.maximum(OPTIMAL, rounding)
-    return primal, gap, small & (rounding <= TELLING)
+    return primal, gap, small & (rounding <= LARGEST_ROUNDING)
 
 
 def design_matrix(problem: Problem) -> FloatArray:
@@ -219,7 +219,7 @@ def _load(problem: Problem) -> Any:
 
 
 def _read_basis(found: Any, problem: Problem) -> LpmBasis:
-    """Translate the basis of the dual: its basic columns are the rows at y f = 1."""
+    """Convert the basis of the dual: its basic columns are the rows at y f = 1."""
     from highspy import HighsBasisStatus as Status
 
     n = problem.n_samples
@@ -237,7 +237,7 @@ def _read_basis(found: Any, problem: Problem) -> LpmBasis:
 
 
 def solve_lpm_basis(problem: Problem, basis: LpmBasis) -> tuple[FloatArray, FloatArray]:
-    """Return z and lam of a vertex, NaN-free: zeros if its matrix is singular."""
+    """Return z and lam of a vertex; zeros if its matrix is singular."""
     margin, active = basis.margin, basis.active
     y, n = problem.y, problem.n_samples
     z = np.zeros(basis.columns.size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave samples out of a linear programming machine by pivots from one shared basis.
+"""Leave samples out of an LPM by pivots from one shared basis.
 
 All quantities v, the values f_i and the weights z_j (coefficients, then the intercept),
 have a convex cost with at most one kink:
@@ -11,11 +11,11 @@ each on one side of its kink, are x = T (nonbasic). With the slopes c of the bas
 the rate of nonbasic k is D_k = sum_i c_i T_ik; the vertex is optimal if low_k <= D_k <=
 high_k, where -low_k and -high_k are the slopes of the cost of k above and below its kink.
 
-To fade a cost is to change the slope of one basic quantity v linearly: D_k moves with
-T_vk. When D_k meets an end, k leaves its kink at no cost, until a basic quantity r meets
-its own: one exchange of r and k (docs/method/lpm). The rates D do not change by it.
+Fading a cost means changing the slope of one basic quantity v linearly: D_k moves with
+T_vk. When D_k reaches an end, k leaves its kink at no cost, until a basic quantity r
+reaches its own: one exchange of r and k (docs/method/lpm), which does not change D.
 
-T is shared and read-only. A walk keeps row R and column X of each of its exchanges and
+T is shared and read-only. A walk stores row R and column X of each of its exchanges and
 applies them to the next row or column it needs, with d = T_rk:
 
     column c:  v = c_r / d,  c -= v X,  c_r = -v        if c = k:  c = X / d,   c_r = 1 / d
@@ -56,14 +56,14 @@ cdef extern from *:
 
 cpdef enum Status:
     DONE = 0
-    TOO_LONG = 1  # more pivots than there is room for
-    FAILED = 2  # no quantity ends a step, or a pivot is zero to rounding
-    DOUBTFUL = 3  # the end was reached, but rounding may have moved a rate off its end
+    TOO_LONG = 1  # more pivots than the capacity
+    FAILED = 2  # no quantity ends a step, or a pivot is zero up to rounding
+    DOUBTFUL = 3  # the end was reached, but rounding may hide a rate at its end
 
-# A move slower than this, relative to the fastest, is rounding.
+# A rate smaller than this, relative to the largest, is rounding error.
 cdef double STILL = 1e-10
-# Pivots lose digits: a rate that misses its end by less than this many slacks may be at
-# it, and the range of optima longer than it looks.
+# Pivots lose digits: a rate within this many slacks of its end may be at it, and the range
+# of optima larger than it appears.
 cdef double DOUBT = 1024.0
 # After this many steps of length zero in a row, the lowest index decides (Bland).
 cdef int PATIENCE = 40
@@ -78,7 +78,7 @@ cdef struct Shared:
     const unsigned char* has_kink  # (n + m,)
     const double* low  # (n + m,)
     const double* high  # (n + m,)
-    # Rates and values this far beyond an end are at it still (Harris).
+    # Rates and values up to this far beyond an end count as being at it (Harris).
     double rate_slack
     double value_slack
     double doubt  # rates this far from an end may be at it after pivots
@@ -87,7 +87,7 @@ cdef struct Shared:
 cdef struct Walk:
     Py_ssize_t row_out  # f of the sample left out
     Py_ssize_t col_out  # its coefficient
-    bint row_gone  # f has no cost any more
+    bint row_gone  # f no longer has a cost
     bint col_gone  # the coefficient stays at 0
     Py_ssize_t* basic  # (n,) quantity of each row
     Py_ssize_t* nonbasic  # (m,) quantity of each column, behind basic
@@ -100,7 +100,7 @@ cdef struct Walk:
     double* column  # (n,)
     double* row  # (m,)
     Py_ssize_t n_pivots  # kept
-    Py_ssize_t n_made  # also those of the first end, which the second forgets
+    Py_ssize_t n_made  # includes those of the first end, which are dropped for the second
     Py_ssize_t capacity
     Py_ssize_t* pivot_row  # (capacity,)
     Py_ssize_t* pivot_col  # (capacity,)
@@ -129,7 +129,7 @@ def leave_out_rows(
     const double[::1] y,  # in, (n,)
     double rate_slack,
     double value_slack,
-    bint shared_optimum,  # the tableau was not factored for one sample alone
+    bint shared_optimum,  # the tableau is that of all samples
     const Py_ssize_t[::1] rows,  # in, (k,): samples to leave out, one at a time
     double[::1] work,  # work
     Py_ssize_t[::1] integers,  # work
@@ -142,7 +142,7 @@ def leave_out_rows(
     long[::1] n_pivots,  # out, (k,)
     signed char[::1] status,  # out, (k,)
 ):
-    """Leave each of some samples out, and find both ends of its optimal values."""
+    """Leave each of some samples out; find both ends of the range of its value."""
     cdef Shared shared
     cdef Walk walk
     cdef Py_ssize_t k, n = T.shape[0], m = T.shape[1]
@@ -183,18 +183,18 @@ cdef Status leave_out(
     Shared* shared, Walk* walk, Py_ssize_t p, double y, double* z_least, double* z_most,
     double* slopes, Py_ssize_t* end_basic, double* end_side,
 ) noexcept nogil:
-    """Fade row p, then coefficient p out; then push f_p down and up among the optima."""
+    """Fade out row p, then coefficient p; then move f_p down and up among the optima."""
     cdef Status status
     cdef Py_ssize_t v, n_pivots, end, n = shared.n, m = shared.m
     walk.row_out, walk.col_out = p, n + p
     walk.row_gone = walk.col_gone = False
-    # Row first: what coefficient p did was mostly for its own row.
+    # Row first: coefficient p mainly serves its own row.
     status = fade_row(shared, walk, p, y)
     if status != DONE:
         return status
     v = find(walk.basic, n, walk.col_out)
     if v >= 0:
-        # |z_p| costs ever more, until z_p = 0.
+        # The cost of |z_p| grows until z_p = 0.
         load_row(shared, walk, v, walk.rho)
         status = fade(shared, walk, v, walk.side[v], INFINITY)
         if status != DONE:
@@ -234,7 +234,7 @@ cdef Status fade_row(Shared* shared, Walk* walk, Py_ssize_t p, double y) noexcep
         dual = -y * slope(shared, walk, v)
         walk.row_gone = True
     else:
-        # At the kink: with C_p lowered to its row dual, f_p can leave to the costly side.
+        # At the kink: with C_p lowered to its row dual, f_p can move to the side with cost.
         c = find(walk.nonbasic, shared.m, p)
         dual = y * walk.D[c]
         walk.row_gone = True
@@ -256,7 +256,7 @@ cdef Status fade(
 ) noexcept nogil:
     """Add sign * length to the slope of basic quantity v, step by step.
 
-    ``walk.rho`` is its row. Ends early if v itself comes to its kink and leaves.
+    ``walk.rho`` is its row. Ends early if v itself reaches its kink and leaves the basis.
     """
     cdef Py_ssize_t k, c, r
     cdef double step, towards, left = length
@@ -277,7 +277,7 @@ cdef Status fade(
             for k in range(shared.m):
                 walk.D[k] += step * sign * walk.rho[k]
             left -= step
-        # D_c at its upper end: c moves down, as the fading quantity makes it.
+        # D_c is at its upper end: c moves down.
         towards = -1.0 if sign * walk.rho[c] > 0.0 else 1.0
         walk.D[c] = limit(shared, walk, walk.nonbasic[c], towards < 0.0)
         load_column(shared, walk, c, walk.column)
@@ -298,7 +298,7 @@ cdef Status fade(
 cdef Py_ssize_t next_entering(
     Shared* shared, Walk* walk, double sign, double left, bint bland, double* step
 ) noexcept nogil:
-    """Column whose rate comes to its end first within ``left``, or -1."""
+    """Column whose rate first reaches its end within ``left``, or -1."""
     cdef Py_ssize_t k, best = -1
     cdef double rate, size, room, reach = INFINITY, size_best = 0.0
     cdef double most = largest(shared.m, walk.rho)
@@ -315,8 +315,8 @@ cdef Py_ssize_t next_entering(
         size = fabs(rate)
         if size > STILL * most:
             room = room_of(shared, walk, k, rate > 0.0)
-            # Of those that come first, the fastest: its pivot will be large. One that
-            # comes after the end must not hide another that comes before.
+            # Among the first, take the fastest: its pivot is large. A rate that reaches its
+            # end after ``left`` must not hide one that does so before.
             if room <= min(reach * size, left * size + shared.rate_slack) and (
                 walk.nonbasic[k] < walk.nonbasic[best] if bland and best >= 0
                 else size > size_best
@@ -332,7 +332,7 @@ cdef Py_ssize_t next_entering(
 cdef inline double room_of(
     Shared* shared, Walk* walk, Py_ssize_t k, bint up
 ) noexcept nogil:
-    """How far rate k may go; 0 if it is beyond its end."""
+    """Distance of rate k to its end; 0 if it is beyond."""
     cdef double end = limit(shared, walk, walk.nonbasic[k], up)
     return max(0.0, end - walk.D[k] if up else walk.D[k] - end)
 
@@ -362,7 +362,7 @@ cdef inline double room_to_kink(Shared* shared, Walk* walk, Py_ssize_t r) noexce
 cdef Py_ssize_t blocking_row(
     Shared* shared, Walk* walk, double towards, bint bland
 ) noexcept nogil:
-    """Row whose quantity comes to its kink first as the entering one moves, or -1."""
+    """Row whose quantity first reaches its kink as the entering one moves, or -1."""
     cdef Py_ssize_t i, best = -1
     cdef double rate, room, reach = INFINITY, size_best = 0.0
     cdef double most = largest(shared.n, walk.column)
@@ -386,7 +386,7 @@ cdef Py_ssize_t blocking_row(
 cdef Status exchange(
     Shared* shared, Walk* walk, Py_ssize_t r, Py_ssize_t c, double towards
 ) noexcept nogil:
-    """Move column c until row r is at its kink; then they change places.
+    """Move column c until row r is at its kink; then exchange them.
 
     ``walk.column`` is column c; afterwards ``walk.row`` is row r as it was before.
     """
@@ -435,7 +435,7 @@ cdef inline void exchange_row(
 
 
 cdef void load_row(Shared* shared, Walk* walk, Py_ssize_t q, double* row) noexcept nogil:
-    """Row q of the tableau as it is now."""
+    """Row q of the current tableau."""
     cdef Py_ssize_t p, k, m = shared.m
     cdef double* R
     memcpy(row, shared.T + q * m, m * sizeof(double))
@@ -452,7 +452,7 @@ cdef void load_row(Shared* shared, Walk* walk, Py_ssize_t q, double* row) noexce
 cdef void load_column(
     Shared* shared, Walk* walk, Py_ssize_t c, double* column
 ) noexcept nogil:
-    """Column c of the tableau as it is now."""
+    """Column c of the current tableau."""
     cdef Py_ssize_t p, i, r, n = shared.n
     cdef double share
     cdef double* X
@@ -491,7 +491,7 @@ cdef void store_weights(Shared* shared, Walk* walk, double* z) noexcept nogil:
 
 
 cdef void store_slopes(Shared* shared, Walk* walk, double* slopes) noexcept nogil:
-    """Row duals times y: what the costs of f pull with, (n,)."""
+    """Row duals times y: minus the slopes of the costs of f, (n,)."""
     cdef Py_ssize_t i
     for i in range(shared.n):
         if walk.basic[i] < shared.n:

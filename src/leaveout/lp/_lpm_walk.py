@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact leave-one-out of the linear programming machine.
+"""Exact leave-one-out for the LPM.
 
 Leaving p out removes row p and column p from the linear program. Samples with a_p = 0
 and lam_p = 0 change nothing; for all others a few pivots lead from the basis of the
-full optimum, which all share, to an optimum without p (docs/method/lpm). An optimum of
-a linear program need not be unique, so the range of f(x_p) over all of them is found.
+full optimum to an optimum without p (docs/method/lpm). The optimum of a linear program
+need not be unique, so the range of f(x_p) over all optima is computed.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from leaveout.lp._lpm import (
 from leaveout.lp._lpm_fast import Status, leave_out_rows, work_sizes
 from leaveout.run._parallel import map_chunks
 
-# Pivots at most; a sample that needs more is tried again, then refitted.
+# Limits on pivots: a sample that needs more is tried with the next, then refitted.
 CAPACITIES = (128, 1024)
-# Samples in a row: their certificates are two products of matrices.
+# Samples per part: their certificates are two matrix products.
 CHUNK = 64
-# Rates end at 1 and margins at 1: four digits are needed to recognise ties.
+# Rates and margins have ends at 1: four digits are needed to recognise ties.
 UNKNOWN = 1e-4
 
 
@@ -79,7 +79,7 @@ def loo_lpm_refit(
     labels_only: bool = False,
     n_threads: int = 1,
 ) -> LooIntervals:
-    """Do the same by one linear program per sample, warm from the full basis."""
+    """Do the same by one warm-started linear program per sample."""
     return _Leaver(problem, solution, n_threads).refit()
 
 
@@ -87,7 +87,7 @@ LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
 
 
 class _Leaver:
-    """The values that are known, and the samples whose values are not."""
+    """Values found so far, and the samples that are still open."""
 
     def __init__(self, problem: Problem, solution: LpmSolution, n_threads: int) -> None:
         self.problem, self.n_threads = problem, n_threads
@@ -102,7 +102,7 @@ class _Leaver:
         self.counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
 
     def walk(self, tableau: LpmTableau, capacity: int) -> None:
-        """Write the values of the samples whose walks end well."""
+        """Write the values of the samples whose walks succeed."""
         problem, found, rows = self.problem, self.found, self.rows
         done = np.zeros(rows.size, dtype=bool)
         pivots = np.zeros(rows.size, dtype=np.int64)
@@ -128,7 +128,7 @@ class _Leaver:
         self.rows = rows[~done]
 
     def refit(self) -> LooIntervals:
-        """Solve one linear program for each of the other samples; return all values."""
+        """Solve one linear program per open sample; return all values."""
         if self.rows.size:
             solver = LpmSolver(self.problem)
             solver.solve()
@@ -143,7 +143,7 @@ class _Leaver:
         return replace(self.found, counts=self.counts)
 
     def _refit(self, solver: LpmSolver, row: int) -> None:
-        """Write the value of one sample; the range comes from the last basis."""
+        """Write the value of one sample; its range comes from the last basis."""
         found, left_out = self.found, solver.solve_without(row)
         found.lower[row] = found.upper[row] = left_out.decision_values[row]
         if found.settled_by[row] != UNTOUCHED:
@@ -160,9 +160,9 @@ class _Walked:
 
     least: FloatArray  # (k,), range of f
     most: FloatArray  # (k,)
-    certified: BoolArray  # (k,), whether it is proved
+    certified: BoolArray  # (k,), whether the range is proved
     n_pivots: np.ndarray  # (k,)
-    ended: BoolArray  # (k,), whether the walk came to its end
+    ended: BoolArray  # (k,), whether the walk reached its end
     basic: IntArray  # (k, n), the basis there
     side: FloatArray  # (k, n)
 
@@ -174,9 +174,9 @@ def _walk(
     capacity: int,
     proved: bool = True,
 ) -> _Walked:
-    """Leave some samples out, one at a time, and prove what was found.
+    """Leave some samples out, one at a time, and prove the results.
 
-    ``proved`` says whether the optimum of the tableau is.
+    ``proved`` says whether the optimum of the tableau is proved.
     """
     n, m = tableau.T.shape
     n_floats, n_integers = work_sizes(n, m, capacity)
@@ -192,7 +192,7 @@ def _walk(
         np.empty(n_floats), np.empty(n_integers, dtype=np.intp), capacity,
         z_least, z_most, slopes, basic, side, pivots, status,
     )  # fmt: skip
-    # Without a pivot the full optimum is that without the sample, and is proved.
+    # Without a pivot the full optimum is also optimal without the sample.
     least, certified = tableau.values[rows], status == Status.DONE
     most = least.copy()
     moved = certified & (pivots > 0) if proved else certified.copy()
@@ -214,7 +214,7 @@ def _walk(
 def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
     """Find the range of one sample from a basis without it, factored again.
 
-    Products of many pivots lose digits; the basis they lead to is mostly right.
+    Products of many pivots lose digits, but the basis they lead to is usually right.
     """
     without = leave_row_out(problem, row)
     tableau = build_lpm_tableau(without, basis)
@@ -226,9 +226,9 @@ def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
 def _certify(
     problem: Problem, rows: IntArray, z: FloatArray, slopes: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Return f at the sample left out, and whether the point without it is optimal.
+    """Return f at the left-out sample, and whether the point without it is optimal.
 
-    Both come from z and the row duals alone, not from what the walk has updated.
+    Both are computed from z and the row duals only, not from values the walk updated.
     """
     n, each = problem.n_samples, np.arange(rows.size)
     coefs = z[:, :n]
@@ -246,9 +246,10 @@ def _certify(
 
 @dataclass(frozen=True)
 class LpmTableau:
-    """The optimum, written in the quantities that are at their kinks.
+    """The optimum as a function of the quantities at their kinks.
 
-    They are f_1 … f_n, then z_1 … z_m: coefficients and intercept (``_lpm_fast.pyx``).
+    Quantities are f_1 … f_n, then z_1 … z_m: coefficients and intercept
+    (``_lpm_fast.pyx``).
     """
 
     T: FloatArray  # (n, m), basic quantities per unit of the nonbasic ones
@@ -256,14 +257,14 @@ class LpmTableau:
     basic: IntArray  # (n,), quantity of each row
     nonbasic: IntArray  # (m,), quantity of each column
     x: FloatArray  # (n,), values of the basic quantities
-    side: FloatArray  # (n,), the side of the kink they are on
+    side: FloatArray  # (n,), their sides of the kinks
     D: FloatArray  # (m,), rates of the cost
-    kink: FloatArray  # (n + m,), of each quantity, as the next three
+    kink: FloatArray  # (n + m,), of each quantity, like the next three
     has_kink: np.ndarray
     low: FloatArray
     high: FloatArray
-    rate_slack: float  # size of the rounding errors of D
-    value_slack: float  # and of x
+    rate_slack: float  # rounding error of D
+    value_slack: float  # rounding error of x
 
     @property
     def values(self) -> FloatArray:
@@ -275,7 +276,7 @@ class LpmTableau:
 
 
 def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
-    """Return the tableau of a basis; None if its matrix is singular, to rounding."""
+    """Return the tableau of a basis; None if its matrix is numerically singular."""
     y, C, n = problem.y, problem.C, problem.n_samples
     G = design_matrix(problem)
     m, margin, active = G.shape[1], basis.margin, basis.active
@@ -302,14 +303,14 @@ def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
     side = np.where(basis.rows == BOUNDED, -y, y)
     side[margin] = basis.columns[active]
     side[~present] = 1.0
-    # From the factors, not from T: a large inverse would cost digits here.
+    # From the factors, not from T, whose large inverse would cost digits here.
     z, row_dual = solve_lpm_basis(problem, basis)
     slopes = row_dual * y
     x, D = G @ z, -(slopes @ G)
     x[margin], D[active] = z[active], slopes[margin]
     size = np.abs(G)
     rates, values = np.abs(slopes) @ size, size @ np.abs(z)
-    # What the equations of the basis are off by moves the rest by its columns and rows.
+    # The residuals of the basis equations move the rest by its columns and rows.
     rate_slack = _slack(rates + rates[active] @ np.abs(T[margin]))
     value_slack = _slack(values + np.abs(T[:, active]) @ values[margin])
     if max(rate_slack, value_slack) > UNKNOWN:
@@ -321,7 +322,7 @@ def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
 
 
 def read_basis(problem: Problem, basic: IntArray, side: FloatArray) -> LpmBasis:
-    """Return the basis with these quantities off their kinks, on these sides."""
+    """Return the basis whose basic quantities are on these sides of their kinks."""
     y, n = problem.y, problem.n_samples
     rows = np.full(n, MARGIN, dtype=np.int8)
     columns = np.zeros(n + int(problem.fit_intercept), dtype=np.int8)
@@ -334,5 +335,5 @@ def read_basis(problem: Problem, basic: IntArray, side: FloatArray) -> LpmBasis:
 
 
 def _slack(terms: FloatArray) -> float:
-    """Return the rounding of sums whose terms have these sums of sizes."""
+    """Return the rounding error of sums, given the sums of the sizes of their terms."""
     return max(1e-11, 16 * np.finfo(float).eps * float(terms.max()))

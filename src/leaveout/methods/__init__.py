@@ -2,8 +2,8 @@
 """The published leave-one-out methods for one binary SVM, by name.
 
 A method takes a problem at unit scale, its solution and what is left out together, and
-returns intervals of the left-out values; it does not check for rounding, which
-``loo/_leave_out.py`` does once for all methods.
+returns intervals of the left-out values. It does not check for rounding errors:
+``loo/_leave_out.py`` does that for all methods.
 
 Imports: engine, run.
 """
@@ -45,16 +45,16 @@ class Method:
     function : LooMethod
         The method.
     takes : frozenset of str
-        "groups": it leaves out more than single samples, also with other upper bounds;
-        "values": it gives values, not only signs; "memory": it takes over something
-        from the C before.
+        "groups": it also leaves out groups, with other upper bounds if needed;
+        "values": it gives values, not only signs; "memory": it reuses results of the
+        previous C.
     """
 
     function: LooMethod
     takes: frozenset[str]
 
     def own_params(self) -> list[str]:
-        """Names of the parameters that only this method has."""
+        """Names of the parameters specific to this method."""
         shared = signature(LooMethod.__call__).parameters
         own = signature(self.function).parameters
         return [name for name in own if name not in shared and name != "memory"]
@@ -70,7 +70,7 @@ METHODS: dict[str, Method] = {
 
 
 def bind_params(name: str, method: Method, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters as keywords; ValueError for an unknown one."""
+    """Return the parameters as keywords; raise ValueError for an unknown one."""
     own = method.own_params()
     for key in params:
         if key not in own:

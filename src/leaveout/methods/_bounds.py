@@ -3,7 +3,7 @@
 
 A sample is *wrong* if its left-out margin is below 0 for every optimal intercept, and
 *ambiguous* if that depends on the intercept. With an unregularised intercept most
-bounds of the literature do not hold as printed (docs/method/bounds); ``kind`` says what
+bounds in the literature do not hold as printed (docs/method/bounds); ``kind`` says what
 holds for the given problem:
 
     bound       at least the share of samples that are wrong or ambiguous
@@ -55,9 +55,9 @@ class Bound:
     value : float
         Share of samples; sums, such as radius-margin, may exceed 1.
     lower : float
-        Share of samples that are certainly wrong; 0 if it has no lower bound.
+        Share of samples that are certainly wrong; 0 if there is no lower bound.
     cost : str
-        Operations beyond the fit, for n samples with s support vectors, m of them free.
+        Operations besides the fit, for n samples, s support vectors, m of them free.
     note : str
         Why it does not guarantee more, or what else it estimates.
     seconds : float
@@ -79,8 +79,8 @@ def bound_sv_count(problem: Problem, solution: Solution) -> Bound:
     """Share of support vectors: leaving out another sample does not change w.
 
     Without a free support vector the intercept may still move, and a sample with alpha
-    = 0 may become ambiguous, though never certainly wrong. If the C_i balance up to
-    rounding, the samples at the ends of the intercept's interval count as well.
+    = 0 may become ambiguous, but never certainly wrong. If the C_i balance up to
+    rounding, the samples at the ends of the intercept's interval count, too.
     """
     settled = not problem.fit_intercept or has_room(
         problem.C, solution.alpha, solution.free
@@ -110,7 +110,7 @@ def bound_xi_alpha(problem: Problem, solution: Solution) -> Bound:
     """Joachims (2000): rho alpha_p R^2 + xi_p >= 1.
 
     With an intercept rho = 2 and R^2 = max(K_ii - K_ij); without, rho = 1 and
-    R^2 = max K_ii, and it follows from the bound of Jaakkola & Haussler.
+    R^2 = max K_ii, and the bound follows from that of Jaakkola & Haussler.
     """
     K = problem.K
     if problem.fit_intercept:
@@ -132,15 +132,15 @@ def bound_span(problem: Problem, solution: Solution) -> Bound:
     undefined = int(np.isinf(spans).sum())
     note = "exact where the sets stay the same"
     if undefined:
-        note = f"{undefined} without another free support vector, taken as wrong"
+        note = f"{undefined} without another free support vector, counted as wrong"
     return Bound("span", ESTIMATE, share_of(wrong), cost="m³ + s m²", note=note)
 
 
 def bound_radius_margin(problem: Problem, solution: Solution) -> Bound:
     """Radius-margin criterion of the L1-SVM: (4 R^2 sum(alpha) + sum(xi)) / n.
 
-    Without an intercept (max K_ii sum(alpha) + sum(xi)) / n is a bound, as the sum of
-    the left sides of Jaakkola & Haussler's.
+    Without an intercept (max K_ii sum(alpha) + sum(xi)) / n is a bound: the sum of the
+    left-hand sides of Jaakkola & Haussler's.
     """
     if problem.fit_intercept:
         reach = 4.0 * enclosing_radius_squared(problem.K)
@@ -156,7 +156,7 @@ def bound_radius_margin(problem: Problem, solution: Solution) -> Bound:
 def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
     """4 R^2 ||w||^2 / n of the L2-SVM with the same C, a hard margin (Vapnik 1998).
 
-    Without an intercept max K_ii ||w||^2 / n. It bounds the error of the L2-SVM.
+    Without an intercept it is max K_ii ||w||^2 / n. It bounds the error of the L2-SVM.
     """
     hard, optimum = solve_l2_svm(problem)
     if problem.fit_intercept:
@@ -215,12 +215,12 @@ def timed(
 
 
 def _margins(problem: Problem, solution: Solution) -> FloatArray:
-    """Return y f at the optimal intercept that is worst for each sample."""
+    """Return y f at the worst optimal intercept for each sample."""
     return problem.y * values_at_worst_b(problem, solution)
 
 
 def _needs_no_intercept(problem: Problem) -> tuple[str, str]:
-    """Return kind and note of what is proved only without an intercept."""
+    """Return kind and note of a bound that is proved only without an intercept."""
     if problem.fit_intercept:
         return ESTIMATE, "no bound with an intercept"
     return BOUND, ""
@@ -238,8 +238,8 @@ def span_squared(problem: Problem, solution: Solution) -> FloatArray:
         p free:     1 / (inverse of K~)_pp
         p bounded:  K_pp - v' (inverse of K~) v,   v = (K_Mp; 1)
 
-    If the sets stay the same while alpha_p goes to 0, the left-out margin is
-    h_p - alpha_p S_p^2. 0 where alpha = 0; inf without another free support vector.
+    If the sets do not change while alpha_p goes to 0, the left-out margin is
+    h_p - alpha_p S_p^2. It is 0 if alpha = 0, inf without another free support vector.
     """
     free = np.flatnonzero(solution.free)
     rest = np.flatnonzero((solution.beta != 0.0) & ~solution.free)
@@ -274,7 +274,7 @@ def _columns(problem: Problem, free: IntArray, points: IntArray) -> FloatArray:
 
 
 def _inverse(matrix: FloatArray) -> FloatArray | None:
-    """Inverse, or None if the matrix is singular to rounding."""
+    """Inverse, or None if the matrix is numerically singular."""
     if matrix.size == 0 or (matrix.shape == (1, 1) and matrix[0, 0] == 0.0):
         return np.zeros_like(matrix)  # no free support vector
     inverse = invert(matrix)
@@ -299,8 +299,8 @@ def enclosing_radius_squared(
     """Squared radius of a ball that contains all samples, nearly the smallest.
 
     Maximises ``sum_i beta_i K_ii - beta' K beta`` over the simplex by steps towards the
-    farthest point and away from the nearest that has weight. Never too small, and too
-    large by a share of at most ``tol``, unless ``max_iter`` steps were not enough.
+    farthest point and away from the nearest point with weight. The result is never too
+    small, and too large by at most ``tol``, relatively, unless ``max_iter`` is reached.
     """
     n, diagonal = K.shape[0], K.diagonal()
     beta = np.zeros(n)
@@ -337,7 +337,7 @@ def solve_l2_svm(problem: Problem) -> tuple[Problem, Solution]:
     """Solve the SVM with squared hinge loss, a hard margin with K + diag(1 / C).
 
     ``min 1/2 ||w||^2 + 1/2 sum_i C_i xi_i^2``; the slacks are alpha_i / C_i. Left-out
-    values are those of the hard margin: 1 / C_i is added to K_ii only.
+    values are those of the hard margin, because 1 / C_i is added to K_ii only.
     """
     K = problem.K + np.diag(1.0 / np.maximum(problem.C, 1e-300))
     # w = 0 costs sum(C) / 2, so C_i xi_i^2 <= sum(C) and alpha_i <= sqrt(C_i sum(C)):

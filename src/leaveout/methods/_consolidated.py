@@ -2,9 +2,9 @@
 """Methods "consolidated" and "magic": all left-out problems at once, by smoothing.
 
 Wang & Yang (2022), after Wang & Zou (2022): leaving j out is the same as C_j = 0, so
-all left-out problems have the same kernel matrix. A bound ``low_i <= y_i f(x_i) <=
-high_i`` that holds for all of them settles a sample: high_i < 1 means alpha_i = C_i in
-all but its own, low_i > 1 means alpha_i = 0 (docs/method/consolidated).
+all left-out problems have the same kernel matrix. If ``low_i <= y_i f(x_i) <= high_i``
+holds in all of them, high_i < 1 means alpha_i = C_i in all but its own, and low_i > 1
+means alpha_i = 0 (docs/method/consolidated).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from leaveout.run._parallel import map_chunks
 RULES = ("same_C", "path")
 # Left-out problems certified at a time.
 BLOCK = 128
-# A margin must be on its side of 1 by more than rounding.
+# A margin must differ from 1 by more than rounding errors.
 SLACK = 1e-9
 # Folds screened at a time.
 SCREEN_BLOCK = 256
@@ -62,18 +62,18 @@ def loo_consolidated(
     labels_only : bool, default=False
         Do not solve for samples that are wrong even in the full solution.
     rule : {"same_C", "path"}, default="same_C"
-        What screens. "same_C": the full solution at the same C, by balls around it.
-        "path": all left-out solutions at the C before, as in the paper; at the first C
-        of a path no sample is screened.
+        Screening rule. "same_C" uses the full solution at the same C, with balls around
+        it. "path" uses all left-out solutions at the previous C, as in the paper; at
+        the first C of a path no sample is screened.
     memory : PathMemory, optional
-        What the call at the C before left behind; overwritten.
+        Results of the call at the previous C; overwritten.
 
     Returns
     -------
     LooIntervals
-        The counts have "screened" of "screened_of" samples, "folds" that were solved
-        for, majorise-minimise "steps" and "refits", samples whose optimum smoothing did
-        not prove.
+        The counts hold "screened" of "screened_of" samples, "folds" that were solved,
+        majorise-minimise "steps", and "refits": samples whose optimum smoothing did not
+        prove.
     """
     if rule not in RULES:
         raise ValueError(f"rule must be 'same_C' or 'path'; got {rule!r}.")
@@ -90,8 +90,8 @@ def loo_magic(
 ) -> LooIntervals:
     """Leave every sample out of one binary SVM: solve all at once, no screening.
 
-    The algorithm of Wang & Zou (2022), the same as :func:`loo_consolidated` on all
-    samples.
+    This is the algorithm of Wang & Zou (2022): :func:`loo_consolidated` without
+    screening.
     """
     return _leave_out(problem, solution, labels_only, n_threads, None, None)
 
@@ -104,7 +104,7 @@ def _leave_out(
     rule: str | None,
     memory: PathMemory | None,
 ) -> LooIntervals:
-    """Both methods."""
+    """Run either method."""
     keep_all = rule == "path"  # the next C needs every left-out solution
     found = LooIntervals.from_solution(solution)
     rows = settle_from_solution(problem, solution, found, labels_only and not keep_all)
@@ -133,9 +133,9 @@ def _leave_out(
 
 
 class _Folds:
-    """Problems without one sample each, a row per sample; to be proved, or refitted.
+    """Problems without one sample each, one row per sample, to be proved or refitted.
 
-    ``beta`` has the signed coefficients, zero at the left-out sample.
+    ``beta`` holds the signed coefficients, zero at the left-out sample.
     """
 
     def __init__(
@@ -153,13 +153,13 @@ class _Folds:
         self.certified, self.refitted = np.empty((2, rows.size), dtype=bool)
 
     def prove(self, part: slice) -> None:
-        """Check coefficients on all samples, screened ones included."""
+        """Check the coefficients on all samples, including the screened ones."""
         problem, rows = self.problem, self.rows[part]
         bounds = np.tile(problem.C, (rows.size, 1))
         bounds[np.arange(rows.size), rows] = 0.0
         none = np.zeros_like(bounds), np.zeros(rows.size)
-        whole = FoldProblems(problem.K, problem.y, bounds, *none, problem.fit_intercept)
-        proof = certify(whole, self.beta[part])
+        full = FoldProblems(problem.K, problem.y, bounds, *none, problem.fit_intercept)
+        proof = certify(full, self.beta[part])
         self.values[part], self.low[part], self.high[part], optimal = proof
         self.certified[part], self.refitted[part] = optimal, ~optimal
 
@@ -187,7 +187,7 @@ def _solve_folds(
     screened: Screened,
     n_threads: int,
 ) -> _Folds:
-    """Solve the problem without each of some samples; prove it, or refit."""
+    """Solve the problem without each of some samples; prove the result or refit."""
     kept, k = screened.kept, rows.size
     family, start = _reduce(problem, solution, rows, screened)
     eta, n_steps = solve_folds(family, problem.C[kept], start, n_threads=n_threads)
@@ -204,16 +204,16 @@ def _solve_folds(
 def _reduce(
     problem: Problem, solution: Solution, rows: IntArray, screened: Screened
 ) -> tuple[FoldProblems, Iterate]:
-    """Left-out problems on the samples that are kept, and where to start.
+    """Return the left-out problems on the kept samples, and their start.
 
-    Eq. (8) of the paper with ybar on L, not on S, and on L the hinge is linear: what is
-    left is n_s x n_s.
+    Eq. (8) of the paper, with ybar on L instead of S. The hinge is linear on L, so the
+    remaining problem is n_s x n_s.
     """
     K, y, C, kept = problem.K, problem.y, problem.C, screened.kept
     bounded, k = np.flatnonzero(screened.bounded), rows.size
     known = np.where(screened.bounded, y * C, 0.0)
     sigma = np.ascontiguousarray(K[np.ix_(kept, kept)])
-    # The left-out sample is among the bounded ones or among the kept, or neither.
+    # The left-out sample is bounded, kept, or neither.
     gone, kernel = known[rows, None], K[np.ix_(rows, kept)]
     offsets = known[bounded] @ K[np.ix_(bounded, kept)] - gone * kernel
     totals = known[rows] - known.sum()
@@ -257,7 +257,7 @@ class Screened:
 
 @dataclass(frozen=True)
 class Solved:
-    """The full solution and those without each of ``rows`` at one C.
+    """The full solution and the solutions without each of ``rows``, at one C.
 
     Leaving out any other sample does not change the full solution. Margins are
     y * (K beta), without the intercept; norms are ||w||.
@@ -279,14 +279,14 @@ class Solved:
         beta: FloatArray,
         values: FloatArray,
     ) -> Solved:
-        """Keep what screening needs of coefficients and values K beta, (k, n)."""
+        """Store what screening needs from coefficients and values K beta, (k, n)."""
         g = solution.decision_values - solution.intercept
         norm = float(np.sqrt(max(0.0, float(solution.beta @ g))))
         norms = np.sqrt(np.maximum(np.einsum("ki,ki->k", beta, values), 0.0))
         return cls(problem, problem.y * g, norm, rows, problem.y * values, norms)
 
     def ratio(self, problem: Problem) -> float | None:
-        """Factor from this C to that of the problem; None if it is another problem."""
+        """Factor from this C to that of the problem; None for another problem."""
         if self.problem.K is not problem.K:
             return None
         ratio = float(problem.C.sum() / self.problem.C.sum())
@@ -296,7 +296,7 @@ class Solved:
 
 @dataclass
 class PathMemory:
-    """What the folds at the last C leave for the next one."""
+    """Results of the folds at one C, for the next C."""
 
     last: Solved | None = None
 
@@ -304,7 +304,7 @@ class PathMemory:
 def screen_at_same_C(  # noqa: N802
     problem: Problem, solution: Solution, rows: IntArray
 ) -> Screened:
-    """Screen by how little the full solution moves when one of ``rows`` is left out.
+    """Screen by bounds on how far leaving out one of ``rows`` moves the full solution.
 
     No sample may be the only one of its class.
     """
@@ -325,7 +325,7 @@ def _move_without_intercept(
 ) -> tuple[FloatArray, FloatArray]:
     """Bound all margins without each row: w - w' is in a ball through zero.
 
-    ``||w - w'||^2 <= <w - w', beta_r phi_r>``, of centre beta_r phi_r / 2.
+    ``||w - w'||^2 <= <w - w', beta_r phi_r>``: the centre is beta_r phi_r / 2.
     """
     y, K, beta = problem.y, problem.K, solution.beta[rows]
     length = np.sqrt(K.diagonal())
@@ -339,8 +339,8 @@ def _move_with_intercept(
 ) -> tuple[FloatArray, FloatArray]:
     """Bound all margins without each row: a ball, and order statistics for b.
 
-    f' at x_i is f' at a reference point plus <w', phi_i - reference>. The better bound
-    of two references is taken: the left-out sample, and the mean of all.
+    f' at x_i is f' at a reference point plus <w', phi_i - reference>. Two reference
+    points are tried, the left-out sample and the mean, and the better bound is used.
     """
     y, C, K = problem.y, problem.C, problem.K
     g = solution.decision_values - solution.intercept
@@ -392,7 +392,7 @@ def _two_stages(problem: Problem, before: Solved, ratio: float) -> Screened:
     y, C = problem.y, problem.C
     stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)
     length = np.sqrt(problem.K.diagonal())
-    # Lemma 3.1. The full solution is that of the folds that leave out alpha = 0.
+    # Lemma 3.1. If alpha = 0 for the left-out sample, the fold has the full solution.
     low = stay * before.margins - stretch * length * before.norm
     high = stay * before.margins + stretch * length * before.norm
     centre = stay * before.left_out_margins
@@ -423,8 +423,9 @@ def _common_intercept(
 ) -> tuple[float, float]:
     """Bound b of all folds from bounds of y K beta (Lemmas 3.2, 3.3).
 
-    The bisection of Algorithm 2 finds order statistics; here a sort does. Leaving one
-    sample out can change the total weight of its class by its C, hence two levels.
+    Algorithm 2 finds the order statistics by bisection; here they come from a sort.
+    Leaving one sample out can change the total weight of its class by its C, hence two
+    levels.
     """
     positive = y > 0
     level = float(C[positive].sum())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The leave-one-out error for every C of an interval: n paths, summed into one curve.
+"""The leave-one-out error for every C in an interval: n paths, summed to one curve.
 
 With C_i = C c_i the optimum without r is piecewise affine in C, and so is its value at
-x_r (Hastie et al. 2004; docs/method/curve). Where that value changes its sign, the
-error changes by 1/n. Each path is compared with walks at a few C.
+x_r (Hastie et al. 2004; docs/method/curve). Where that value changes sign, the
+error changes by 1/n. Each path is checked against walks at a few C.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from leaveout.engine._walk import loo_walk
 from leaveout.methods._curve_fast import PathStatus, path_work_shape, trace_path
 from leaveout.run._parallel import map_chunks
 
-# Breakpoints closer than this, relatively, are one.
+# Breakpoints closer than this, relatively, are merged.
 SAME = 1e-12
-# A path that fails without progress starts again from a solve at C (1 + NUDGE), then at
-# ten times that distance, and so on up to WIDEST_GAP. In between, f is that of the
-# solve: the path counts as certified as long as the gap is below GAP.
+# A path that fails without progress is restarted from a solve at C (1 + NUDGE), then at
+# ten times that distance, and so on up to WIDEST_GAP. Within the gap, f is that of the
+# solve; the path counts as certified if the gap is below GAP.
 NUDGE, GAP, WIDEST_GAP = 1e-12, 1e-9, 0.03
 MANY_RESTARTS = 50
-# Walks are compared with the paths at these shares of the range of log(C).
+# Paths are checked against walks at these fractions of the range of log(C).
 CHECKS = (0.241, 0.493, 0.747, 0.9999)
-# Paths between two checks of Python's signals.
+# Paths between two checks for Python's signals.
 PATHS_PER_CALL = 8
 
 
 class _Workspace:
-    """Arrays of one thread."""
+    """Work arrays of one thread."""
 
     def __init__(self, n: int) -> None:
         self.work = np.empty(path_work_shape(n))
@@ -46,7 +46,7 @@ class _Workspace:
 
 @dataclass
 class _Path:
-    """The interval of f at x_r over C, and what it cost.
+    """The interval of f at x_r as a function of C, and the cost of computing it.
 
     Rows of ``pieces``: C at both ends, lower end of f at both, upper end at both.
     """
@@ -67,7 +67,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class _Curve:
-    """What the paths of one problem share."""
+    """Data shared by all paths of one problem."""
 
     problem: Problem
     full: Solution  # of all samples, at C_min
@@ -78,7 +78,7 @@ class _Curve:
     scale: float
 
     def at(self, C: float, r: int | None = None) -> Problem:
-        """Return the problem at C; with r left out if it is given."""
+        """Return the problem at C, without r if it is given."""
         bounds = C * self.problem.C
         if r is not None:
             bounds[r] = 0.0
@@ -106,7 +106,7 @@ def trace_curve(
     """Follow all n left-out optima from C_min to C_max.
 
     ``problem`` is the one at C = 1, so its C are the weights c_i; a sample with c_i = 0
-    gets the value of the full solution. ``truth`` is the sign each sample should get, y
+    gets the value of the full solution. ``truth`` is the correct sign of each sample, y
     by default; a sample with 0 is always wrong.
     """
     started = perf_counter()
@@ -153,7 +153,7 @@ def _share(problem: Problem, C_min: float, C_max: float) -> _Curve:
 def _walks_at_some(
     curve: _Curve, n_threads: int
 ) -> list[tuple[float, FloatArray, FloatArray]]:
-    """Leave each sample out by walks at a few C: (C, lower, upper), NaN where absent.
+    """Leave each sample out by walks at a few C: (C, lower, upper), NaN if absent.
 
     Walks share no code with the paths except the solver.
     """
@@ -179,8 +179,8 @@ def _checked_path(
 ) -> _Path:
     """Follow one path and compare it with the walks.
 
-    Where they differ, a solve decides. If the path is wrong, it is followed again, from
-    a solve at each of the C compared.
+    If they differ, a solve decides. If the path is wrong, it is followed again, with a
+    new solve at each C of the comparison.
     """
     present = curve.problem.C > 0.0
     present[r] = False
@@ -218,10 +218,10 @@ def _interval(solution: Solution, r: int) -> tuple[float, float]:
 
 
 def _follow(curve: _Curve, r: int, space: _Workspace, stops: list[float]) -> _Path:
-    """Follow the optimum without r; begin with a solve at C_min and after each stop.
+    """Follow the optimum without r, with a new solve at C_min and after each stop.
 
-    A path that fails begins again with a solve where it was last known to be right, or
-    slightly above if there is no progress.
+    A path that fails is restarted by a solve where it was last known to be right, or
+    slightly above if it makes no progress.
     """
     problem = curve.problem
     C = curve.C_min
@@ -267,9 +267,9 @@ def _follow(curve: _Curve, r: int, space: _Workspace, stops: list[float]) -> _Pa
 def _last_good(
     curve: _Curve, r: int, good: list[Any], pieces: FloatArray
 ) -> tuple[float, int]:
-    """Return up to where a failed path is right: C, number of pieces.
+    """Return how far a failed path is right: C, number of pieces.
 
-    Up to where it looked right, if a solve there agrees; else up to its last check.
+    That is the last C that looked right if a solve there agrees, else its last check.
     """
     seen, n_seen, checked, n_checked = good
     if seen > checked and n_seen > 0:
@@ -280,7 +280,7 @@ def _last_good(
 
 
 def _steps(pieces: FloatArray, truth: float) -> tuple[FloatArray, IntArray]:
-    """Return where the states of one sample begin, and the states, in order.
+    """Return the states of one sample and where each begins, in order.
 
     The state is 1 if wrong plus 2 if ambiguous. On a piece, both ends of the interval
     and its middle are affine: at most three zeros cut it into parts of one state.
@@ -308,7 +308,7 @@ def _steps(pieces: FloatArray, truth: float) -> tuple[FloatArray, IntArray]:
 def _sweep(
     steps: list[tuple[FloatArray, IntArray]], C_min: float, C_max: float
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Sum over samples: breakpoints, numbers of wrong and ambiguous between them."""
+    """Sum over samples: breakpoints, counts of wrong and ambiguous between them."""
     begins = np.concatenate([begin[1:] for begin, _ in steps])
     changes = np.concatenate(
         [np.diff(np.column_stack([s & 1, s >> 1]), axis=0) for _, s in steps]
@@ -319,7 +319,7 @@ def _sweep(
     begins, changes = begins[order], changes[order]
     begins = np.concatenate([[C_min], begins, [C_max]])
     totals = start + np.concatenate([[[0, 0]], np.cumsum(changes, axis=0)])
-    # Of breakpoints that coincide, the last has the sum of all.
+    # If breakpoints coincide, the last has the sum of all.
     apart = np.diff(begins) > SAME * begins[1:]
     begins, totals = begins[:-1][apart], totals[apart]
     new = np.append(True, np.any(np.diff(totals, axis=0), axis=1))

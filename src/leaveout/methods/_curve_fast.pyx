@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One left-out optimum followed over C: bounds C_i = C c_i, C ascending.
+"""Follow one left-out optimum over ascending C, with bounds C_i = C c_i.
 
 Each sample i has one basic quantity x_i, as in the walks:
 
@@ -25,13 +25,14 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 cdef signed char OUTSIDE = 0, MARGIN = 1, BOUNDED = 2, PASSIVE = 3
 
-# A range is left only by more than this, relative to the unit margin and to C.
+# A quantity may exceed its range by this much, relative to the unit margin and to C.
 cdef double SLACK = 1e-12
-# A point on the margin within this share of C is on a bound.
+# A margin point within this share of C of a bound counts as being on it.
 cdef double ON_BOUND = 1e-9
 # Events between two factorisations from scratch.
 cdef Py_ssize_t EVENTS_PER_FACTOR = 100
-# Events without progress: then ties go by the lowest index; then the path gives up.
+# Events without progress, after which ties go to the lowest index; after which the path
+# gives up.
 cdef Py_ssize_t STANDING = 30
 
 # Rows of the work array.
@@ -40,8 +41,8 @@ cdef Py_ssize_t N_WORK_ROWS = 9
 
 cpdef enum PathStatus:
     ARRIVED = 0     # the end was reached and every check passed
-    FULL = 1        # no room for more pieces
-    DRIFTED = 2     # a check failed: optimality conditions, or a singular margin
+    FULL = 1        # too many pieces
+    DRIFTED = 2     # a check failed: optimality conditions, or M is singular
     STOOD = 3       # too many events without progress
 
 
@@ -95,14 +96,14 @@ cdef inline double bounded_beta(Path* p, Py_ssize_t i) noexcept nogil:
 
 
 cdef inline double f_tol(Path* p) noexcept nogil:
-    """What rounding may do to f, generously."""
+    """A generous bound on the rounding error of f."""
     return 1e-9 + 3e-14 * p.scale * p.size
 
 
 cdef bint record(
     Path* p, double step, double low, double high, double low_rate, double high_rate,
 ) noexcept nogil:
-    """Keep one affine piece of the interval of f_r; False if there is no room."""
+    """Store one affine piece of the interval of f_r; False if the array is full."""
     cdef double* row
     if step <= 0.0:
         return True
@@ -120,7 +121,7 @@ cdef bint record(
 
 
 cdef void advance(Path* p, double step) noexcept nogil:
-    """Move C, x and b along."""
+    """Advance C, x and b by a step."""
     cdef int n = <int>p.n, one = 1
     # x += step * v
     daxpy(&n, &step, p.v, &one, p.x, &one)
@@ -194,7 +195,7 @@ cdef void solve_margin(
     """f_M = rhs y_M with beta_E = level e: write b, beta_M (m,) and f (n,).
 
     (level, rhs) = (C, 1) gives the point itself, (1, 0) its derivative. The later rounds
-    refine, as long as that helps: their residuals are computed afresh.
+    refine it, with new residuals, as long as that helps.
     """
     cdef Py_ssize_t a, i, _round
     cdef double worst, before = INFINITY
@@ -226,7 +227,7 @@ cdef void solve_margin(
 
 
 cdef bint correct(Path* p) noexcept nogil:
-    """x and x' again from the sets, C, K_E e and A; False if A is too far off for that."""
+    """Recompute x and x' from the sets, C, K_E e and A; False if A is too inaccurate."""
     cdef Py_ssize_t a
     cdef double tol, b_rate = 0.0
     solve_margin(p, 1.0, 0.0, &b_rate, p.s, p.v)
@@ -248,8 +249,9 @@ cdef bint correct(Path* p) noexcept nogil:
 cdef int refresh(Path* p) noexcept nogil:
     """Recompute everything from the sets and C, and check the optimality conditions.
 
-    What passes is optimal at C whatever happened before. Both ends of a segment have the
-    same sets and conditions are affine in C, so all between is optimal too.
+    A point that passes is optimal at C, whatever happened before. Both ends of a segment
+    have the same sets and the conditions are affine in C, so all points between are
+    optimal, too.
     """
     cdef Py_ssize_t a, i
     cdef int n = <int>p.n, one = 1, code
@@ -275,7 +277,7 @@ cdef int refresh(Path* p) noexcept nogil:
         return code
     if not correct(p):
         return DRIFTED
-    # What rounding of f does to beta_i goes with A_ii.
+    # The effect of rounding of f on beta_i is proportional to A_ii.
     for a in range(p.m):
         p.t[p.member[a]] = p.A[(a + 1) * (p.ld + 1)]
     for i in range(p.n):
@@ -303,10 +305,10 @@ cdef int refresh(Path* p) noexcept nogil:
 
 
 cdef bint is_sound(Path* p) noexcept nogil:
-    """Whether x and x' fit K, along a random direction (Freivalds 1979).
+    """Whether x and x' are consistent with K, along a random direction (Freivalds 1979).
 
-    f = K beta + b with f_M = y_M and f' = K beta' + b' with f'_M = 0, sums over all n in
-    one number each. Also renews the sizes that the tolerances are relative to.
+    f = K beta + b with f_M = y_M and f' = K beta' + b' with f'_M = 0, each reduced to one
+    number. Also updates the sizes that the tolerances are relative to.
     """
     cdef Py_ssize_t i
     cdef double tracked = 0.0, wanted = p.b * p.probe_sum, beta, balance = 0.0
@@ -339,7 +341,7 @@ cdef bint is_sound(Path* p) noexcept nogil:
 cdef inline void look_ahead(
     Path* p, Py_ssize_t i, double* rate, double* room, double* slack, bint* at_high,
 ) noexcept nogil:
-    """How fast x_i nears which end of its range, and how far that is; rate 0: never."""
+    """Which end of its range x_i approaches, how fast, and its distance; rate 0: none."""
     cdef double a, rise
     rate[0] = 0.0
     at_high[0] = False
@@ -365,7 +367,7 @@ cdef inline void look_ahead(
             rate[0] = -rise
             room[0] = a
     if rate[0] > 0.0 and room[0] <= 10.0 * slack[0]:
-        # On its end already: a rate that is only rounding does not leave it.
+        # Already at its end: a rate that is only rounding error does not leave it.
         if rate[0] <= (1e-12 if p.side[i] == MARGIN else 1e-13 * p.scale) * p.rate_size:
             rate[0] = 0.0
 
@@ -373,7 +375,7 @@ cdef inline void look_ahead(
 cdef Py_ssize_t next_event(
     Path* p, double remaining, bint lowest, double* step, bint* at_high,
 ) noexcept nogil:
-    """Ratio test with moving bounds, in two passes (Harris 1973); -1 if there is none."""
+    """Ratio test with moving bounds, in two passes (Harris 1973); -1 if no event."""
     cdef Py_ssize_t i, best = -1
     cdef double rate = 0.0, room = 0.0, slack = 0.0, longest = remaining, size, most = 0.0
     cdef bint high = False
@@ -412,7 +414,7 @@ cdef bint is_flat(Path* p) noexcept nogil:
 
 
 cdef void empty_margin(Path* p) noexcept nogil:
-    """Put every point on the margin onto the bound it is at."""
+    """Move every margin point to the set of the bound it is at."""
     cdef Py_ssize_t a, i
     for a in range(p.m):
         i = p.member[a]
@@ -420,7 +422,7 @@ cdef void empty_margin(Path* p) noexcept nogil:
 
 
 cdef void change_bounded(Path* p, Py_ssize_t i, int sign) noexcept nogil:
-    """Add i to E, or take it away: its count, q and K_E e."""
+    """Add i to E or remove it: update the count, q and K_E e."""
     cdef int n = <int>p.n, one = 1
     cdef double e = sign * p.y[i] * p.c[i]
     p.n_bounded += sign
@@ -442,7 +444,8 @@ cdef bint enter(Path* p, Py_ssize_t i) noexcept nogil:
     memcpy(p.col, p.K + i * p.n, p.n * sizeof(double))
     add_margin(p, p.u, p.col)
     if p.col[i] < 1e-4 * p.scale:
-        # Close to the hull of M: once more, since f'_M = 0 and sum(beta') = 0 only nearly.
+        # Close to the hull of M: refine once, since f'_M = 0 and sum(beta') = 0 hold only
+        # approximately.
         p.t[0] = -1.0
         for a in range(p.m):
             p.t[0] -= p.u[a + 1]
@@ -458,7 +461,7 @@ cdef bint enter(Path* p, Py_ssize_t i) noexcept nogil:
         return False
     for a in range(p.m):
         p.col[p.member[a]] = p.u[a + 1]
-    # f_i stays: beta_i' makes up for f_i'
+    # f_i is constant: beta_i' compensates for f_i'
     change = -p.v[i] / S
     daxpy(&n, &change, p.col, &one, p.v, &one)
     p.b_rate += change * p.u[0]
@@ -497,7 +500,7 @@ cdef bint leave(Path* p, Py_ssize_t i, bint at_high) noexcept nogil:
     add_margin(p, p.u, p.col)
     for a in range(p.m):
         p.col[p.member[a]] = p.u[a + 1]
-    # beta_i follows its bound: f_i' makes up for the rest
+    # beta_i follows its bound: f_i' compensates for the rest
     change = ((p.y[i] * p.c[i] if at_high else 0.0) - p.v[i]) / pivot
     daxpy(&n, &change, p.col, &one, p.v, &one)
     p.b_rate += change * p.u[0]
@@ -526,7 +529,7 @@ cdef inline bint holds_low(Path* p, Py_ssize_t i) noexcept nogil:
 
 
 cdef void find_ends(Path* p, Py_ssize_t* low, Py_ssize_t* high) noexcept nogil:
-    """Who holds the ends of the interval of b; among ties, who will hold them next."""
+    """Samples at the ends of the interval of b; of ties, those that are there next."""
     cdef Py_ssize_t i
     cdef double value, tie = SLACK * max(1.0, 0.1 * p.scale * p.size)
     cdef double most = -INFINITY, least = INFINITY
@@ -553,9 +556,9 @@ cdef void find_ends(Path* p, Py_ssize_t* low, Py_ssize_t* high) noexcept nogil:
 cdef int cross_empty_margin(Path* p, double end) noexcept nogil:
     """M is empty: follow both ends of the interval of b until they meet.
 
-    The lower end is a maximum of affine functions, the upper one a minimum: a sample
-    that overtakes has a larger (smaller) rate, so there are at most n changes. Where the ends
-    meet, both holders enter M. Their pivot is d_ij^2 > 0, else they could not approach.
+    The lower end is a maximum of affine functions, the upper one a minimum. The rate of the
+    sample at an end only grows (falls), so there are at most n changes. Where the ends meet,
+    both samples enter M. Their pivot is d_ij^2 > 0; otherwise the ends could not approach.
     """
     cdef Py_ssize_t i, low = -1, high = -1, next_low, next_high
     cdef double at_low, at_high, low_rate, high_rate, step, t, middle
@@ -614,7 +617,7 @@ cdef int cross_empty_margin(Path* p, double end) noexcept nogil:
 
 
 cdef bint banned_stay(Path* p) noexcept nogil:
-    """Whether those who could not enter are where they should be, to rounding."""
+    """Whether the points barred from M satisfy their conditions up to rounding."""
     cdef Py_ssize_t i
     cdef double excess
     for i in range(p.n):
@@ -646,7 +649,7 @@ cdef int follow(
                 counts[2] = counts[3] = p.n_pieces
             standing = standing + 1 if p.C <= before else 0
         elif p.n_bounded == 0:
-            # No bounded sample: the solution does not change any more.
+            # No bounded sample: the solution no longer changes.
             if not record(p, end - p.C, p.x[p.r], p.x[p.r], 0.0, 0.0):
                 code = FULL
             p.C = end
@@ -664,7 +667,7 @@ cdef int follow(
                 return FULL
             advance(p, step)
             if step > 0.2 * p.C:
-                # Far: rounding of the rates counts. The end is computed by itself.
+                # Far away, rounding of the rates matters: recompute at the end.
                 if not correct(p):
                     return DRIFTED
                 p.pieces[6 * p.n_pieces - 3] = p.pieces[6 * p.n_pieces - 1] = p.x[p.r]

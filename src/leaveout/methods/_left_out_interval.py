@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rigorous intervals for a left-out value, without solving the left-out problem.
 
-w, b are the full solution or a point near it, w', b' the solution without r, g = K beta
+w, b is the full solution or a point near it, w', b' the solution without r, g = K beta,
 and h_r = y_r f(x_r). If ``||w' - w|| <= radius`` then, with ``v_i = y_i - (g_i - g_r)``
 and ``e_i = radius ||phi_i - phi_r||`` over i != r, every optimal f'(x_r) lies between
 order statistics of v - e and of v + e (docs/method/walk). b does not appear, so it need
@@ -43,15 +43,15 @@ def loo_interval_from_solution(
     """Return an interval that contains every optimal f'(x_r), from the full solution.
 
     Without an intercept it is the bound of Jaakkola & Haussler (1999):
-    h_r - alpha_r K_rr <= h_r' <= h_r. More than five rounds settle hardly any more
-    samples.
+    h_r - alpha_r K_rr <= h_r' <= h_r. Further rounds than five settle hardly any
+    more samples.
     """
     y_r, t = float(problem.y[r]), float(solution.alpha[r])
     g = solution.decision_values - solution.intercept
     h = y_r * float(g[r])
     if not problem.fit_intercept:
         return _signed(y_r, h - t * float(problem.K[r, r]), h)
-    # At the b that makes h_r smallest: an upper bound of every h_r'.
+    # h_r at the b that makes it smallest: an upper bound of every h_r'.
     h += min(y_r * b for b in solution.intercept_interval)
     if t == 0.0:
         return loo_interval_in_ball(problem, r, g, np.zeros_like(g))
@@ -85,7 +85,7 @@ def left_out_radii(
     ends = np.asarray(solution.intercept_interval)
     high = sign * g[rows] + np.minimum(sign * ends[0], sign * ends[1])
     distances = distances_from(K, rows)
-    # In the sign of r, so that the lower end is the one needed.
+    # Multiplied by the sign of r, so that the lower end is the relevant one.
     at = sign[:, None] * (y - (g - g[rows, None]))
     weights = np.tile(C, (rows.size, 1))
     weights[np.arange(rows.size), rows] = 0.0
@@ -114,5 +114,5 @@ def distances_from(K: FloatArray, rows: IntArray | slice) -> FloatArray:
 
 
 def _signed(y_r: float, low: float, high: float) -> tuple[float, float]:
-    """Turn an interval of the margin h = y f into one of f."""
+    """Convert an interval of the margin h = y f to one of f."""
     return (low, high) if y_r > 0 else (-high, -low)

@@ -6,7 +6,7 @@ Fold k is the problem with its own upper bounds C_k, 0 for the samples left out:
     min 1/2 eta'K eta + sum_i C_ki max(0, 1 - y_i f_i) + b total_k,
     f = K eta + offset_k + b
 
-Offsets and totals come from samples whose coefficients are known and that are not in K.
+Offsets and totals come from samples with known coefficients, which are not in K.
 With an intercept sum(eta) = total_k. ``solve_folds`` repeats for decreasing tau:
 
 1. ``minimise`` replaces the hinge L by L_tau, a parabola for |u - 1| < tau, u = y f,
@@ -30,28 +30,30 @@ from leaveout.engine._certificate import weighted_median_intervals
 from leaveout.engine._problem import middle
 from leaveout.run._parallel import map_chunks
 
-# A coefficient nearer to its bound than this share of C_i is not free.
+# A coefficient within this share of C_i of its bound is not free.
 ROOM = 1e-9
-# Of a solved fold: largest KKT residual, relative to max(1, sum_j |eta_j K_ij|), and
-# largest duality gap, relative to max(1, primal).
+# Tolerances of a solved fold: KKT residual relative to max(1, sum_j |eta_j K_ij|), and
+# duality gap relative to max(1, primal).
 KKT_TOL, GAP_TOL = 1e-9, 1e-10
-# Folds that are done are removed from the arrays when they make up this share.
+# Finished folds are removed from the arrays when they reach this share.
 LEAVE = 0.25
-# A fold whose residual exceeds this multiple of its largest C_i is given up.
+# A fold is abandoned if its residual exceeds this multiple of its largest C_i.
 DIVERGED = 1e3
-# Exchanges of sets per call, most folds need two or three; those without improvement.
+# Largest number of set exchanges per call (most folds need two or three), and without
+# improvement.
 ROUNDS, PATIENCE = 30, 3
-# Numbers in one stack of systems.
+# Matrix entries in one stack of systems.
 STACK = 2_000_000
-# Violations below this are rounding.
+# Violations below this are rounding errors.
 SLACK = 1e-12
-# Added to K_EE, relative to its diagonal, so that copies do not make it singular: as
-# small as rounding, or the hinge times a large C would see it in the duality gap.
+# Added to K_EE, relative to its diagonal, so that duplicates do not make it singular.
+# It must be as small as rounding errors, or it would show in the duality gap for large
+# C.
 RIDGE = 2e-15
-# The paper begins with tau = 1; from the full solution 1/8 is near enough.
+# The paper starts with tau = 1; from the full solution, 1/8 is close enough.
 TAUS = tuple(8.0**-k for k in range(1, 6))
 # A round may end at this distance from the smoothed optimum, in units of C_i, or after
-# so many steps: the exactness step needs the sets, not the point.
+# this many steps: the exactness step needs the sets, not the point.
 TOL, MAX_STEPS = 1e-2, 100
 # Folds worked on at a time: enough for BLAS-3, few enough for the cache.
 BLOCK = 128
@@ -59,7 +61,7 @@ BLOCK = 128
 
 @dataclass(frozen=True)
 class FoldProblems:
-    """Problems that share K and y; C and offsets have a row per fold.
+    """Problems that share K and y; C and offsets have one row per fold.
 
     K must be positive semi-definite. C[k, i] = 0 if fold k leaves sample i out.
     """
@@ -103,8 +105,8 @@ def certify(folds: FoldProblems, eta: FloatArray) -> Certificate:
     gap = (hinge - alpha * short).sum(axis=1) - b * eta.sum(axis=1)
     violation, allowed = _kkt_violation(C, alpha, short), np.maximum(1.0, primal)
     optimal = (gap <= GAP_TOL * allowed) & (violation.max(axis=1) <= KKT_TOL)
-    # Decision values that are sums of large terms are allowed their rounding, which the
-    # hinge multiplies by C.
+    # Allow for the rounding error of decision values with large terms, which the hinge
+    # multiplies by C.
     rest = np.flatnonzero(~optimal)
     scale = np.maximum(1.0, np.abs(eta[rest]) @ np.abs(folds.K))
     rounding = 4.0 * np.finfo(float).eps * (C[rest] * scale).sum(axis=1)
@@ -149,7 +151,7 @@ def _kkt_violation(C: FloatArray, alpha: FloatArray, short: FloatArray) -> Float
 
 @dataclass(frozen=True)
 class Majoriser:
-    """Inverse that the steps of all folds share for one tau.
+    """The inverse shared by the steps of all folds, for one tau.
 
     With ``D = diag(C) / (2 tau)``, C the largest over the folds, the step ::
 
@@ -212,7 +214,7 @@ def minimise(
     tol: float,
     max_steps: int,
 ) -> int:
-    """Minimise the smoothed problems in place; return the number of steps of all folds.
+    """Minimise the smoothed problems in place; return the total number of steps.
 
     Nesterov's momentum, restarted for a fold when it points uphill (O'Donoghue & Candes
     2015). A fold is done when its residual is at most tol times max(C).
@@ -224,7 +226,7 @@ def minimise(
     for _ in range(max_steps):
         residual = _residual(folds, majoriser.tau, ahead)
         size = np.abs(residual).max(axis=1, initial=0.0)
-        # Where I + D K is singular to rounding, steps may lead away.
+        # If I + D K is numerically singular, steps may diverge.
         lost = ~(size <= DIVERGED * np.maximum(limit, folds.C.max(axis=1)))
         done = (size <= limit) | lost
         total += rows.size
@@ -263,7 +265,7 @@ def _step(
     ahead: Iterate,
     residual: FloatArray,
 ) -> tuple[Iterate, BoolArray]:
-    """One step from ``ahead``; also, whether its momentum pointed uphill."""
+    """Take one step from ``ahead``; also return whether its momentum pointed uphill."""
     q = residual @ majoriser.transposed
     s = np.zeros(len(folds))
     if folds.fit_intercept:
@@ -302,7 +304,7 @@ def finish(
 
     ``interpolate`` solves for given sets E (on the margin) and B (alpha = C). Samples
     that violate 0 <= alpha_E <= C, or whose margin is on the wrong side of 1, change
-    their set, and the system is solved again: a primal-dual active set in place of the
+    their set, and the system is solved again: a primal-dual active set instead of the
     projection step of Wang & Zou (2022). Return eta, and whether the conditions hold.
     """
     sets = _Sets.near(folds, near, tau)
@@ -324,8 +326,8 @@ def finish(
 class _Sets:
     """Samples on the margin and at their bound in each fold.
 
-    All samples whose set is wrong change it; after PATIENCE rounds without fewer of
-    them only the last one does (block principal pivoting, Judice & Pires 1994).
+    All samples in a wrong set are moved; if their number does not fall for PATIENCE
+    rounds, only the last one is (block principal pivoting, Judice & Pires 1994).
     """
 
     margin: BoolArray
@@ -353,7 +355,7 @@ class _Sets:
         values: FloatArray,
         b: FloatArray,
     ) -> BoolArray:
-        """Move samples whose set is wrong; return which folds have any."""
+        """Move samples that are in a wrong set; return which folds have any."""
         y, C = folds.y, folds.C
         alpha, u = y * eta, y * (values + b[:, None])
         on, at_bound = self.margin[rows], self.bounded[rows]
@@ -382,7 +384,7 @@ class _Sets:
 def _determines_b(
     folds: FoldProblems, eta: FloatArray, u: FloatArray, on: BoolArray
 ) -> BoolArray:
-    """Return the sample nearest to an empty margin where sum(eta) is wrong."""
+    """For folds with an empty margin and wrong sum(eta), return the nearest sample."""
     C = folds.C
     off = np.abs(eta.sum(axis=1) - folds.totals) > SLACK * C.sum(axis=1)
     stuck = np.flatnonzero(off & ~on.any(axis=1) & (C > 0.0).any(axis=1))
@@ -411,7 +413,7 @@ def interpolate(
     b = np.zeros(len(folds))
     size = int(margin.sum(axis=1).max(initial=0))
     if size:
-        # Members first, then samples that pad the system to the common size.
+        # Members first, then other samples as padding to the common size.
         members = np.argsort(~margin, axis=1, kind="stable")[:, :size]
         step = max(1, STACK // (size + 1) ** 2)
         for first in range(0, len(folds), step):
@@ -459,7 +461,7 @@ def _solve_stack(
     matrix[:, diagonal, diagonal] += ridge
     try:
         found = np.linalg.solve(matrix, target[:, :, None])[:, :, 0]
-    except np.linalg.LinAlgError:  # one of them is singular to the last bit
+    except np.linalg.LinAlgError:  # one of them is exactly singular
         matrix[:, diagonal, diagonal] += 1e4 * ridge
         found = np.linalg.solve(matrix, target[:, :, None])[:, :, 0]
     return found[:, :size] * real, found[:, size]
@@ -471,7 +473,7 @@ def solve_folds(
     """Solve all folds at once, by rounds of decreasing tau.
 
     ``C`` > 0 is the largest bound of each sample; ``start`` is overwritten. Return the
-    coefficients, not all of them optimal, and the number of majorise-minimise steps.
+    coefficients, which may not all be optimal, and the number of steps.
     """
     eta, solved = start.eta.copy(), np.zeros(len(folds), dtype=bool)
     steps = np.zeros(len(folds), dtype=np.intp)
@@ -499,7 +501,7 @@ def solve_folds(
 def _reach(folds: FoldProblems, start: Iterate) -> float:
     """Spread of the decision values, at most 1: the unit of tau.
 
-    With a small C the heavier class is near the margin, at distances of the order of C.
+    With a small C the heavier class is near the margin, at distances of order C.
     """
     if not folds.fit_intercept:
         return 1.0

@@ -4,12 +4,12 @@
 "refit" solves n warm-started problems, exactly or within eps; within eps it is the
 *standard approach* of the paper, its Algorithm 1, with Improved SMO (Keerthi et al.
 2001) as the solver. "stopping" is its Algorithm 3: each left-out problem is solved
-until its label is proved. Labels that follow from the full solution are settled before
-(Table 1; as printed the checks can be wrong with an intercept: docs/method/stopping):
+until its label is proved. Labels that follow from the full solution are settled first
+(Table 1; with an intercept the printed checks can be wrong: docs/method/stopping):
 
-1. alpha_r = 0: the solution stays; without a free support vector b may move.
+1. alpha_r = 0: the solution does not change; without a free support vector b may.
 2. h_r < 0 for some optimal b: an error for every optimal b without r.
-3. In the place of ``2 alpha_r R^2 + xi_r < 1``: the interval of
+3. Instead of ``2 alpha_r R^2 + xi_r < 1``: the interval of
    ``loo_interval_from_solution`` excludes zero.
 """
 
@@ -41,15 +41,15 @@ from leaveout.methods._left_out_interval import loo_interval_from_solution
 from leaveout.methods._stopping_fast import Condition, End, solve_left_out
 from leaveout.run._parallel import map_chunks
 
-# A margin, or an end of an interval, nearer to 0 than this has no sign.
+# A margin, or an end of an interval, closer to 0 than this has no sign.
 ROUNDING = 1e-10
-# Steps a sample after which SMO gives up and the active set takes over.
+# Steps per sample after which the active set replaces SMO.
 STEPS_PER_SAMPLE = 1000
-# A kernel value that stands for zero where one divides by it.
+# Replaces a kernel value of zero in a division.
 TINY = 1e-290
 CONDITIONS = {"auxiliary": Condition.AUXILIARY, "ball": Condition.BALL}
-# Exact mode: a sample not proved at this accuracy, or after this many steps a sample of
-# the problem, is near a tie or badly conditioned, and left to the active set.
+# Exact mode: a label not proved at this accuracy, or after this many steps per sample
+# of the problem, is near a tie or ill-conditioned; the active set then solves it.
 LAST_EPS = 1e-6
 LAST_STEPS = 10
 
@@ -59,8 +59,8 @@ def check_left_out(
 ) -> tuple[LooIntervals, IntArray]:
     """Settle the samples whose left-out label follows from the full solution.
 
-    Of negative margins and certificates only the sign counts. Also returns the samples
-    that no check settles; these are not certified.
+    For negative margins and certificates only the sign is valid. Also returns the
+    samples that no check settles; these are not certified.
     """
     found = LooIntervals.from_solution(solution)
     open_rows = settle_from_solution(problem, solution, found, labels_only=False)
@@ -82,7 +82,7 @@ def check_left_out(
 
 
 def values_at_worst_b(problem: Problem, solution: Solution) -> FloatArray:
-    """Return f at the optimal b worst for each sample: no left-out margin is larger."""
+    """Return f at the worst optimal b per sample: no left-out margin is larger."""
     worst_b = np.where(problem.y > 0, *solution.intercept_interval)
     return solution.decision_values - solution.intercept + worst_b
 
@@ -90,9 +90,9 @@ def values_at_worst_b(problem: Problem, solution: Solution) -> FloatArray:
 class LeftOutSolver:
     """Solves a problem without one sample by Improved SMO (Keerthi et al. 2001).
 
-    Optimality conditions (Franc et al. 2008, eq. (8)) within ``eps`` end a solve. With
-    ``seed`` it starts from the full solution, else from zero. After
-    ``steps_per_sample`` steps per sample the active set ends it.
+    A solve ends when the optimality conditions (Franc et al. 2008, eq. (8)) hold within
+    ``eps``. With ``seed`` it starts from the full solution, else from zero. After
+    ``steps_per_sample`` steps per sample the active set finishes it.
     """
 
     def __init__(
@@ -120,8 +120,8 @@ class LeftOutSolver:
     ) -> LooIntervals:
         """Leave out each of some samples; ``condition`` may stop a solve early.
 
-        With ``finish``, a sample whose label is not proved when SMO ends is solved
-        exactly. The counts have "steps" of SMO and "columns" of the kernel matrix.
+        With ``finish``, problems whose label is not proved when SMO ends are solved
+        exactly. The counts hold "steps" of SMO and "columns" of the kernel matrix.
         """
         n = rows.size
         out = LooIntervals.empty(n)
@@ -168,7 +168,7 @@ class LeftOutSolver:
         return steps, changed + 2 * steps + aux_steps
 
     def _start(self, r: int) -> tuple[FloatArray, FloatArray, int]:
-        """Feasible coefficients without r, y - K beta there, and columns it took."""
+        """Feasible coefficients without r, their y - K beta, and the columns used."""
         if not self.seed:
             return np.zeros_like(self.F), self.problem.y.copy(), 0
         beta = seed_without(self.problem, self.solution, np.array([r]))
@@ -179,9 +179,9 @@ class LeftOutSolver:
     def _start_auxiliary(
         self, r: int, beta: FloatArray, F: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Coefficients of H, y - K' aux there, and its value.
+        """Coefficients of H, their y - K' aux, and the value of H.
 
-        The better of the start of G and of the full solution without its entry r.
+        The better of two points: the start of G, and the full solution without entry r.
         """
         problem, y = self.problem, self.problem.y
         seeded = _auxiliary_gradient(problem, r, F)
@@ -200,7 +200,7 @@ class LeftOutSolver:
         self, rest: Problem, r: int, condition: Condition, beta: FloatArray,
         F: FloatArray,
     ) -> tuple[int, int, int]:  # fmt: skip
-        """Run the kernel in place: how it ended, steps on G, steps on H."""
+        """Run the kernel in place; return how it ended, steps on G, steps on H."""
         y, C, n = rest.y, rest.C, rest.n_samples
         curvature = _auxiliary_diagonal(rest, r, self.diag)
         distance = np.sqrt(curvature)
@@ -223,7 +223,7 @@ class LeftOutSolver:
 
 
 def _intercepts(rest: Problem, F: FloatArray) -> tuple[float, float]:
-    """All b that minimise the primal at y - K beta = F, without the absent samples."""
+    """All b that minimise the primal at y - K beta = F, over the present samples."""
     if not rest.fit_intercept:
         return 0.0, 0.0
     here = rest.C > 0.0
@@ -234,7 +234,7 @@ def _intercepts(rest: Problem, F: FloatArray) -> tuple[float, float]:
 def _auxiliary_gradient(problem: Problem, r: int, F: FloatArray) -> FloatArray:
     """Return y - K' aux of a problem with w given by y - K beta = F.
 
-    With an intercept b = -g_r puts f(x_r) to 0: u = g - g_r, for beta that sum to zero
+    With an intercept b = -g_r makes f(x_r) = 0: u = g - g_r, for beta that sum to zero
     with or without r. Without one, u = g - K_r g_r / K_rr.
     """
     g_r = float(problem.y[r] - F[r])
@@ -250,7 +250,7 @@ def _with_inverse(squares: FloatArray) -> FloatArray:
 
 
 def _auxiliary_diagonal(problem: Problem, r: int, diag: FloatArray) -> FloatArray:
-    """K'_ii: squared distance to phi_r, or to its span without intercept, (n,)."""
+    """K'_ii: squared distance to phi_r, or without intercept to its span, (n,)."""
     row = problem.K[r]
     if problem.fit_intercept:
         squared: FloatArray = diag + diag[r] - 2.0 * row
@@ -271,27 +271,27 @@ def loo_refit(
 ) -> LooIntervals:
     """Leave samples out of one binary SVM by solving a problem for each fold.
 
-    Each starts from the full solution by alpha-seeding (DeCoste & Wagstaff 2000) and
-    ends at the same tolerance as a fit. With ``eps`` the standard approach of the paper
-    is run instead: samples that no check settles are solved until optimal within eps,
-    and are not certified.
+    Each solve starts from the full solution by alpha-seeding (DeCoste & Wagstaff 2000)
+    and ends at the same tolerance as a fit. With ``eps`` the standard approach of the
+    paper is run instead: samples that no check settles are solved until optimal within
+    eps, and are not certified.
 
     Parameters
     ----------
     problem, solution, folds, n_threads
         As in :func:`~leaveout.engine._walk.loo_walk`; with ``eps`` single samples only.
     labels_only : bool, default=False
-        Ignored: a refit gives the value anyway. With ``eps`` only signs count where a
-        check settled a sample.
+        Ignored: a refit always gives the value. With ``eps`` only the sign is valid for
+        samples that a check settled.
     eps : float, optional
-        How far from optimal a solve may end (eq. (8), repaired). None: exact.
+        Tolerance of the optimality conditions (eq. (8), corrected). None: exact.
     seed : bool, default=True
-        Whether solves start from the full solution; False, from zero, needs ``eps``.
+        Whether solves start from the full solution; False (from zero) needs ``eps``.
 
     Returns
     -------
     LooIntervals
-        With ``eps`` the counts have "columns" of the kernel matrix, "solves" and
+        With ``eps`` the counts hold "columns" of the kernel matrix, "solves" and
         "steps" of SMO.
     """
     if eps is not None:
@@ -320,7 +320,7 @@ def loo_stopping(
     condition: str = "auxiliary",
     n_trial: int = 10,
 ) -> LooIntervals:
-    """Leave every sample out of one binary SVM; labels, with proof.
+    """Leave every sample out of one binary SVM and prove its label.
 
     Algorithm 3 of Franc, Laskov & Müller (2008), with the errors of the printed version
     corrected (docs/method/stopping): SMO on the left-out problem stops as soon as no
@@ -331,18 +331,18 @@ def loo_stopping(
     problem, solution, folds, n_threads
         As in :func:`~leaveout.engine._walk.loo_walk`; single samples only.
     labels_only : bool, default=True
-        Ignored: of most samples only the sign of the value is known.
+        Ignored: for most samples only the sign of the value is known.
     eps : float, optional
-        A sample whose label is not proved before the solve is optimal within eps gets
-        the label there, not certified, as in the paper. None: such samples are solved
-        exactly.
+        If a label is not proved before the solve is optimal within eps, the label at
+        that point is used, without a certificate, as in the paper. None: such samples
+        are solved exactly.
     seed : bool, default=True
         Whether solves start from the full solution; from zero otherwise.
     condition : {"auxiliary", "ball"}, default="auxiliary"
         What proves a label. "auxiliary": the primal value is below a lower bound of the
-        best solution with f(x_r) = 0 (the paper's, eq. (14)). "ball": the optimum is in
-        a ball around the current point, and all solutions in it agree (no second
-        problem).
+        best solution with f(x_r) = 0 (eq. (14) of the paper). "ball": the optimum is in
+        a ball around the current point, and all solutions in it agree, which needs no
+        second problem.
     n_trial : int, default=10
         If the condition proves fewer than half of the first ``n_trial`` samples, the
         others are solved without it. 0: never.
@@ -350,9 +350,9 @@ def loo_stopping(
     Returns
     -------
     LooIntervals
-        The counts have "columns" of the kernel matrix, "steps" of SMO, "solves" that
-        the checks left over, and "proved", those that the condition ended. The paper's
-        Prec is proved / solves.
+        The counts hold "columns" of the kernel matrix, "steps" of SMO, "solves"
+        (samples that no check settled) and "proved" (solves that the condition ended).
+        The paper's Prec is proved / solves.
     """
     if condition not in CONDITIONS:
         raise ValueError(f"condition must be 'auxiliary' or 'ball'; got {condition!r}.")

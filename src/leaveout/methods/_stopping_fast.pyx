@@ -4,7 +4,7 @@
     G:  max  y'beta - 1/2 beta'K beta     bounds, beta_r = 0, sum(beta) = 0 with an intercept
     H:  max  y'aux  - 1/2 aux'K'aux       bounds, aux_r  = 0, no equality
 
-H is the dual of the same problem under the extra condition f(x_r) = 0, with the kernel
+H is the dual of the same problem with the extra constraint f(x_r) = 0, with the kernel
 
     K'_ij = K_ij - K_ir - K_jr + K_rr     with an intercept,
     K'_ij = K_ij - K_ir K_jr / K_rr       without
@@ -28,7 +28,7 @@ cdef extern from "_simd.h":
 cdef extern from *:
     """
     /* Q -= move * (row - factor * row_r - shift); then the gain of the best step of each
-       coefficient inside its bounds; the largest one. */
+       coefficient within its bounds. Return the largest. */
     WIDEST static double step_and_gains(
         long n, double move, double factor, double shift, const double *restrict row,
         const double *restrict row_r, const double *restrict curvature,
@@ -107,20 +107,21 @@ cdef extern from *:
         long, const double*, const double*, const double*, const double*) noexcept nogil
 
 cdef double BARRED = -1e290
-# The test costs as much as some steps: made at every one of the first, then each time the
-# number of steps has grown by this share.
+# A test costs as much as a few steps. It is made at each of the first steps, then each
+# time the number of steps has grown by this share.
 cdef Py_ssize_t TESTED_SHARE = 8
-# Steps of b towards the minimum of P in one test; every b is valid, so it need not arrive.
+# Steps of b towards the minimum of P in one test. Every b is valid, so it need not reach
+# the minimum.
 cdef int MAX_MOVES_OF_B = 16
-# P < H must hold by more than the rounding of both sums: relative to P, and, where C is
-# large and P is not, to the terms that it is a sum of.
+# P < H must hold by more than the rounding errors of both sums: relative to P and, if C
+# is large and P is not, relative to the terms of P.
 cdef double SLACK = 1e-10
 cdef double ROUNDING = 1e-13
 
 
 cpdef enum End:
     EPS_KKT = 0     # optimal within eps
-    PROVED = 1      # the label cannot change any more
+    PROVED = 1      # the label can no longer change
     TOO_LONG = 2    # max_steps, or no step gains anything
 
 
@@ -131,7 +132,7 @@ cpdef enum Condition:
 
 
 cdef struct Ascent:
-    # Coordinate ascent: H, and G where there is no intercept.
+    # Coordinate ascent, for H, and for G without an intercept.
     Py_ssize_t n
     Py_ssize_t n_steps
     const double* K
@@ -147,7 +148,7 @@ cdef struct Ascent:
     double* gain            # work
     double best             # largest gain
     double value            # objective at beta
-    double move             # last step, which Q does not know yet
+    double move             # last step, which is not in Q yet
     double factor
     double shift
     const double* row
@@ -170,10 +171,10 @@ cdef struct Machine:
 
 
 cdef void minimise_over_b(Machine* m) noexcept nogil:
-    """Let b go from breakpoint to breakpoint of P, downhill; P(b) and its gap.
+    """Move b downhill from breakpoint to breakpoint of P; update P(b) and its gap.
 
-    The slope of P right of b is the weight of {F <= b} less that of the positive class,
-    left of it the weight of {F < b} less the same.
+    The slope of P to the right of b is the weight of {F <= b} minus that of the positive
+    class; to the left it is the weight of {F < b} minus the same.
     """
     cdef double out[7]
     cdef int way, last = 0, moves = 0
@@ -195,10 +196,10 @@ cdef void minimise_over_b(Machine* m) noexcept nogil:
 
 
 cdef bint ball_excludes_zero(const Machine* m) noexcept nogil:
-    """Whether every f(x_r) within reach of the optimum has one sign (docs/method/stopping).
+    """Whether f(x_r) has one sign in the ball around the point (docs/method/stopping).
 
     The lower end of the interval is the smallest v_i - e_i whose cumulative weight reaches
-    that of the positive class: it is above 0 if the weight of {v_i - e_i <= 0} does not.
+    that of the positive class. It is above 0 if the weight of {v_i - e_i <= 0} is smaller.
     """
     cdef double radius = sqrt(max(m.gap, 0.0) + m.rounding)
     cdef double g_r = m.y[m.r] - m.F[m.r], v, e, low = 0.0, high = 0.0, total = 0.0
@@ -220,7 +221,7 @@ cdef bint ball_excludes_zero(const Machine* m) noexcept nogil:
 
 
 cdef void refresh(Ascent* a) noexcept nogil:
-    """Bring Q and the gains over the last step."""
+    """Update Q and the gains by the last step."""
     cdef const double* row_r = a.row if a.row_r == NULL else a.row_r  # factor is 0
     a.best = step_and_gains(
         a.n, a.move, a.factor, a.shift, a.row, row_r, a.curvature, a.inverse, a.lower,
@@ -229,7 +230,7 @@ cdef void refresh(Ascent* a) noexcept nogil:
 
 
 cdef bint climb(Ascent* a) noexcept nogil:
-    """Take the step that gains most; False, and no step, if that is rounding."""
+    """Take the step of largest gain; return False, without a step, if it is rounding error."""
     cdef Py_ssize_t k = 0
     if a.best <= 1e-14 * fabs(a.value):
         return False
@@ -280,13 +281,13 @@ cdef inline void bar(
     Py_ssize_t k, const double* lower, const double* upper, const double* beta,
     double* up, double* down,
 ) noexcept nogil:
-    """0 for a way that is open, else a penalty."""
+    """0 for each direction that is open, else a penalty."""
     up[k] = 0.0 if beta[k] < upper[k] else BARRED
     down[k] = 0.0 if beta[k] > lower[k] else BARRED
 
 
 cdef bint is_proved(Machine* m, int condition, double H) noexcept nogil:
-    """Whether the label of r cannot change any more."""
+    """Whether the label of r can no longer change."""
     minimise_over_b(m)
     if condition == BALL:
         return ball_excludes_zero(m)

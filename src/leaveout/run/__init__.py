@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes, threads, checkpoints and files.
 
-Imports: nothing of ours.
+Imports: nothing from leaveout.
 """

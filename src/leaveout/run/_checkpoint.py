@@ -3,7 +3,7 @@
 
 Each cell is one transaction, on the disk before ``put`` returns: whenever the process
 dies, the file holds all cells put before and nothing else. SQLite does not notice a
-flipped bit inside a cell, so each has a checksum; one that fails it is computed again.
+flipped bit inside a cell, so each has a checksum; a cell that fails it is recomputed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from leaveout.exceptions import (
     WorkerKilledError,
 )
 
-APPLICATION_ID = 0x6C766F74  # "lvot", in the header of our files
+APPLICATION_ID = 0x6C766F74  # "lvot", in the header of checkpoint files
 FORMAT = 3  # of the tables below
 SCHEMA = (
     f"PRAGMA application_id = {APPLICATION_ID}",
@@ -43,9 +43,9 @@ SCHEMA = (
     "facts TEXT NOT NULL, digest BLOB NOT NULL)",
 )
 CORRUPT = "It is corrupt: restore it from a copy, delete it, or give a new name."
-# What to do about an error, by what SQLite says of it.
+# What to do about an error, by SQLite's message.
 ADVICE = {
-    "not a database": "Give the name of a file that leaveout wrote, or a new name.",
+    "not a database": "Give the name of a checkpoint of leaveout, or a new name.",
     "readonly": "Give the name of a file in a folder you may write to.",
     "unable to open": "Give the name of a file in a folder you may write to.",
     "locked": "Another process keeps it locked: wait for it, or give another name.",
@@ -53,7 +53,7 @@ ADVICE = {
     "malformed": CORRUPT,
     "decode": CORRUPT,
 }
-# Taken as installed, even if they run from a source tree.
+# Treated as installed, even if they run from a source tree.
 PACKAGES = ("leaveout", "sklearn", "numpy", "scipy", "pandas")
 SCALARS = (str, bytes, bool, int, float, complex, np.generic, type(None), type(...))
 
@@ -61,7 +61,7 @@ SCALARS = (str, bytes, bool, int, float, complex, np.generic, type(None), type(.
 class Checkpoint:
     """Arrays and facts of finished cells, by number, in a file.
 
-    ``meta`` says what they belong to; a file with another meta is refused.
+    ``meta`` identifies the run they belong to; a file with another meta is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], meta: Mapping[str, str]) -> None:
@@ -129,7 +129,7 @@ class Checkpoint:
 
     @contextmanager
     def _wrap_sqlite_errors(self) -> Iterator[None]:
-        """Turn an error of SQLite into one that names the file and the way out."""
+        """Convert an error of SQLite to one that names the file and what to do."""
         import sqlite3
 
         try:
@@ -158,8 +158,9 @@ class Checkpoint:
         file_format = read("PRAGMA user_version").fetchone()[0]
         if file_format != FORMAT:
             raise CheckpointError(
-                f"checkpoint={str(self.path)!r} has format {file_format}, this version "
-                f"of leaveout {FORMAT}. Give another name, or delete the file."
+                f"checkpoint={str(self.path)!r} has format {file_format}, but this "
+                f"version of leaveout uses {FORMAT}. Give another name, or delete the "
+                "file."
             )
         health = read("PRAGMA quick_check(1)").fetchone()[0]
         if health != "ok":
@@ -171,7 +172,7 @@ class Checkpoint:
 
 
 def find_differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Return the names of what differs; versions with their values."""
+    """Return the names that differ, with their values if these are short."""
     pairs = {n: (str(found.get(n)), str(wanted.get(n))) for n in {**found, **wanted}}
     return [
         f"{name} ({there} there, {here} here)"
@@ -187,13 +188,13 @@ def refuse_other_run(path: str | os.PathLike[str], differences: list[str]) -> No
     if differences:
         raise CheckpointError(
             f"checkpoint={os.fspath(path)!r} belongs to another run; what differs: "
-            f"{', '.join(differences)}. Run again with what it was started with, give "
+            f"{', '.join(differences)}. Repeat the run it was started with, give "
             "another name, or delete the file."
         )
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Refuse a folder, and a file in a folder that does not exist."""
+    """Raise for a folder, and for a file in a folder that does not exist."""
     path, named = Path(path), f"checkpoint={os.fspath(path)!r}"
     if path.is_dir():
         raise CheckpointError(f"{named} is a folder. Give the name of a file in it.")
@@ -207,21 +208,21 @@ def check_place(path: str | os.PathLike[str]) -> None:
 def report_interruption(
     checkpoint: Checkpoint | None, total: int, unit: str = "cells"
 ) -> Iterator[None]:
-    """On Ctrl-C and the like, say on stderr what is kept; the exception goes on."""
+    """If interrupted, report on stderr what is saved; the exception propagates."""
     try:
         yield
     except (KeyboardInterrupt, MemoryError, ClusterLostError, WorkerKilledError):
         if checkpoint is not None:
             sys.stderr.write(
-                f"Interrupted: {len(checkpoint)} of {total} {unit} are kept in "
-                f"{checkpoint.path}; run again to go on.\n"
+                f"Interrupted: {len(checkpoint)} of {total} {unit} are saved in "
+                f"{checkpoint.path}; run again to continue.\n"
             )
             sys.stderr.flush()
         raise
 
 
 def _digest(*parts: Any) -> bytes:
-    """Return the SHA-256 of a row, of whatever types a corrupt file may hold in it."""
+    """Return the SHA-256 of a row, which may hold any types in a corrupt file."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part if isinstance(part, bytes) else repr(part).encode()
@@ -243,15 +244,15 @@ def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
 def fingerprint(thing: Any) -> str:
     """Return a hash of data, parameters and the code of functions among them.
 
-    The hash is the same in every process, and errs on the side of a difference: 1 and
-    1.0 differ. An object whose content is not visible raises TypeError.
+    The hash is the same in every process. If in doubt, things differ: 1 and 1.0 do. An
+    object whose content is not visible raises TypeError.
     """
     return joblib.hash(_describe(thing, ()), hash_name="sha1")
 
 
 def _describe(thing: Any, outer: tuple[Any, ...]) -> Any:
     """Return values that joblib.hash sees in full, with functions replaced by code."""
-    if isinstance(thing, np.generic):  # joblib would tell one object from two equal
+    if isinstance(thing, np.generic):  # joblib distinguishes one from two equal
         return np.asarray(thing)
     if isinstance(thing, SCALARS):
         return thing
@@ -261,7 +262,7 @@ def _describe(thing: Any, outer: tuple[Any, ...]) -> Any:
         rows = thing.tocsr(copy=True)
         rows.sum_duplicates()
         return ["sparse", rows.shape, rows.indptr, rows.indices, rows.data]
-    if any(thing is other for other in outer):  # code that calls itself
+    if any(thing is other for other in outer):  # recursive code
         return thing.__name__
     return [type(thing).__name__, *(_describe(p, outer) for p in _parts(thing, outer))]
 
@@ -290,7 +291,7 @@ def _parts(thing: Any, outer: tuple[Any, ...]) -> Iterator[Any]:
             yield from (thing.__func__, thing.__self__)
         case functools.partial():
             yield from (thing.func, thing.args, thing.keywords)
-        case _ if hasattr(thing, "columns"):  # of pandas, polars or pyarrow
+        case _ if hasattr(thing, "columns"):  # pandas, polars or pyarrow
             for k, name in enumerate(getattr(thing, "column_names", thing.columns)):
                 column = thing.iloc[:, k] if hasattr(thing, "iloc") else thing[name]
                 yield from (str(name), column.to_numpy())
@@ -304,7 +305,7 @@ def _parts(thing: Any, outer: tuple[Any, ...]) -> Iterator[Any]:
         case _:
             raise TypeError(
                 f"{thing!r} cannot be used with checkpoint=: its content is not "
-                "visible, so a later run could not tell whether it has changed. Use a "
+                "visible, so a later run cannot detect a change. Use a "
                 "plain value, such as an int for random_state."
             )
 

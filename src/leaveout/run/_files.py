@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files that are complete or absent, whenever the machine stops."""
+"""Files that are complete or absent, even after a crash."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from secrets import token_hex
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Write a second file, fsync and rename; after an error an older file is intact."""
+    """Write a temporary file, fsync, rename; after an error an old file is intact."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"No folder '{path.parent}' to write '{path.name}' to.")
@@ -27,7 +27,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         with suppress(OSError):
             part.unlink()
         if isinstance(why, OSError) and why.errno is not None:
-            # The user knows the file, not its temporary name.
+            # Report the name of the file, not its temporary name.
             raise OSError(why.errno, why.strerror, str(path)) from why
         raise
     with suppress(OSError):  # the rename survives a power failure; not on Windows

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much memory this process may still take: machine, container and ulimit.
+"""How much memory this process can still use: system, container and ulimit.
 
-Trying is no test: Linux grants too much. psutil ignores the limits of containers.
+Allocating is not a test, because Linux overcommits. psutil ignores container limits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 GIB = 2**30
-# Limit, usage and reclaimable pages of files, by controller: versions 2 and 1.
+# Limit, usage and reclaimable page cache, by controller: versions 2 and 1.
 CGROUP_FILES = {
     "": ("memory.max", "memory.current", "inactive_file"),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -19,7 +19,7 @@ CGROUP_FILES = {
 
 
 def available_memory(root: Path = Path("/")) -> int | None:
-    """Return the bytes that can still be taken, None if the system does not say."""
+    """Return the bytes that can still be allocated, None if unknown."""
     if given := os.environ.get("LEAVEOUT_MEMORY_GIB"):
         try:
             return int(float(given) * GIB)
@@ -28,12 +28,12 @@ def available_memory(root: Path = Path("/")) -> int | None:
                 "LEAVEOUT_MEMORY_GIB must be a number of GiB, such as 24; it is "
                 f"{given!r}."
             ) from error
-    bounds = [_free_on_machine(root), _left_of_ulimit(root), *_left_in_cgroups(root)]
+    bounds = [_free_on_system(root), _left_of_ulimit(root), *_left_in_cgroups(root)]
     return min((max(0, b) for b in bounds if b is not None), default=None)
 
 
-def _free_on_machine(root: Path) -> int | None:
-    """Return what is available without swapping, or all memory if unknown."""
+def _free_on_system(root: Path) -> int | None:
+    """Return the memory available without swapping, or all memory if unknown."""
     available = _field(root / "proc/meminfo", "MemAvailable:")
     if available is not None:
         return available * 1024
@@ -44,7 +44,7 @@ def _free_on_machine(root: Path) -> int | None:
 
 
 def _left_of_ulimit(root: Path) -> int | None:
-    """Return what ``ulimit -v`` leaves beyond the addresses in use."""
+    """Return what is left of ``ulimit -v`` after the addresses in use."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows
@@ -74,7 +74,7 @@ def _left_in_cgroups(root: Path) -> Iterator[int]:
 
 
 def _field(path: Path, name: str) -> int | None:
-    """Return the number behind a name in a file of "name number" lines."""
+    """Return the number after a name in a file of "name number" lines."""
     fields = (line.split() for line in _read(path).splitlines())
     return next((int(words[1]) for words in fields if words[:1] == [name]), None)
 

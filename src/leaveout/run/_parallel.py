@@ -2,7 +2,7 @@
 """Loops over processes and threads, limits on BLAS threads, progress.
 
 Results have the same bits for any number of threads: parts have fixed sizes, sums are
-taken in order, and BLAS has one thread while ours work.
+taken in order, and BLAS uses one thread while the pool works.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ R = TypeVar("R")
 
 
 class _BlasLimit:
-    """The number of BLAS threads, which is one setting for the whole process.
+    """The number of BLAS threads, which is one setting for the complete process.
 
-    Blocks overlap in any order: the smallest limit holds until the last of them ends.
+    Blocks may overlap in any order: the smallest limit holds until the last one ends.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ _blas_limit = _BlasLimit()
 @contextmanager
 def limit_blas(n_threads: int) -> Iterator[None]:
     """Limit BLAS to a number of threads inside the block, for all Python threads."""
-    limit = _blas_limit  # a fork inside the block gets another
+    limit = _blas_limit  # a fork inside the block has its own
     limit.begin(n_threads)
     try:
         yield
@@ -89,14 +89,14 @@ def limit_blas(n_threads: int) -> Iterator[None]:
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Turn scikit-learn's n_jobs into a number of threads on this machine."""
+    """Convert scikit-learn's n_jobs to a number of threads on this computer."""
     n_jobs = check_jobs(n_jobs)
     in_worker = bool(get_active_backend()[0].nesting_level)
     if n_jobs is None or (n_jobs < 0 and in_worker):  # others use the other cores
         return 1
     if runs_here():
         return int(effective_n_jobs(n_jobs))
-    with parallel_config("threading"):  # a cluster would count the cores of all
+    with parallel_config("threading"):  # a cluster would count all its cores
         return int(effective_n_jobs(n_jobs))
 
 
@@ -105,7 +105,7 @@ def map_chunks(
 ) -> None:
     """Call ``function(slice)`` on consecutive parts of range(n), over threads.
 
-    Between two parts Python handles signals, so that Ctrl-C works.
+    Python handles signals between parts, so that Ctrl-C works.
     """
     parts = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     map_parts(function, parts, n_threads)
@@ -119,7 +119,7 @@ def map_parts(
 
     def work() -> None:
         try:
-            for part in left:  # one list for all threads: each takes the next one
+            for part in left:  # shared by all threads: each takes the next part
                 function(part)
         finally:
             for _ in left:  # after an error or Ctrl-C no other part is started
@@ -137,7 +137,7 @@ def map_parts(
 
 
 def shrinking_parts(n: int, n_threads: int, *, most: int, least: int) -> list[slice]:
-    """Split range(n) into parts for threads, large ones first: all end together."""
+    """Split range(n) into parts, large ones first, so that threads end together."""
     parts, start = [], 0
     while start < n:
         share = n - start if n_threads == 1 else (n - start) // (2 * n_threads)
@@ -149,20 +149,20 @@ def shrinking_parts(n: int, n_threads: int, *, most: int, least: int) -> list[sl
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Threads that stay: starting one costs as much as leaving out 100 samples."""
-    # It starts only the threads it needs.
+    """Return persistent threads: starting one costs as much as 100 samples."""
+    # The pool starts only the threads it needs.
     return ThreadPoolExecutor(max_workers=1024, thread_name_prefix="leaveout")
 
 
-def _start_afresh() -> None:
-    """Forget the parent's pool and lock: a fork has none of its threads."""
+def _reset_after_fork() -> None:
+    """Drop the parent's pool and lock: a fork does not have its threads."""
     global _blas_limit
     _pool.cache_clear()
     _blas_limit = _BlasLimit()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def map_parallel(
@@ -174,8 +174,9 @@ def map_parallel(
 ) -> Generator[Any, None, None]:
     """Yield ``function(*task)`` for each task, as soon as it is available.
 
-    With ``n_jobs=1`` they run here, otherwise on joblib's default backend or that of
-    :func:`joblib.parallel_config`. Close the generator to cancel what is running.
+    With ``n_jobs=1`` tasks run in this process, otherwise on joblib's default backend
+    or that of :func:`joblib.parallel_config`. Close the generator to cancel what is
+    running.
     """
     if n_jobs == 1:
         yield from starmap(function, tasks)
@@ -191,16 +192,16 @@ def map_parallel(
             yield result
     except BrokenProcessPool as why:
         raise WorkerKilledError(
-            "A worker process was killed, most likely by the system because memory ran "
-            f"out. Try again with fewer workers than n_jobs={n_jobs}."
+            "A worker process was killed, most likely because memory ran out. Try "
+            f"again with fewer workers than n_jobs={n_jobs}."
         ) from why
-    except CancelledError as error:  # raised by dask when the scheduler is gone
+    except CancelledError as error:  # raised by dask when the scheduler is lost
         raise ClusterLostError(
             f"The cluster was lost before the work was done: {error} Start it and run "
             "again; functions with checkpoint= keep finished work."
         ) from error
     finally:
-        # joblib warns about results that were computed and not used.
+        # joblib warns about results that were computed but not used.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results.close()
@@ -209,19 +210,19 @@ def map_parallel(
 def _map_in_rounds(
     function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_jobs: int
 ) -> Generator[Any, None, None]:
-    """Serve backends that return all results at once, such as Ray's, in rounds."""
+    """Run in rounds on backends that return all results at once, such as Ray's."""
     left = iter(tasks)
     while batch := list(islice(left, 2 * effective_n_jobs(n_jobs))):
         yield from Parallel(n_jobs=n_jobs)(delayed(function)(*task) for task in batch)
 
 
 def count_workers(n_jobs: int | None) -> int:
-    """Turn scikit-learn's n_jobs into a number of tasks at a time, as joblib does."""
+    """Convert scikit-learn's n_jobs to a number of parallel tasks, as joblib does."""
     return int(effective_n_jobs(check_jobs(n_jobs)))
 
 
 def check_jobs(n_jobs: Any) -> int | None:
-    """Return n_jobs; refuse anything but None or a nonzero integer."""
+    """Return n_jobs; raise unless it is None or a nonzero integer."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
             "n_jobs must be a whole number, -1 for all cores, or None, but not 0; got "
@@ -231,7 +232,7 @@ def check_jobs(n_jobs: Any) -> int | None:
 
 
 def runs_here() -> bool:
-    """Whether parallel loops run on this machine, not on Dask, Ray and the like."""
+    """Whether parallel loops run on this computer, not on Dask, Ray and the like."""
     backend, _ = get_active_backend()
     return type(backend).__module__ == "joblib._parallel_backends"
 
@@ -249,7 +250,7 @@ S = TypeVar("S", bound=Summable)
 def map_in_order(
     function: Callable[[T], R], items: Iterable[T], n_threads: int
 ) -> Iterator[R]:
-    """Yield function(item) in the order of the items, a few ahead over threads."""
+    """Yield function(item) in the order of the items; threads compute a few ahead."""
     if n_threads == 1:
         yield from map(function, items)
         return
