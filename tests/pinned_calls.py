@@ -111,12 +111,12 @@ def parts(result):
     """Return what there is in a LooResult."""
     names = (
         "decision_values predictions lower upper ambiguous certified settled_by method "
-        "weights machine_values groups anti_learning anti_learning_note error "
+        "weights binary_values groups anti_learning anti_learning_note error "
         "standard_error n_ambiguous screened"
     )
     outputs = {name: getattr(result, name) for name in names.split()}
     if outputs["decision_values"].ndim == 1:
-        del outputs["machine_values"]  # the same again
+        del outputs["binary_values"]  # the same again
     else:
         outputs["margins"] = result.margins
     text = without_time(result)

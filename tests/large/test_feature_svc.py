@@ -68,7 +68,7 @@ def exact(X, y, C, weights=None, class_weight=None):
 def assert_no_proof_is_wrong(clf, y, loo, weights=None):
     """Compare what FeatureSVC proves with a LooResult, which walks every row."""
     weights = np.ones(len(y)) if weights is None else weights
-    decided = ~loo.ambiguous & (np.abs(loo.machine_values).min(axis=1) > CLOSE_CALL)
+    decided = ~loo.ambiguous & (np.abs(loo.binary_values).min(axis=1) > CLOSE_CALL)
     proved = clf.loo_proved_ & decided
     np.testing.assert_array_equal(clf.loo_labels_[proved], loo.predictions[proved])
     wrong = clf.loo_labels_ != y

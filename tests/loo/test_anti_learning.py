@@ -81,7 +81,7 @@ def test_one_vs_rest_compares_values_and_still_learns():
     X, y = blobs([15, 15, 15])
     estimator = OneVsRestClassifier(sklearn.svm.SVC(C=1e-3, gamma=0.1, tol=1e-10))
     res = lo.leave_one_out(estimator, X, y)
-    assert (res.machine_values < 0).all()
+    assert (res.binary_values < 0).all()
     honest, _ = honest_refits(estimator, X, y)
     assert res.error == np.mean(honest != y) < 0.2
     assert not res.anti_learning

@@ -20,7 +20,7 @@ from leaveout.run._parallel import limit_blas, show_progress
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows of the table that str() shows.
+# Number of rows that str() shows.
 SHOWN = 20
 # Decision values held at a time: samples left out x samples x subproblems.
 VALUES_AT_A_TIME = 4_000_000
@@ -28,18 +28,18 @@ VALUES_AT_A_TIME = 4_000_000
 
 @dataclass(frozen=True)
 class Suspects:
-    """Samples by ascending leave-one-out margin; the first are the most suspicious.
+    """Samples sorted by leave-one-out margin; the first are the most suspicious.
 
     Parameters
     ----------
     rows : ndarray of shape (k,)
-        Row of X of each sample listed.
+        Row number in X of each listed sample.
     ids : ndarray of shape (k,)
-        What the user calls it.
+        Id of each listed sample.
     labels : ndarray of shape (k,)
-        Label it was given.
+        Given labels.
     predictions : ndarray of shape (k,)
-        Label by the classifier trained without it.
+        Label predicted by the classifier trained without the sample.
     margins : ndarray of shape (k,)
         Leave-one-out margin: y f for two classes; true class minus best other for more.
     lower, upper : ndarray of shape (k,)
@@ -47,19 +47,20 @@ class Suspects:
     ambiguous : ndarray of bool, shape (k,)
         Whether another optimal intercept gives another label.
     certified : ndarray of bool, shape (k,)
-        Whether the optimality conditions were verified, and rounding can have changed
-        neither the label nor three digits of the influence.
+        Whether the optimality conditions were verified, and rounding cannot have
+        changed the label or the first three digits of the influence.
     influence : ndarray of shape (k,)
         Mean change of the margins of all other samples when this one is left out;
-        positive if they are better off without it.
+        positive if they increase without it.
     n_samples : int
-        Number of samples the list was taken from.
+        Number of samples in the data.
     error : float
-        Leave-one-out error over all of them.
+        Leave-one-out error over all samples.
     n_flagged : int
-        How many of them, listed or not, the others would label differently.
+        Number of samples, listed or not, whose left-out prediction differs from their
+        label.
     id_name : str, default="id"
-        What the table calls the ids.
+        Heading of the ids in the printed table.
     """
 
     __module__ = "leaveout"
@@ -85,11 +86,11 @@ class Suspects:
 
     @property
     def flagged(self) -> BoolArray:
-        """Mask of the listed samples that the others would label differently."""
+        """Mask of the listed samples whose prediction differs from their label."""
         return self.predictions != self.labels
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row a listed sample, indexed by its id (needs pandas)."""
+        """Return a DataFrame with one row per listed sample, indexed by id."""
         import pandas as pd
 
         columns = {
@@ -107,12 +108,12 @@ class Suspects:
         return pd.DataFrame(columns, index=pd.Index(self.ids, name="id"))
 
     def __str__(self) -> str:
-        """Table of the first samples; * marks an ambiguous label, ? no certificate."""
+        """Return a table; * marks an ambiguous label, ? one that is not certified."""
         head = (
-            f"Suspects: {self.n_flagged} of {self.n_samples} samples are labelled "
-            f"differently by the others; {len(self)} listed"
+            f"Suspects: {self.n_flagged} of {self.n_samples} labels contradict the "
+            f"left-out prediction; {len(self)} listed"
         )
-        titles = (self.id_name, "label", "others say", "margin", "influence")
+        titles = (self.id_name, "label", "prediction", "margin", "influence")
         cells: list[tuple[str, ...]] = [titles]
         for k in range(min(len(self), SHOWN)):
             mark = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
@@ -127,9 +128,9 @@ class Suspects:
         if len(self) > SHOWN:
             lines.append(f"  … {len(self) - SHOWN} more")
         if self.ambiguous[:SHOWN].any():
-            lines.append("* another optimal intercept says otherwise")
+            lines.append("* another optimal intercept gives another label")
         if not self.certified[:SHOWN].all():
-            lines.append("? rounding may have changed it")
+            lines.append("? not certified: rounding may have changed it")
         return "\n".join([head, *lines])
 
 
@@ -145,58 +146,59 @@ def suspects(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Suspects:
-    """List the samples most likely mislabelled or odd, by exact leave-one-out margin.
+    """Find samples that may be mislabelled, by their exact leave-one-out margin.
 
     A negative margin means that the rest of the data contradict the label. Every sample
-    is left out once, exactly; the same walks give its influence, the change of the
-    margins of the others.
+    is left out once, exactly. The same computation gives its influence on the margins
+    of the other samples.
 
     Parameters
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
-        scikit-learn's SVC or ours. It need not be fitted and is not changed. The steps
-        of a Pipeline are fitted once on all rows, and refused if they use y.
+        scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
+        changed. The steps of a Pipeline are fitted once on all rows, and refused if
+        they use y.
     ids : array-like of shape (n_samples,), default=None
-        Names of the samples. By default the index of a data frame, else row numbers.
+        Ids of the samples. By default the index of a DataFrame, otherwise row numbers.
     top : int, default=None
-        How many to list; None lists all.
+        Number of samples to list; None lists all.
     sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample. A sample with weight 0 is listed, but is none of the
-        others whose margins count for the influence.
+        Rescales C per sample. A sample with weight 0 is listed, but its margin does not
+        count in the influence of other samples.
     groups : array-like of shape (n_samples,), default=None
-        Samples with equal entries are left out together, replicates for one, which
-        would else vouch for each other's wrong label. The influence is still that of
+        Samples with equal entries are left out together. Use this for replicates, which
+        would otherwise support each other's wrong label. The influence is still that of
         the single sample.
     X, y, n_jobs
         As in :func:`leave_one_out`.
     verbose : int, default=0
-        Above 0, how far it is is written to stderr.
+        If positive, show progress on stderr.
 
     Returns
     -------
     Suspects
-        Samples by ascending margin, with predictions, certificates and influence.
+        Samples sorted by margin, with predictions, certificates and influence.
 
     Notes
     -----
     The influence of sample r is the mean over all other samples j of m_j without r
     minus m_j with r, where m_j is the margin of j on the training set: y_j f(x_j) for
-    two classes, true class minus best other for more. It is positive if the others are
-    better off without r. Samples with alpha = 0 have influence 0, unless the intercept
-    is an interval.
+    two classes, true class minus best other for more. It is positive if the margins of
+    the others increase without r. Samples with alpha = 0 have influence 0, unless the
+    intercept is not unique.
 
     Examples
     --------
     >>> import leaveout as lo
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> y[60] = 0  # a slip of the pen
+    >>> y[60] = 0  # a wrong label
     >>> found = lo.suspects(lo.SVC(C=1, gamma=0.1), X[:100], y[:100], top=3)
     >>> found.rows
     array([60, 98, 57])
     >>> print(found)
-    Suspects: 1 of 100 samples are labelled differently by the others; 3 listed
-      id  label  others say   margin  influence
+    Suspects: 1 of 100 labels contradict the left-out prediction; 3 listed
+      id  label  prediction   margin  influence
       60      0           1  -1.1087    +0.0260
       98      1           1   0.5549    +0.0026
       57      1           1   0.6635    -0.0261
@@ -228,10 +230,9 @@ def suspects(
 def measure_influence(
     task: Task, plan: Plan, rows: IntArray, *, verbose: bool = False
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the mean change of all other margins when each of some rows leaves.
+    """Return the mean change of all other margins when each row is left out.
 
-    Also, whether it is certified. Rows are taken a few at a time, so that memory stays
-    bounded.
+    Also return whether it is certified. Rows are processed in batches to bound memory.
     """
     influences = [
         Influence(

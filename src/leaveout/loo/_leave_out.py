@@ -374,7 +374,7 @@ def assemble_run(
         method=plan.method,
         counts={**_total_counts(found), "seconds": seconds},
         groups=plan.groups,
-        machine_values=values,
+        binary_values=values,
         anti_learning=_mostly_anti_learning(task, parts, decided["predictions"]),
     )
     betas = [part.beta for part in parts if part.beta is not None]

@@ -124,7 +124,7 @@ def couple_pairs(pairwise: FloatArray) -> FloatArray:
     return p / p.sum(axis=1, keepdims=True)
 
 
-def fit_pair_sigmoids(machine_values: FloatArray, target: Target) -> list[Sigmoid]:
+def fit_pair_sigmoids(binary_values: FloatArray, target: Target) -> list[Sigmoid]:
     """Fit one sigmoid per column of left-out values, on samples of its two classes."""
     classes = target.classes.tolist()  # for a message with plain labels
     n_classes = len(classes)
@@ -132,7 +132,7 @@ def fit_pair_sigmoids(machine_values: FloatArray, target: Target) -> list[Sigmoi
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         inside = np.isin(target.codes, (i, j)) & (target.weights > 0)
         sigmoid = fit_sigmoid(
-            machine_values[inside, k],
+            binary_values[inside, k],
             target.codes[inside] == positive_class(i, j, n_classes),
             target.weights[inside],
         )
@@ -154,14 +154,14 @@ def fit_pair_sigmoids(machine_values: FloatArray, target: Target) -> list[Sigmoi
 
 
 def class_probabilities(
-    machine_values: FloatArray, sigmoids: Sequence[Sigmoid]
+    binary_values: FloatArray, sigmoids: Sequence[Sigmoid]
 ) -> FloatArray:
     """Return the probability of each class from the values of all subproblems."""
-    of_positive = [s(machine_values[:, k]) for k, s in enumerate(sigmoids)]
+    of_positive = [s(binary_values[:, k]) for k, s in enumerate(sigmoids)]
     if len(sigmoids) == 1:
         return np.column_stack([1.0 - of_positive[0], of_positive[0]])
     n_classes = round((1 + np.sqrt(1 + 8 * len(sigmoids))) / 2)
-    pairwise = np.zeros((machine_values.shape[0], n_classes, n_classes))
+    pairwise = np.zeros((binary_values.shape[0], n_classes, n_classes))
     for (i, j), p in zip(class_pairs(n_classes), of_positive, strict=True):
         pairwise[:, i, j], pairwise[:, j, i] = p, 1.0 - p
     return couple_pairs(pairwise)

@@ -98,7 +98,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         Position of the chosen cell in it, its parameters, its score.
     best_estimator_ : SVC
         Fitted on all samples.
-    platt_slope_, platt_offset_ : ndarray of shape (n_machines,)
+    platt_slope_, platt_offset_ : ndarray of shape (n_pairs,)
         P = 1 / (1 + exp(-(slope f + offset))) for each pair of classes, if probability.
     classes_, n_features_in_, feature_names_in_
         Sorted labels; number and names of the columns of X.
@@ -290,7 +290,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         """Set the fitted attributes from those of a search."""
         self.loo_result_: LooResult = search["best_loo_result_"]
         if self.probability:
-            values: Any = self.loo_result_.machine_values
+            values: Any = self.loo_result_.binary_values
             sigmoids = fit_pair_sigmoids(values, target)
             self.platt_slope_ = np.array([s.slope for s in sigmoids])
             self.platt_offset_ = np.array([s.offset for s in sigmoids])
