@@ -59,7 +59,7 @@ ONE_MISSING = r"y has 1 missing label\(s\).* row 3. Drop"
 @pytest.mark.parametrize(
     ("y", "match"),
     [
-        (["a"] * 6, "y has one class, 'a', in all 6 rows. .*add samples"),
+        (["a"] * 6, "y has only one class, 'a', in all 6 rows. .*add samples"),
         (y + 0.25 * X[:, 0], "Unknown label type: continuous. y must .*regressor"),
         ([0, 0, 1, np.inf, 0, 1], ONE_MISSING),
         (pd.Series([0, 0, 1, None, 0, 1], dtype="Int64"), ONE_MISSING),
@@ -80,7 +80,7 @@ def test_bad_labels(y, match):
         (np.zeros(6), "sample_weight is zero in all rows"),
         (np.ones(5), r"has shape \(5,\), but X has 6 rows. Pass one weight per row"),
         (list("abcdef"), "sample_weight must hold numbers"),
-        (y, "y has one class, 1, in all 3 rows with sample_weight > 0"),
+        (y, "y has only one class, 1, in all 3 rows with sample_weight > 0"),
     ],
 )
 def test_bad_weights(weights, match):

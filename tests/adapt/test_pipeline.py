@@ -208,7 +208,7 @@ PIPELINE = make_pipeline(StandardScaler(), SVC())
     [
         (PIPELINE, y, {"method": "walk"}, r"method='walk' needs one Gram .*'frozen'"),
         (PIPELINE, y[1:], {}, "X has 150 rows but y has 149 labels"),
-        (PIPELINE, 0 * y, {}, "y has one class, 0, in all 150 rows"),
+        (PIPELINE, 0 * y, {}, "y has only one class, 0, in all 150 rows"),
         (SVC(), y, {"preprocessing": "thaw"}, r"'frozen' .* or 'refit' .*; got 'thaw'"),
     ],
 )

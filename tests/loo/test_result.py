@@ -34,8 +34,8 @@ def test_error_and_standard_error():
     assert weighted.standard_error == pytest.approx(np.sqrt(0.75 * 0.25 / 1.6))
 
 
-def test_groups_that_go_wrong_together_count_once():
-    """Each sample four times, in one group: the standard error does not shrink."""
+def test_standard_error_counts_groups():
+    """Four copies of each sample in a group do not reduce the standard error."""
     tiled = {name: np.tile(getattr(RESULT, name), 4) for name in ("predictions", "y")}
     grouped = replace(RESULT, **tiled, groups=np.tile(np.arange(4), 4))
     assert grouped.error == RESULT.error

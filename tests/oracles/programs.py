@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Independent truth for the two classifiers that are linear programs.
+"""Reference solutions of the two linear programming classifiers.
 
 The linear programming machine, with a = (p, q)::
 
@@ -91,12 +91,12 @@ def loo_ranges(range_of, K, y, C, fit_intercept, *nu, rows=None):
 
 
 def _sum_of(n):
-    """Return the cost sum_j a_j of the leave-one-out machine."""
+    """Return the cost sum_j a_j of the LOOM."""
     return np.repeat([1.0, 0.0], [n, n + 1])
 
 
 def _at_its_best(cost, A, b, bounds, slack=1e-9):
-    """Return the points whose cost exceeds the smallest by a share of ``slack``."""
+    """Return the points whose cost exceeds the smallest by a factor of ``slack``."""
     best = _smallest(cost, A, b, bounds)
     return np.vstack([A, cost]), np.append(b, best + slack * max(1.0, best)), bounds
 
