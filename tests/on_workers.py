@@ -14,8 +14,8 @@ from sklearn.kernel_approximation import RBFSampler
 class Trouble:
     """Kill a process once, after some calls, counted over processes in a folder.
 
-    ``victim`` is None for the process that calls, 0 for a Ctrl-C in it; calls of the
-    ``spared`` one do not count.
+    ``victim`` is None for the calling process, 0 for a Ctrl-C in it; calls of the
+    ``spared`` process do not count.
     """
 
     folder: str

@@ -3,7 +3,7 @@
 
 ``python tests/pinned.py`` runs the calls of ``pinned_calls`` again and lists what has
 moved since ``pinned.json`` was written; ``--write`` writes it again, ``--only NAME``
-runs one call. Bits are those of one machine; ``test_pinned`` allows for another BLAS.
+runs one call. Bits depend on the computer; ``test_pinned`` allows for another BLAS.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def assert_signs(margins, truth, where=""):
 def assert_ambiguous(ambiguous, truth, where=""):
     """Assert that samples are flagged exactly if their interval contains 0.
 
-    Where only one end is 0 to rounding, both answers are right.
+    If only one end is 0 up to rounding, both flags are correct. f = 0 is flagged.
     """
     ends = np.abs([truth.low, truth.high]) <= ROUNDING
     tie = (np.abs([truth.low, truth.high]) <= 1e-12).all(axis=0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Problems for the tests: random ones, and named degenerate ones.
 
-A problem is ``Case(K, y, C, fit_intercept)``, what :mod:`oracles.binary` and
-``leaveout.engine._problem.Problem`` take in this order.
+A problem is ``Case(K, y, C, fit_intercept)``, the arguments of :mod:`oracles.binary`
+and ``leaveout.engine._problem.Problem`` in this order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def random_case(rng, n=None, kernel=None, C=None, fit_intercept=None, max_n=40):
     """Draw a noisy problem; omitted arguments are drawn, too.
 
     n is 2 to max_n, C is 1e-3 to 1e4 on a log scale. A third of the problems have
-    weights (a spread of 100), a third lie on a grid of whole numbers, where points
+    weights (a spread of 100), a third lie on a grid of integers, where points
     coincide with equal and with opposite labels, and p is 1 to 4, so linear kernels are
     singular.
     """

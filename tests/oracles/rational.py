@@ -2,14 +2,14 @@
 """Exact reference solutions: small SVMs solved in integers by Lemke's method.
 
 Every float is an integer times a power of two, so a small problem can be solved
-with no rounding at all. The optimality conditions of the dual,
+without rounding. The optimality conditions of the dual,
 
     u = Q alpha - 1 + xi + y b >= 0,   u  alpha = 0       Q = (y_i y_j K_ij)
     s = C - alpha >= 0,                s  xi = 0
     y'alpha = 0
 
-are a linear complementarity problem whose matrix is positive semi-definite; on those
-Lemke's pivots with the lexicographic rule end at a solution, whatever the degeneracy.
+are a linear complementarity problem whose matrix is positive semi-definite; for these
+Lemke's pivots with the lexicographic rule reach a solution despite degeneracy.
 The tableau is stored as integers over one common denominator (Edmonds, Bareiss).
 """
 
@@ -207,7 +207,7 @@ def to_fractions(K, y, C):
     return whole, [Fraction(int(s)) for s in y], [Fraction(float(c)) for c in C]
 
 
-class ExactMachine(NamedTuple):
+class ExactModel(NamedTuple):
     """f = values + b at all samples, trained on or not; b anywhere between its ends."""
 
     values: list[Fraction]
@@ -223,24 +223,24 @@ class ExactMachine(NamedTuple):
 def fit_exactly(K, y, C, fit_intercept=True):
     """Train on the samples with C > 0; K, y, C are Fractions."""
     kept = [i for i in range(len(y)) if C[i] > 0]
-    signs, boxes = [y[i] for i in kept], [C[i] for i in kept]
+    signs, bounds = [y[i] for i in kept], [C[i] for i in kept]
     if fit_intercept and len(set(signs)) == 1:
         beta = [Fraction(0)] * len(kept)
     else:
         part = [[K[i][j] for j in kept] for i in kept]
-        beta = exact_beta(part, signs, boxes, fit_intercept)
+        beta = exact_beta(part, signs, bounds, fit_intercept)
     support = [(j, b) for j, b in zip(kept, beta, strict=True) if b]
     g = [sum((row[j] * b for j, b in support), Fraction(0)) for row in K]
     if not fit_intercept:
-        return ExactMachine(g, Fraction(0), Fraction(0))
-    return ExactMachine(g, *exact_intercepts([g[i] for i in kept], signs, boxes))
+        return ExactModel(g, Fraction(0), Fraction(0))
+    return ExactModel(g, *exact_intercepts([g[i] for i in kept], signs, bounds))
 
 
 def fit_without(K, y, C, rows, fit_intercept=True):
     """Train without some rows; K, y, C are floats."""
     K, y, C = to_fractions(K, y, C)
-    boxes = [Fraction(0) if i in rows else c for i, c in enumerate(C)]
-    return fit_exactly(K, y, boxes, fit_intercept)
+    bounds = [Fraction(0) if i in rows else c for i, c in enumerate(C)]
+    return fit_exactly(K, y, bounds, fit_intercept)
 
 
 def leave_out_exactly(K, y, C, fit_intercept=True, groups=None):
@@ -249,6 +249,6 @@ def leave_out_exactly(K, y, C, fit_intercept=True, groups=None):
     found = {}
     for group in set(groups):
         rows = {r for r, own in enumerate(groups) if own == group}
-        machine = fit_without(K, y, C, rows, fit_intercept)
-        found |= {r: machine.margin(r, int(y[r])) for r in rows}
+        model = fit_without(K, y, C, rows, fit_intercept)
+        found |= {r: model.margin(r, int(y[r])) for r in rows}
     return [found[r] for r in range(len(y))]

@@ -13,7 +13,7 @@ from leaveout.adapt._pipeline import take_rows
 def honest_refits(estimator, X, y, weights=None, name="sample_weight"):
     """Return predictions and decision values of clones fitted without each sample.
 
-    What two runs of ``cross_val_predict(..., cv=LeaveOneOut())`` give, in one.
+    The same as two runs of ``cross_val_predict(..., cv=LeaveOneOut())``.
     """
     n = len(y)
     predictions, values = [], []
