@@ -358,7 +358,7 @@ LARGE = np.where(np.arange(40)[:, None] < 20, 1e200 * X[:40], X[:40])
         ({"features": 3}, (X, Y), "a transformer with fit and transform"),
         ({"C": []}, (X, Y), "C is empty"),
         ({"gamma": -1.0}, (X, Y), "gamma must be a finite number > 0"),
-        ({"max_walks": -1}, (X, Y), "max_walks must be 0 or more"),
+        ({"max_walks": -1}, (X, Y), "max_walks must be at least 0"),
         ({"tol": 0}, (X, Y), "tol must be"),
         ({"class_weight": {7: 1.0}}, (X, Y), "class_weight has 7, which is no"),
         ({"C": 3e300}, (X, Y), r"C=3e\+300 is too large for rows of weight"),

@@ -130,7 +130,7 @@ def test_no_smallest_coefficients_are_no_optimum(monkeypatch):
     assert solution.duality_gap < 1e-6
     assert not solution.converged
     assert not loo_loom_refit(Problem(*case)).certified.any()
-    with pytest.warns(ConvergenceWarning, match="no smallest coefficients"):
+    with pytest.warns(ConvergenceWarning, match="not find the smallest"):
         LOOMClassifier(kernel="precomputed").fit(case.K, case.y)
 
 

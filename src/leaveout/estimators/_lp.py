@@ -273,9 +273,10 @@ def _warn_of_trouble(solutions: list[LoomSolution]) -> None:
         )
     elif not all(solution.converged for solution in solutions):
         warnings.warn(
-            f"HiGHS did not converge: relative duality gap {worst:.1e}, required "
-            "1e-6. Standardise the features (sklearn.preprocessing.StandardScaler) or "
-            "use a wider kernel.",
+            "HiGHS did not find the smallest coefficients, or could not prove them "
+            f"optimal (relative duality gap {worst:.1e}, required 1e-6). Standardise "
+            "the features (sklearn.preprocessing.StandardScaler) or use a wider "
+            "kernel.",
             ConvergenceWarning,
             stacklevel=3,
         )
