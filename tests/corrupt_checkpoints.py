@@ -24,7 +24,7 @@ GRID = {"C": [0.5, 5.0], "gamma": np.logspace(-2, 1, 5)}
 
 
 def search(checkpoint=None):
-    """Fit the search all trials share."""
+    """Fit the search that all trials share."""
     X, y = make_mixture(40, 3, random_state=0)
     return LooSearchCV(SVC(), GRID, checkpoint=checkpoint).fit(X, y)
 
@@ -39,7 +39,7 @@ def truncate(raw, chance):
 
 
 def zero_block(raw, chance):
-    """A sector that never reached the disk."""
+    """Zero a sector, as if it never reached the disk."""
     start = 512 * chance.randrange(len(raw) // 512)
     raw[start : start + 512] = bytes(512)
 
@@ -58,7 +58,7 @@ CORRUPTIONS = (flip_bits, flip_bits, truncate, zero_block, append, swap_blocks)
 
 
 def run_trials(n_trials, seed, folder):
-    """Yield how a copy of the file was corrupted, and what the search made of it."""
+    """Yield how a copy of the file was corrupted, and the outcome of the search."""
     chance, path = random.Random(seed), folder / "trial.db"
     wanted = digest(search(path))
     whole = path.read_bytes()

@@ -35,14 +35,14 @@ RESULT_ARRAYS = (
 
 
 def search(checkpoint, n_jobs):
-    """Fit the search all trials share."""
+    """Fit the search that all trials share."""
     X, y = make_mixture(150, 5, random_state=0)
     found = LooSearchCV(SVC(), GRID, checkpoint=checkpoint, n_jobs=n_jobs)
     return found.fit(X, y)
 
 
 def digest(found):
-    """SHA-256 of every number a fitted search has, but for times."""
+    """Return the SHA-256 of all numbers of a fitted search, except times."""
     table = found.cv_results_
     arrays = [np.ma.getdata(table[key]) for key in sorted(table) if "_time" not in key]
     arrays += [getattr(found.best_loo_result_, name) for name in RESULT_ARRAYS]
@@ -56,7 +56,7 @@ def digest(found):
 
 
 def inspect(checkpoint):
-    """(cells kept, what SQLite says of the file), by SQLite alone."""
+    """Return the number of stored cells and SQLite's integrity check."""
     if not checkpoint.exists() or checkpoint.stat().st_size == 0:
         return 0, "absent"
     with closing(sqlite3.connect(checkpoint)) as database:
@@ -68,7 +68,7 @@ def inspect(checkpoint):
 
 
 def search_and_tell(checkpoint, n_jobs):
-    """Search, write a dot for each kept cell, and at last the digest."""
+    """Search, write a dot per stored cell, and finally the digest."""
     put = Checkpoint.put
 
     def put_and_tell(self, *cell):
@@ -97,7 +97,7 @@ def run_trials(n_kills, seed, n_jobs, folder):
                 time.sleep(chance.uniform(0.0, 0.1))
                 running.signal(signal.SIGKILL)
             code = running.wait()
-            with suppress(ProcessLookupError):  # it had no workers
+            with suppress(ProcessLookupError):  # no workers
                 os.killpg(running.pid, signal.SIGKILL)
             killed, before = code == -signal.SIGKILL, kept
             kept, health = inspect(checkpoint)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run a function in a fork, so that it can be killed, starved or shut out.
+"""Run a function in a fork, so that it can be killed or denied resources.
 
 A fork has all modules loaded: what takes a fresh interpreter seconds takes it none.
 """
@@ -19,7 +19,7 @@ from joblib.externals.loky import reusable_executor
 
 
 class Fork:
-    """A function that runs in a process of its own; its SystemExit is the exit code.
+    """A function in its own process; its SystemExit is the exit code.
 
     stdout and stderr go to files in a folder, stdout elsewhere if given.
     """
@@ -35,11 +35,11 @@ class Fork:
         code = 1
         try:
             os.setsid()
-            # In the background or under nohup pytest runs with these ignored.
+            # In the background or under nohup, pytest ignores these signals.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
-            signal.alarm(600)  # it lives no longer, whatever becomes of the test
-            # The threads of a pool that earlier tests have used did not come along.
+            signal.alarm(600)  # end it even if the test is lost
+            # A fork does not copy the threads of a pool that earlier tests used.
             reusable_executor._executor = None
             for number, path in ((1, self.out), (2, self.err)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644), number)
@@ -63,7 +63,7 @@ class Fork:
         return self.err.read_text()
 
     def wait_for(self, path, text):
-        """Wait until a file has a text in it."""
+        """Wait until a file contains a text."""
         for _ in range(6000):
             if path.exists() and text in path.read_text():
                 return
@@ -74,11 +74,11 @@ class Fork:
         os.kill(self.pid, number)
 
     def wait(self):
-        """Return the exit code, negative if a signal has ended it."""
+        """Return the exit code, negative if it was killed by a signal."""
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def has_workers(self):
-        """Whether processes it started are still there; they are ended."""
+        """End child processes that are still running; return whether there were any."""
         for _ in range(300):
             try:
                 os.killpg(self.pid, 0)
@@ -91,11 +91,11 @@ class Fork:
 
 
 def sleep():
-    """Sleep until a signal; one just before a single long sleep would be lost in it."""
+    """Sleep in short steps until a signal, so that no signal is missed."""
     while True:
         time.sleep(0.1)
 
 
 def limit_file_size(n_bytes):
-    """Let writes beyond so many bytes of a file fail, as on a full disk."""
+    """Make writes beyond a file size fail, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random, mutated and hostile files against all our readers.
+"""Random, mutated and hostile files for all file readers.
 
 ``python tests/fuzz_files.py --seconds 60 --seed 0`` prints one JSON line per kind of
 file with the number of files by outcome. Each must be read, or refused by our own error
@@ -37,7 +37,7 @@ from leaveout.large._sources import open_rows
 from leaveout.tables._files import is_svmlight, read_bytes, read_table
 
 KINDS = ("csv", "svmlight", "parquet", "rows", "model")
-# A fork works on so many files; what it may use of memory, and of time for all.
+# Files per fork, and its limits of memory and time.
 N_FILES, N_BYTES, N_SECONDS = 25, 4 * 2**30, 60
 COLUMNS = {"a": [1.5, -2.0, 3e5, 4.0], "b": list("xyxz"), "k": list("uvuv")}
 FRAME = pd.DataFrame(COLUMNS).assign(c=[True, False, True, True])
@@ -55,14 +55,14 @@ JSON = [None, 0, -1, 10**9, 2**63, 1e308, "", "x", [], {}, True, "os", "system"]
 
 
 def encode(write, **options):
-    """Return what a function writes to a file."""
+    """Return the bytes that a function writes to a file."""
     buffer = BytesIO()
     write(buffer, **options)
     return buffer.getvalue()
 
 
 def table_seeds(kind):
-    """Valid files of a kind."""
+    """Return valid files of a kind."""
     if kind == "parquet":
         write = FRAME.to_parquet
         return [encode(write), encode(write, compression="none", index=True)]
@@ -77,7 +77,7 @@ def table_seeds(kind):
 
 
 def rows_seeds():
-    """Valid files of rows, and what each has to end with."""
+    """Return valid row files, and the required ending of each."""
     write = ROWS.to_parquet
     return [
         (".arrow", encode(ROWS.to_feather, compression="uncompressed")),
@@ -88,7 +88,7 @@ def rows_seeds():
 
 
 def model_seeds():
-    """Members of valid model files, and samples to predict."""
+    """Return members of valid model files, and samples to predict."""
     X = np.random.default_rng(0).normal(size=(30, 3))
     y = np.repeat([0, 1, 2], 10)
     thin = sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
@@ -128,7 +128,7 @@ def mutate_bytes(raw, chance):
 
 
 def branches(tree):
-    """Yield every place of a JSON document, as its container and its key."""
+    """Yield every position of a JSON document as (container, key)."""
     for key in tree if isinstance(tree, dict) else range(len(tree)):
         yield tree, key
         if isinstance(tree[key], dict | list):
@@ -172,7 +172,7 @@ def unzip(raw):
 
 
 def mutate_members(members, chance):
-    """Change one member of an archive; the checksums are right again."""
+    """Change one member of an archive, with correct checksums."""
     name = chance.choice([*members, *("schema.json",) * ("schema.json" in members)])
     raw = members[name]
     if name.endswith(".json"):
@@ -189,14 +189,14 @@ def mutate_members(members, chance):
 
 
 def refused(error, path):
-    """A refusal names the file, in one line."""
+    """Assert that an error names the file, in one line."""
     if path.name not in str(error) or len(str(error).splitlines()) != 1:
         raise AssertionError(f"A bad refusal: {error}")
     return "refused"
 
 
 def try_table(path, chance):
-    """Read a table with a column of it as classes; check what comes out."""
+    """Read a table with one column as classes, and check the result."""
     try:
         target = None
         content = read_bytes(path)
@@ -218,7 +218,7 @@ def try_table(path, chance):
 
 
 def try_model(path, features):
-    """Load a model and predict with it: no crash, whatever it says."""
+    """Load a model and predict with it; it must not crash."""
     try:
         model = lo.load_model(path)
         lo.read_model_card(path)
@@ -227,13 +227,13 @@ def try_model(path, features):
     try:
         model.predict(features)
         model.decision_function(features)
-    except Exception:  # an altered model may say anything, but must say it
+    except Exception:  # a mutated model may raise any error
         return "read, cannot predict"
     return "read"
 
 
 def read_rows(rows):
-    """Pass over rows, and count them: what FeatureSVC does first."""
+    """Count the rows, the first step of FeatureSVC."""
     counted = None
     for block in rows.blocks():
         assert np.isfinite(block.X).all()
@@ -260,12 +260,12 @@ def try_rows(path, ending, chance):
     except MemoryError:
         return "too large for the memory"
     except ValueError as error:
-        # Rows of another number than y, or of other types: about X, not the file.
+        # The number or types of rows are wrong: the error is about X, not the file.
         return "refused" if ending == ".npy" else refused(error, file)
 
 
 def make_case(kind, seeds, chance):
-    """Return the content of a file, and what to do with its path."""
+    """Return the content of a file, and the function to try on its path."""
     seed = chance.choice(seeds)
     if kind == "rows":
         ending, raw = seed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests of FeatureSVC share, and run on workers, which import this file."""
+"""Helpers for tests of FeatureSVC that run on workers, which import this file."""
 
 import os
 import signal
@@ -12,10 +12,10 @@ from sklearn.kernel_approximation import RBFSampler
 
 @dataclass(frozen=True)
 class Trouble:
-    """Kill a process once, after some calls, which the folder counts over processes.
+    """Kill a process once, after some calls, counted over processes in a folder.
 
-    ``victim`` is None for the process that calls, 0 for a Ctrl-C in it; calls of the
-    ``spared`` one do not count.
+    ``victim`` is None for the calling process, 0 for a Ctrl-C in it; calls of the
+    ``spared`` process do not count.
     """
 
     folder: str

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the package answers from outside, kept to the last bit.
+"""Outputs of the public API, stored to the last bit.
 
 ``python tests/pinned.py`` runs the calls of ``pinned_calls`` again and lists what has
 moved since ``pinned.json`` was written; ``--write`` writes it again, ``--only NAME``
-runs one call. Bits are those of one machine; ``test_pinned`` allows for another BLAS.
+runs one call. Bits depend on the computer; ``test_pinned`` allows for another BLAS.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from leaveout import LeaveoutWarning
 
 PINNED = Path(__file__).with_name("pinned.json")
 RTOL, ATOL = 1e-7, 1e-9
-# Outputs below this name count steps: another BLAS may take others to the same end.
+# Outputs with this name count steps, which may differ with another BLAS.
 STEPS = "steps"
 
 
 def run(name):
-    """Make a call; return its outputs as JSON has them, with the warnings it gave."""
+    """Make a call; return its outputs as JSON values, with its warnings."""
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1, "blas"):
         warnings.simplefilter("always")
         outputs = dict(flatten(CALLS[name]()))
@@ -40,12 +40,12 @@ def run(name):
 
 
 def read():
-    """Return the outputs of all calls as they are stored."""
+    """Return the stored outputs of all calls."""
     return json.loads(PINNED.read_text(encoding="utf-8"))
 
 
 def write(calls):
-    """Store the outputs, one to a line."""
+    """Store the outputs, one per line."""
     blocks = []
     for name, outputs in calls.items():
         lines = [f"  {json.dumps(key)}: {_line(v)}" for key, v in outputs.items()]
@@ -70,7 +70,7 @@ def flatten(outputs, prefix=""):
 
 
 def _is_plain(values):
-    """Whether a list holds numbers only, or words, truths and integers only."""
+    """Return whether a list has only floats, or only strings, bools and integers."""
     return _is_numeric(values) or all(isinstance(v, bool | int | str) for v in values)
 
 
@@ -79,7 +79,7 @@ def _is_numeric(values):
 
 
 def encode(value):
-    """Return a value as JSON can keep it: floats by their bits."""
+    """Return a value for JSON, with floats by their bits."""
     if issparse(value):
         value = value.toarray()
     if isinstance(value, np.ma.MaskedArray):
@@ -109,7 +109,7 @@ def decode(value):
 
 
 def is_close(stored, found):
-    """Whether two outputs are equal, floats up to what another BLAS may change."""
+    """Return whether two outputs are equal, floats up to differences of BLAS."""
     a, b = decode(stored), decode(found)
     if a is None or b is None:
         return _line(stored) == _line(found)
@@ -117,7 +117,7 @@ def is_close(stored, found):
 
 
 def say_difference(stored, found):
-    """Say how far an output has moved."""
+    """Describe how an output has changed."""
     a, b = decode(stored), decode(found)
     if a is None or b is None or a.shape != b.shape:
         return f"was {_line(stored)[:200]}, is {_line(found)[:200]}"
@@ -128,7 +128,7 @@ def say_difference(stored, found):
 
 
 def compare(stored, found):
-    """Return what to say of each output that has moved, by its name."""
+    """Return a description of each output that has changed, by name."""
     said = {key: "missing" for key in stored.keys() - found.keys()}
     said |= {key: "new" for key in found.keys() - stored.keys()}
     for key in stored.keys() & found.keys():

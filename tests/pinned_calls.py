@@ -43,7 +43,7 @@ CALLS = {}
 
 
 def call(function):
-    """Keep a call by its name."""
+    """Register a call by its name."""
     CALLS[function.__name__] = function
     return function
 
@@ -53,70 +53,70 @@ def call(function):
 
 @cache
 def iris():
-    """50 flowers of three kinds, as they were measured."""
+    """Return 50 iris flowers of three species, unscaled."""
     X, y = load_iris(return_X_y=True)
     return X[::3], y[::3]
 
 
 @cache
 def wine():
-    """60 wines of three growers, scaled; classes are words."""
+    """Return 60 wines of three growers, scaled, with string labels."""
     X, y = load_wine(return_X_y=True)
     return scale(X[::3]), np.array(["barolo", "grignolino", "barbera"])[y[::3]]
 
 
 @cache
 def cancer():
-    """70 tumours of two kinds, scaled."""
+    """Return 70 tumours of two types, scaled."""
     X, y = load_breast_cancer(return_X_y=True)
     return scale(X[:70]), y[:70]
 
 
 @cache
 def banana():
-    """60 points of two classes that overlap."""
+    """Return 60 points of two overlapping classes."""
     return data.make_banana(60, noise=2.0, random_state=0)
 
 
 @cache
 def twins():
-    """40 points of a grid: many are there twice, some of them with both labels."""
+    """Return 40 grid points with duplicates, some with both labels."""
     random = np.random.default_rng(7)
     X = random.integers(-2, 3, size=(40, 2)).astype(float)
     return X, (X.sum(axis=1) + random.normal(size=40) > 0).astype(int)
 
 
 def weights(n):
-    """Some weights, zero among them."""
+    """Return weights, some of them zero."""
     return np.array([1.0, 2.0, 0.5, 0.0, 1.0, 3.0])[np.arange(n) % 6]
 
 
-# What is kept of results
+# Outputs of results
 
 SHORT = ("decision_values", "lower", "upper", "certified", "settled_by", "error")
 
 
 def without_time(text):
-    """Return a text without the lines that tell how long things took."""
+    """Return a text without the lines with times."""
     lines = str(text).splitlines()
     return "\n".join(line for line in lines if "seconds" not in line)
 
 
 def steps(counts):
-    """Return how many steps of each kind were taken, without their time."""
+    """Return the counts of steps, without times."""
     return {key: n for key, n in counts.items() if "seconds" not in key}
 
 
 def parts(result):
-    """Return what there is in a LooResult."""
+    """Return all attributes of a LooResult."""
     names = (
         "decision_values predictions lower upper ambiguous certified settled_by method "
-        "weights machine_values groups anti_learning anti_learning_note error "
+        "weights binary_values groups anti_learning anti_learning_note error "
         "standard_error n_ambiguous screened"
     )
     outputs = {name: getattr(result, name) for name in names.split()}
     if outputs["decision_values"].ndim == 1:
-        del outputs["machine_values"]  # the same again
+        del outputs["binary_values"]  # equal to decision_values
     else:
         outputs["margins"] = result.margins
     text = without_time(result)
@@ -128,7 +128,7 @@ def loo(estimator, sample, **options):
 
 
 def short_loo(estimator, sample, **options):
-    """Return the values and how they were reached, no more."""
+    """Return only the values and how they were computed."""
     found = loo(estimator, sample, **options)
     return {key: found[key] for key in SHORT}
 
@@ -162,7 +162,7 @@ def cells(table):
 
 @cache
 def part_of_wine():
-    """36 wines, not scaled."""
+    """Return 36 wines, unscaled."""
     X, y = load_wine(return_X_y=True)
     return X[::5], y[::5]
 
@@ -223,7 +223,7 @@ def svc_precomputed():
 
 @call
 def svc_ill_scaled():
-    """Machines where rounding has a say: what is certified, and how it was settled."""
+    """Return certificates of problems where rounding matters."""
     X, y = cancer()
     far = X[:, :4] * 1e3 + 1e5
     return {
@@ -312,7 +312,7 @@ def load_scaled_wine():
 
 @call
 def families_of_twins():
-    """Linear programs and LLW machines with many optima, or next to none."""
+    """Return results of linear programs and LLW models with degenerate optima."""
     estimators = {
         "lpm": lo.LPMClassifier(C=10, gamma=0.5),
         "lpm_no_intercept": lo.LPMClassifier(C=1, gamma=3.0, fit_intercept=False),
@@ -349,7 +349,7 @@ def feature_parts(clf, X):
     return {**outputs, "proved": clf.loo_error_.proved}
 
 
-# Other questions to one machine
+# Other functions of one classifier
 
 
 @call
@@ -457,7 +457,7 @@ def predictor():
     }
 
 
-# Choices
+# Tuning
 
 
 @call
@@ -498,7 +498,7 @@ def honest():
     return {**outputs, "params": found.params, "text": without_time(found)}
 
 
-# Refusals
+# Errors
 
 
 @call
@@ -535,7 +535,7 @@ def refusal(function):
     return "none"
 
 
-# The terminal
+# The command line
 
 
 def run_cli(*arguments):
@@ -552,7 +552,7 @@ def run_cli(*arguments):
 
 
 def write_table(folder):
-    """Write 24 samples: two features, a text, an id, pairs, red and blue."""
+    """Write 24 samples: two features, text, id, pairs, and two classes."""
     X, y = datasets.make_class_blobs(24, n_classes=2, separation=1.5, random_state=0)
     columns = {
         "name": [f"s{i}" for i in range(24)],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave-one-out methods in one call: solve the problem, leave samples out of it.
+"""Leave-one-out methods in one call: solve the problem, leave out samples.
 
 ``SVC_METHODS`` and ``loo_groups`` also withdraw certificates for rounding, as
 ``loo/_leave_out.py`` does; the functions by name are the bare methods.
@@ -17,14 +17,14 @@ from leaveout.methods import METHODS
 
 
 def leave_out(family, name, problem, *, solution=None, folds=None, **options):
-    """Solve a problem and leave samples out of it."""
+    """Solve a problem and leave out samples."""
     family = FAMILIES[family]
     solution = family.solve(problem) if solution is None else solution
     return family.methods[name].function(problem, solution, folds, **options)
 
 
 def leave_out_svc(name, problem, *, solution=None, folds=None, **options):
-    """Do the same for an SVC, with the checks for rounding."""
+    """Do the same for an SVC, with rounding checks."""
     family = FAMILIES["svc"]
     solution = family.solve(problem) if solution is None else solution
     problem, solution = family.tighten(problem, solution)
@@ -45,7 +45,7 @@ SVC_METHODS = {name: partial(leave_out_svc, name) for name in METHODS}
 
 
 def loo_groups(problem, codes, *, method="walk", factors=None, **options):
-    """Leave every group out; the values are in the order of the samples."""
+    """Leave out every group; return values in the order of the samples."""
     folds = Folds.of_groups(np.asarray(codes))
     if factors is not None:
         folds = Folds(folds.members, folds.begin, factors)
@@ -56,27 +56,27 @@ def loo_groups(problem, codes, *, method="walk", factors=None, **options):
 
 
 def as_loom(problem, nu=1.0):
-    """Return a problem with the share of the own term."""
+    """Return a LOOM problem with nu."""
     return LoomProblem(problem.K, problem.y, problem.C, problem.fit_intercept, nu=nu)
 
 
 def solve_loom(problem, *, nu=1.0):
-    """Solve a leave-one-out machine."""
+    """Solve a LOOM."""
     return FAMILIES["loom"].solve(as_loom(problem, nu))
 
 
 def loo_loom_refit(problem, *, nu=1.0, **options):
-    """Leave every sample out of a leave-one-out machine."""
+    """Leave out every sample of a LOOM."""
     return leave_out("loom", "refit", as_loom(problem, nu), **options)
 
 
 def loo_loom_bound(problem, *, nu=1.0, **options):
-    """Judge every sample without its own term."""
+    """Evaluate every sample without its own term."""
     return leave_out("loom", "bound", as_loom(problem, nu), **options)
 
 
 def count_calls(monkeypatch, module, name):
-    """Return a list that grows by one with each call of a function."""
+    """Return a list that gets one entry per call of a function."""
     calls, function = [], getattr(module, name)
 
     def counted(*args, **kwargs):

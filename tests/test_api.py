@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The public API: names, parameters and commands as in ``api.json``, and examples.
 
-``python tests/test_api.py --write`` writes the file again.
+``python tests/test_api.py --write`` rewrites the file.
 """
 
 import doctest
@@ -35,7 +35,7 @@ def describe_parameters(function):
 
 
 def describe_parameter(parameter):
-    """Return one parameter as text, whatever module its default is from."""
+    """Return one parameter as text, without the module of its default."""
     text = f"{parameter.kind.name.lower()} {parameter.name}"
     if parameter.default is inspect.Parameter.empty:
         return text
@@ -45,7 +45,7 @@ def describe_parameter(parameter):
 
 
 def describe_class(kind):
-    """Return its bases, parameters, properties and methods: those of ours."""
+    """Return bases, parameters, properties and methods defined in leaveout."""
     found = {"bases": [b.__name__ for b in kind.__mro__[1:] if _is_public(b)]}
     if issubclass(kind, Exception):
         return found
@@ -63,21 +63,21 @@ def describe_class(kind):
 
 
 def _is_public(base):
-    """Whether users can rely on a base class; private ones in between may change."""
+    """Return whether a base class is public; private bases may change."""
     ours = getattr(leaveout, base.__name__, None) is base
     built_in = base.__module__ == "builtins" and base is not object
     return ours or built_in or base in SKLEARN
 
 
 def _is_ours(kind, name):
-    """Whether a member is defined in the package, not by scikit-learn."""
+    """Return whether a member is defined in the package, not by scikit-learn."""
     owner = next(base for base in kind.__mro__ if name in vars(base))
     added = type(inspect.getattr_static(kind, name)).__name__ == "RequestMethod"
     return owner.__module__.split(".")[0] == "leaveout" and not added
 
 
 def find_commands():
-    """Return the commands of the terminal, from what its entry point calls."""
+    """Return the commands of the command line, from its entry point."""
     (script,) = entry_points(group="console_scripts", name="leaveout")
     with patch.object(typer.Typer, "__call__", autospec=True) as called:
         script.load()()
@@ -95,7 +95,7 @@ def list_options(command):
 
 
 def find_exit_codes():
-    """Return how some calls of the terminal end."""
+    """Return the exit codes of some commands."""
     with tempfile.TemporaryDirectory() as folder:
         table, bad = write_table(folder), Path(folder, "bad.csv")
         bad.write_text("a,colour\n1,red\n2,red\n")
@@ -128,7 +128,7 @@ def find_exit_codes():
 
 
 def describe():
-    """Return all that is pinned, by part."""
+    """Return everything that is pinned, by part."""
     public = {name: getattr(leaveout, name) for name in sorted(leaveout.__all__)}
     classes = {n: value for n, value in public.items() if inspect.isclass(value)}
     return {
@@ -161,6 +161,13 @@ def found():
 @pytest.mark.parametrize("part", PARTS)
 def test_api_is_as_stored(part, found):
     assert found[part] == read()[part]
+
+
+def test_only_public_names_are_visible():
+    public = {*leaveout.__all__, "data"}
+    assert {name for name in dir(leaveout) if not name.startswith("__")} == public
+    own = {name for name, v in vars(leaveout).items() if not inspect.ismodule(v)}
+    assert {name for name in own if not name.startswith("_")} <= public
 
 
 @pytest.mark.parametrize("name", leaveout.__all__)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generators of data: their Bayes errors, by the best rule of each."""
+"""Data generators: the error of each Bayes rule."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ N_MANY = 40_000
 
 
 def assert_error_rate(wrong, expected):
-    """The observed rate is within four standard errors of the true one."""
+    """Assert that a rate is within four standard errors of the true one."""
     standard_error = np.sqrt(expected * (1 - expected) / len(wrong))
     assert abs(wrong.mean() - expected) < 4 * standard_error
 
@@ -35,8 +35,8 @@ def test_seed_shape_type_and_balance(make):
 @pytest.mark.parametrize(
     ("make", "params", "message"),
     [
-        (make_twonorm, {"n_samples": 0}, "n_samples must be a whole .* 1; got 0"),
-        (make_mixture, {"n_features": 2.5}, "n_features must be a whole number"),
+        (make_twonorm, {"n_samples": 0}, "n_samples must be an integer .* 1; got 0"),
+        (make_mixture, {"n_features": 2.5}, "n_features must be an integer"),
         (make_banana, {"noise": -1}, "noise must be at least 0; got -1"),
         (make_class_blobs, {"n_classes": 1}, "n_classes must be .* at least 2; got 1"),
         (make_waveform, {"n_classes": 4}, "n_classes must be 3 or 2; got 4"),

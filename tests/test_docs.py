@@ -31,7 +31,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 
 def as_parameter(page):
-    """Return a page as a parameter of a test, nightly unless it is a first page."""
+    """Return a page as a test parameter, nightly unless it is a first page."""
     name = page.relative_to(ROOT).as_posix()
     marks = () if name.startswith(IN_EVERY_RUN) else pytest.mark.nightly
     return pytest.param(page, id=name, marks=marks)
@@ -49,7 +49,7 @@ def blocks_of(page):
 def run_block(code, lines_before, names, page):
     """Run a block; a failure names the page and the line."""
     if ">>>" not in code:
-        # Empty lines stand for the text before it, so that tracebacks show its line.
+        # Empty lines replace the text before it, so that tracebacks show its line.
         exec(compile("\n" * lines_before + code, str(page), "exec"), names)
         return
     test = doctest.DocTestParser().get_doctest(
@@ -67,7 +67,7 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     with warnings.catch_warnings():
-        # Pages show what leaveout warns of, and say so.
+        # Pages may show code that warns.
         warnings.simplefilter("ignore", leaveout.LeaveoutWarning)
         for code, lines_before in blocks_of(page):
             run_block(code, lines_before, names, page)
@@ -97,13 +97,13 @@ def test_api_page_is_complete():
 
 
 def stored(name):
-    """Rows of a stored benchmark, by workload."""
+    """Return the rows of a stored benchmark, by workload."""
     path = ROOT / "benchmarks" / "results" / name / "results.csv"
     with path.open(newline="") as file:
         return {row["workload"]: row for row in csv.DictReader(file)}
 
 
-def test_numbers_of_the_readme_are_those_stored():
+def test_numbers_in_the_readme_equal_stored_results():
     text = " ".join((ROOT / "README.md").read_text().split())
     loop = next(
         row
@@ -130,7 +130,7 @@ def test_numbers_of_the_readme_are_those_stored():
     assert f"{exact:,} are exact" in text
 
 
-def test_cost_in_the_readme_is_that_stored():
+def test_cost_in_the_readme_equals_stored_result():
     text = " ".join((ROOT / "README.md").read_text().split())
     assert "for about the cost of one or two fits" in text
     for name in ("speed_one_c", "speed_hard_grid"):

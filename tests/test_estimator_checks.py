@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scikit-learn's own checks for every classifier of ours, in the settings that differ.
+"""scikit-learn's estimator checks for every classifier, in different settings.
 
 A check listed in `expected_failures` must fail, and the tests below show its reason.
 """
@@ -18,7 +18,7 @@ METRICS = ["accuracy", "f1_macro"]
 SETTINGS = [
     lo.SVC(),
     lo.SVC(kernel="linear", class_weight="balanced"),
-    # Without intercept a narrow kernel gives f = 0 at all new points of one check.
+    # Without an intercept, a narrow kernel gives f = 0 at all new points of a check.
     lo.SVC(kernel="laplacian", gamma=1e-3, fit_intercept=False, break_ties=True),
     lo.SVC(kernel="precomputed"),
     lo.LPMClassifier(C=10.0, gamma=0.1),
@@ -36,7 +36,7 @@ SETTINGS = [
     lo.FeatureSVC(n_components=200),
     lo.FeatureSVC("linear", C=[0.1, 1.0], class_weight="balanced"),
 ]
-# A predictor of errors that comes trained and has no samples to fit on.
+# LooPredictor is fitted on tasks, not on X and y.
 NOT_CHECKED = {"LooPredictor"}
 
 WEIGHT_CHECKS = (
@@ -59,7 +59,7 @@ REASONS = {
 
 
 def expected_failures(estimator):
-    """Check -> reason. The weight checks want weight 2 to equal the sample twice."""
+    """Return reasons by check; weight checks require weight 2 to equal two copies."""
     name, failures = type(estimator).__name__, {}
     if name == "SVCCV":
         failures = dict.fromkeys(WEIGHT_CHECKS, REASONS["left out"])
@@ -77,8 +77,8 @@ def expected_failures(estimator):
     return failures
 
 
-# The checks have classes of one sample, labels that are noise, kernel values near 0,
-# and pass random numbers as a Gram matrix.
+# The checks use singleton classes, random labels, kernel values near 0, and random
+# numbers as a Gram matrix.
 @pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
 @parametrize_with_checks(SETTINGS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
@@ -101,7 +101,7 @@ def test_scale_and_balanced_count_rows():
     assert weighted.class_weight_ == pytest.approx([1.0, 1.0])
 
 
-def test_weights_and_copies_are_two_optima_of_one_linear_program():
+def test_weights_and_copies_give_equal_optimal_values():
     rng = np.random.RandomState(42)  # the data of the check
     X, y = rng.rand(15, 30), rng.randint(0, 3, size=15)
     weight = rng.randint(0, 5, size=15)
@@ -122,11 +122,11 @@ def test_weights_and_copies_are_two_optima_of_one_linear_program():
             assert (f <= high + 1e-6).all()
 
 
-def test_in_loom_a_copy_supports_its_twin_and_a_weight_does_not():
+def test_loom_copies_support_each_other_but_weights_do_not():
     X, y = np.array([[0.0], [1.0], [3.0]]), [0, 0, 1]
     weighted = lo.LOOMClassifier(gamma=1.0).fit(X, y, sample_weight=[1, 1, 2])
     copied = lo.LOOMClassifier(gamma=1.0).fit(X[[0, 1, 2, 2]], [0, 0, 1, 1])
-    assert weighted.slack_[0, 2] >= 1  # the only one of its class
+    assert weighted.slack_[0, 2] >= 1  # the only sample of its class
     assert copied.objective_[0] == pytest.approx(0, abs=1e-12)
 
 

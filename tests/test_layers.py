@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each package may import, as its docstring says."""
+"""Allowed imports of each package, as listed in its docstring."""
 
 import ast
 import re
@@ -43,12 +43,12 @@ SOURCES = sorted(
 
 
 def layer_of(path):
-    """First part of the path inside the package: a folder, or a module at its top."""
+    """Return the first part of the path inside the package: a folder or a module."""
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
 def imported_modules(path):
-    """Absolute names of the modules that a source file imports."""
+    """Return the absolute names of the modules that a source file imports."""
     if path.suffix == ".pyx":
         return re.findall(r"^\s*(?:from|c?import)\s+([\w.]+)", path.read_text(), re.M)
     modules = []
@@ -66,7 +66,7 @@ def imported_layers(path):
     return {names[1] for names in parts if names[0] == "leaveout" and len(names) > 1}
 
 
-def test_packages_import_what_they_may():
+def test_packages_import_only_what_is_allowed():
     wrong = {}
     for path in SOURCES:
         layer = layer_of(path)
@@ -77,7 +77,7 @@ def test_packages_import_what_they_may():
 
 
 @pytest.mark.parametrize("package", sorted(set(MAY_IMPORT) - {"cli"}))
-def test_docstrings_say_the_same(package):
+def test_docstrings_list_the_allowed_imports(package):
     path = PACKAGE / package / "__init__.py"
     if not path.exists():
         return

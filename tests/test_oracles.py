@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The oracles against each other, and against numbers worked out by hand."""
+"""The oracles against each other, and against numbers computed by hand."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_clarabel_agrees_with_libsvm():
         if not converged:  # 1e-10 is below what single-precision kernel values allow
             continue
         n_converged += 1
-        # g is unique even where alpha and b are not.
+        # g is unique even if alpha and b are not.
         scale = np.maximum(1, np.abs(K) @ np.abs(beta))
         np.testing.assert_allclose((f - b) / scale, optimum.g / scale, atol=1e-5)
         assert optimum.b_low - 1e-4 <= b <= optimum.b_high + 1e-4
@@ -60,7 +60,7 @@ def test_clarabel_agrees_with_libsvm():
     assert n_converged >= 38
 
 
-def test_certificate_sees_a_wrong_solution():
+def test_certificate_detects_a_wrong_solution():
     K, y, C, _ = DEGENERATE["spread_weights"]
     optimum = svc_clarabel(K, y, C)
     wrong = optimum.beta.copy()
@@ -144,7 +144,7 @@ def test_rational_on_random_problems(rng):
             compared += 1
 
 
-def test_semi_definite_to_the_last_bit():
+def test_semi_definite_in_exact_arithmetic():
     x = np.array([[1.0], [2.0], [3.0]])
     assert is_exactly_psd(x @ x.T)
     assert not is_exactly_psd(x @ x.T - np.diag([0.0, 2.0**-50, 0.0]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The answers of the package are those of ``pinned.json``, up to another BLAS."""
+"""Outputs of the public API equal ``pinned.json``, up to differences of BLAS."""
 
 import pytest
 from pinned import STEPS, compare, is_close, read, run, say_difference
@@ -13,7 +13,7 @@ def test_every_call_is_stored():
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_answers_as_stored(name):
+def test_outputs_equal_stored(name):
     stored, found = STORED[name], run(name)
     assert stored.keys() == found.keys()
     moved = {
@@ -24,7 +24,7 @@ def test_answers_as_stored(name):
     assert moved == {}
 
 
-def test_says_what_moved():
+def test_describes_what_changed():
     one = {"shape": [2], "hex": [(1.0).hex(), "inf"]}
     other = {"shape": [2], "hex": [(1.0 + 2**-40).hex(), "inf"]}
     assert compare({"a": one, "b": "x"}, {"a": one, "b": "x"}) == {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The properties of nightly/properties.py: three seeds each, and more every night."""
+"""The properties of nightly/properties.py: three seeds each, more in nightly runs."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Exact cross-validation for support vector machines, for about the price of one fit.
 
-Public names are loaded from their modules on first use (PEP 562). CONTRIBUTING.md has
-the map: which folder answers which question.
+Public names are loaded from their modules on first use (PEP 562). CONTRIBUTING.md
+lists what each folder does.
 """
 
-from importlib import import_module
-from typing import Any
+from importlib import import_module as _import_module
 
 _NAMES_OF_MODULE = {
     "_model_file": "ModelCard load_model read_model_card save_model",
@@ -42,17 +41,18 @@ _MODULE_OF_NAME = {
 __all__ = sorted(_MODULE_OF_NAME)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "data":
-        return import_module("leaveout.data")
+        return _import_module("leaveout.data")
     if name == "__version__":
-        return import_module("importlib.metadata").version("leaveout")
+        return _import_module("importlib.metadata").version("leaveout")
     if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module 'leaveout' has no attribute {name!r}")
-    value = getattr(import_module(f"leaveout.{_MODULE_OF_NAME[name]}"), name)
+    value = getattr(_import_module(f"leaveout.{_MODULE_OF_NAME[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "data"})
+    dunders = {name for name in globals() if name.startswith("__")}
+    return sorted({*__all__, "data", "__version__", *dunders})

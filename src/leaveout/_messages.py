@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names in messages: printable, listed, and the nearest one to a misspelt one."""
+"""Names in messages: escaping, lists, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-# How many names a message lists before it says "and 12 more".
+# Number of names that a message lists before "and 12 more".
 N_NAMES_SHOWN = 8
-# Control characters, ends of lines, halves of characters, and turns of direction.
+# Control characters, line separators, surrogates and bidi controls.
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\u202a-\u202e\u2066-\u2069]"
 )
@@ -38,13 +38,13 @@ def list_names(names: Iterable[object]) -> str:
 
 
 def name_cell(column: object, row: int, value: object) -> str:
-    """Name a cell of a table: column, row counted from 1, value."""
+    """Describe a cell of a table: column, row counted from 1, value."""
     text = str(value) if len(str(value)) <= 50 else f"{str(value)[:49]}…"
     return f"'{column}' (row {row + 1}: {text!r})"
 
 
 def list_columns(names: Sequence[object]) -> str:
-    """Join the first and the last names: classes are often in the last column."""
+    """Join the first and the last names; the target is often the last column."""
     if len(names) <= N_NAMES_SHOWN:
         return list_names(names)
     half = N_NAMES_SHOWN // 2
@@ -53,13 +53,13 @@ def list_columns(names: Sequence[object]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return " Did you mean 'x'?" for the known name nearest to a wrong one, or ""."""
+    """Return " Did you mean 'x'?" with the nearest known name, or ""."""
     close = nearest_name(name, known)
     return "" if close is None else f" Did you mean '{close}'?"
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the nearest known name, if one is near; ignore case and outer blanks."""
+    """Return the nearest known name, if any, ignoring case and outer blanks."""
     plain = {other.strip().casefold(): other for other in known}
     close = get_close_matches(name.strip().casefold(), plain, n=1)
     return plain[close[0]] if close else None
@@ -68,7 +68,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 def check_names_known(
     names: Iterable[str], columns: Sequence[object], where: str
 ) -> None:
-    """Refuse the first name that no column has, and suggest the nearest."""
+    """Raise for the first name that is not a column, and suggest the nearest."""
     known = [str(column) for column in columns]
     for name in names:
         if name not in known:

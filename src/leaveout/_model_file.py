@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fitted classifiers in files, without pickle: save_model, load_model, ModelCard.
+"""Model files without pickle: save_model, load_model, ModelCard.
 
-A model file is the zip archive that skops writes for the estimator, plus one member
-with the card (leaveout.json). skops describes a model as a tree of nodes, each with a
-loader and a type. Files may come from anywhere, so before skops reads one, every pair
-of loader and type must be in a list; skops then applies its own list of types, and the
-arrays of what it has made must fit together before any code computes with them.
+A model file is the zip archive that skops writes for the estimator, plus a member with
+the card (leaveout.json). skops describes a model as a tree of nodes, each with a loader
+and a type. Files may be untrusted, so every pair of loader and type must be in a list
+before skops reads the file. skops then applies its own list of types. Finally, the
+shapes of the loaded arrays are checked before any code uses them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from leaveout._messages import printable
 from leaveout.exceptions import ModelFileError
 from leaveout.run._files import write_atomically
 
-# A file of a later format is refused.
+# Files with a later format are refused.
 FORMAT = 1
 CARD, SCHEMA = "leaveout.json", "schema.json"
 _NAMES = "FeatureSVC LLWClassifier LOOMClassifier LPMClassifier SVC SVCCV"
@@ -47,7 +47,7 @@ _MATRICES = {
     "scipy.sparse._csr.csr_matrix", "scipy.sparse._csr.csr_array",
     "scipy.sparse._csc.csc_matrix", "scipy.sparse._csc.csc_array",
 }  # fmt: skip
-# The module of ufuncs has other names in NumPy 1 and 2.0.
+# The module of ufuncs has different names in NumPy 1 and 2.
 _UFUNCS = ("numpy", "numpy.core._multiarray_umath", "numpy._core._multiarray_umath")
 _FUNCTIONS = {
     "sklearn.feature_selection._univariate_selection.f_classif",
@@ -76,39 +76,39 @@ TYPES = {
 }
 # In fitted ColumnTransformers of scikit-learn 1.6.
 _COLUMNS = "sklearn.compose._column_transformer._RemainderColsList"
-# Those of the above that skops does not trust by itself.
+# Those of the above that skops does not trust by default.
 TRUSTED = sorted(
     CLASSIFIERS | RESULTS | _FUNCTIONS | _MATRICES | {"numpy.dtype", _COLUMNS}
 )
-# A file may unpack to this many bytes, or to this multiple of its own size: lists of
-# names shrink to a hundredth, arrays hardly.
+# Limit of the unpacked size: MAX_BYTES plus MAX_RATIO times the size of the file. Lists
+# of names compress to a hundredth, arrays hardly at all.
 MAX_BYTES, MAX_RATIO = 2**28, 50
-# A node may refer to another; this bounds the nodes that skops visits.
+# Nodes may refer to others; this limits the number of nodes that skops visits.
 MAX_NODES, MAX_EXPANSION = 10_000, 10
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Where a model comes from, its inputs and its classes.
+    """Origin, inputs and classes of a saved model.
 
     Parameters
     ----------
     model : str
-        Its class, or those of the steps of a Pipeline.
+        Class of the model, or of the steps of a Pipeline.
     feature_names : list of str
-        Columns it was trained on; empty if they had no names.
+        Names of the features; empty if they had no names.
     n_features : int or None
-        Number of columns.
+        Number of features.
     classes : list
-        Labels it predicts.
+        Class labels.
     loo_error : float or None
-        Leave-one-out error, if one was computed.
+        Leave-one-out error, if it was computed.
     created : str
         Date and time, UTC.
     versions : mapping of str to str
-        Of Python and the packages that matter.
+        Versions of Python and the main packages.
     details : mapping
-        Whatever else was passed to :func:`save_model`.
+        Further entries passed to :func:`save_model`.
     format : int
         Version of the file format.
     """
@@ -138,26 +138,29 @@ def save_model(
     feature_names: list[str] | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a fitted classifier to a file, by skops, completely or not at all.
+    """Write a fitted classifier to a file, with skops.
+
+    An existing file is replaced only when the new one is complete.
 
     Parameters
     ----------
     model : classifier
-        Fitted: one of leaveout's classifiers, or a Pipeline of scikit-learn's steps
-        that ends in one. Of a LooSearchCV save ``best_estimator_``.
+        A fitted classifier of leaveout, or a Pipeline of scikit-learn transformers that
+        ends in one. For a LooSearchCV, save its ``best_estimator_``.
     path : str or Path
-        The file, usually ``.skops``. An older one is replaced.
+        Path of the file, usually ``.skops``.
     loo_error : float, optional
-        Leave-one-out error for the card; that of an SVCCV is known.
+        Leave-one-out error for the card; taken from the model for SVCCV and FeatureSVC.
     feature_names : list of str, optional
-        Names of the columns, if the model does not have them.
+        Names of the features, if the model does not have them.
     details : mapping, optional
-        Further entries of the card: anything JSON can hold.
+        Further entries of the card; must be JSON serialisable.
 
     Raises
     ------
     ModelFileError
-        The model contains what a model file may not, for example a function of yours.
+        The model contains an object that is not allowed in a model file, for example a
+        user-defined function.
 
     Notes
     -----
@@ -188,30 +191,29 @@ def save_model(
 
 
 def load_model(path: str | Path) -> Any:
-    """Read a classifier that :func:`save_model` wrote. Nothing in the file is run.
+    """Read a classifier written by :func:`save_model`. No code in the file is run.
 
     Raises
     ------
     OSError
         The file is missing or cannot be read.
     ModelFileError
-        The file is corrupt, of another format, or contains types that are not known to
-        be harmless.
+        The file is corrupt, has another format, or contains types that are not allowed.
     """
     with _open(path) as (archive, raw, _, what):
         _check_schema(json.loads(archive.read(SCHEMA)), what)
         model = _import_skops().loads(raw, trusted=TRUSTED)
         if not _is_ours(model):
-            raise ModelFileError(f"{what}: it holds no classifier of leaveout.")
+            raise ModelFileError(f"{what}: it contains no classifier of leaveout.")
         _check_arrays(model, what)
     return model
 
 
 def read_model_card(path: str | Path) -> ModelCard:
-    """Read the card of a model file without making the model.
+    """Read the card of a model file without loading the model.
 
-    It has feature names, classes, leave-one-out error, date and versions. Errors are
-    those of :func:`load_model`.
+    The card has feature names, classes, leave-one-out error, date and versions. Errors
+    are those of :func:`load_model`.
     """
     with _open(path) as (_, _, card, _):
         return card
@@ -225,7 +227,7 @@ def _make_card(
         feature_names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     if loo_error is None:
         loo_error = getattr(_steps(model)[-1], "loo_error_", None)
-    if hasattr(loo_error, "proved"):  # FeatureSVC's bounds, which may meet
+    if hasattr(loo_error, "proved"):  # FeatureSVC's bounds, which may be equal
         loo_error = loo_error.low if loo_error.proved else None
     return ModelCard(
         model=" + ".join(type(step).__name__ for step in _steps(model)),
@@ -240,7 +242,7 @@ def _make_card(
 
 
 def installed_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that matter."""
+    """Return the versions of Python and the main packages."""
     found = {"python": platform.python_version()}
     for package in ("leaveout", "scikit-learn", "numpy", "skops"):
         try:
@@ -256,26 +258,26 @@ def _steps(model: Any) -> list[Any]:
 
 
 def _is_ours(model: Any) -> bool:
-    """Whether the last step is a classifier of leaveout."""
+    """Return whether the last step is a classifier of leaveout."""
     last = type(_steps(model)[-1])
     return f"{last.__module__}.{last.__name__}" in CLASSIFIERS
 
 
 def _check_model(model: Any) -> None:
-    """Refuse anything but a fitted classifier of ours, with the way out."""
+    """Refuse anything but a fitted classifier of leaveout, with advice."""
     if _is_ours(model):
         check_is_fitted(model)
         return
     last = _steps(model)[-1]
-    reason = "a model file holds a classifier of leaveout, or a Pipeline ending in one"
+    reason = "use a classifier of leaveout, or a Pipeline that ends in one"
     if hasattr(last, "best_estimator_"):
-        reason = "it holds more than a model. Save its best_estimator_"
+        reason = "it is a search. Save its best_estimator_"
     elif type(last).__module__.startswith("sklearn.svm"):
         reason = (
-            "its compiled code trusts the shapes of arrays, and a file may come from "
-            "anywhere. Fit leaveout.SVC in its place"
+            "its compiled code does not check the shapes of arrays, so an untrusted "
+            "file could crash it. Use leaveout.SVC instead"
         )
-    raise TypeError(f"A {type(last).__name__} cannot be saved: {reason}.")
+    raise TypeError(f"{type(last).__name__} cannot be saved: {reason}.")
 
 
 def _import_skops() -> Any:
@@ -292,10 +294,10 @@ def _import_skops() -> Any:
 
 @contextmanager
 def _open(path: str | Path) -> Iterator[tuple[ZipFile, bytes, ModelCard, str]]:
-    """Open a model file; turn what a broken one raises into an error that names it."""
+    """Open a model file; convert errors of a corrupt one into ModelFileError."""
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"No file '{path}'. Give the path of a model file.")
+        raise FileNotFoundError(f"No file '{path}'. Pass the path of a model file.")
     raw = path.read_bytes()
     what = f"'{path}' is not a model file of leaveout, or is corrupt"
     try:
@@ -306,7 +308,7 @@ def _open(path: str | Path) -> Iterator[tuple[ZipFile, bytes, ModelCard, str]]:
             yield archive, raw, _read_card(archive, what), what
     except ModelFileError:
         raise
-    except Exception as why:  # zipfile, json, numpy and skops raise nearly everything
+    except Exception as why:  # zipfile, json, numpy and skops raise many types
         if isinstance(why, ModuleNotFoundError) and why.name == "skops":
             raise
         reason = printable(str(why).strip().split("\n")[0])
@@ -317,7 +319,7 @@ def _open(path: str | Path) -> Iterator[tuple[ZipFile, bytes, ModelCard, str]]:
 
 def _read_card(archive: ZipFile, what: str) -> ModelCard:
     if CARD not in archive.namelist():
-        raise ModelFileError(f"{what}: it has no {CARD} inside.")
+        raise ModelFileError(f"{what}: it does not contain {CARD}.")
     card = ModelCard(**json.loads(archive.read(CARD)))
     number, whole = float | int | None, int | None
     kinds: Any = (str, list, whole, list, number, str, dict, dict, int)
@@ -329,14 +331,14 @@ def _read_card(archive: ZipFile, what: str) -> ModelCard:
         raise ModelFileError(f"{what}: {CARD} has an invalid {', '.join(invalid)}.")
     if card.format > FORMAT:
         raise ModelFileError(
-            f"{what}: it was written by leaveout {card.versions.get('leaveout')}, in a "
+            f"{what}: it was written by leaveout {card.versions.get('leaveout')} in a "
             "later format. Upgrade leaveout."
         )
     return card
 
 
 def _check_schema(schema: Any, what: str) -> None:
-    """Refuse a tree with a node that is not in the list; nothing is imported."""
+    """Refuse a tree with a node that is not in the lists; nothing is imported."""
     branches = list(_walk(schema, _children))
     nodes = [
         (node.get("__loader__"), f"{node.get('__module__')}.{node.get('__class__')}")
@@ -346,9 +348,9 @@ def _check_schema(schema: Any, what: str) -> None:
     foreign = sorted({name for loader, name in nodes if not _is_allowed(loader, name)})
     if foreign:
         names = printable(", ".join(foreign[:5]))
-        raise ModelFileError(f"{what}: it has {names} inside.")
+        raise ModelFileError(f"{what}: it contains {names}.")
     if _expanded_size(schema, branches) > MAX_NODES + MAX_EXPANSION * len(branches):
-        raise ModelFileError(f"{what}: its {len(branches):,} nodes unfold to far more.")
+        raise ModelFileError(f"{what}: its {len(branches):,} nodes expand to too many.")
 
 
 def _is_allowed(loader: Any, name: str) -> bool:
@@ -373,17 +375,17 @@ def _walk(root: Any, children: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
 
 
 def _children(branch: Any) -> list[Any]:
-    """Return the branches of a node of JSON."""
+    """Return the child nodes of a JSON node."""
     if isinstance(branch, dict):
         return list(branch.values())
     return branch if isinstance(branch, list) else []
 
 
 def _expanded_size(tree: Any, branches: list[Any]) -> int:
-    """Count the nodes that skops visits: a reference counts as what it refers to.
+    """Count the nodes that skops visits, with references expanded.
 
-    A chain of 60 lists, each with the one before it twice, would take skops for ever. A
-    deep tree, or a node that refers to one around it, raises RecursionError.
+    A chain of 60 lists, each containing the previous one twice, would keep skops busy
+    forever. A deep tree, or a cyclic reference, raises RecursionError.
     """
     nodes = [b for b in branches if isinstance(b, dict) and "__id__" in b]
     original = {b["__id__"]: b for b in nodes if b.get("__loader__") != "CachedNode"}
@@ -400,7 +402,7 @@ def _expanded_size(tree: Any, branches: list[Any]) -> int:
 
 
 def _check_arrays(model: Any, what: str) -> None:
-    """Refuse sparse matrices and classifiers whose arrays do not fit together."""
+    """Refuse sparse matrices and classifiers with inconsistent arrays."""
     for part in _walk(model, _parts):
         if sparse.issparse(part):
             part.check_format(full_check=True)
@@ -408,11 +410,11 @@ def _check_arrays(model: Any, what: str) -> None:
             wrong = [name for name, fits in _fitting(part) if not fits]
             if wrong:
                 name = f"{wrong[0]} of its {type(part).__name__}"
-                raise ModelFileError(f"{what}: {name} does not fit the rest.")
+                raise ModelFileError(f"{what}: {name} has an inconsistent shape.")
 
 
 def _parts(part: Any) -> Iterable[Any]:
-    """Return the objects that an object in a model consists of."""
+    """Return the parts of an object in a model."""
     if isinstance(part, dict):
         return [*part.keys(), *part.values()]
     if isinstance(part, list | tuple | set | frozenset):
@@ -424,7 +426,7 @@ def _parts(part: Any) -> Iterable[Any]:
 
 
 def _fitting(svm: Any) -> Iterator[tuple[str, bool]]:
-    """Yield attributes of a kernel classifier, and whether their shapes are right."""
+    """Yield attributes of a kernel classifier, and whether they are consistent."""
     n_classes, n_support = len(svm.classes_), len(svm.support_)
     n_samples, n_features = svm.shape_fit_
     yield "classes_", np.ndim(svm.classes_) == 1 and n_classes >= 2

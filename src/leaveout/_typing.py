@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names for the array types that travel through the package."""
+"""Array types used throughout the package."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data: tables as a Dataset, a bundled example, and artificial data of the papers.
+"""Tables as a Dataset, an example data set, and generators of simulated data.
 
-Classes are numbered from 0 and as equal in size as n_samples allows.
+The generators draw classes 0 and 1 of equal size, up to one sample.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ Seed = int | RandomState | None
 def make_twonorm(
     n_samples: int = 100, n_features: int = 20, *, random_state: Seed = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw two Gaussian classes with unit covariance, on either side of the origin.
+    """Generate two Gaussian classes with unit covariance (twonorm).
 
     The means are (a, ..., a) for class 0 and (-a, ..., -a) for class 1 with
-    a = 2 / sqrt(n_features), 4 apart, so the Bayes error is Phi(-2) = 0.0228; the best
-    rule is the sign of the sum of the features.
+    a = 2 / sqrt(n_features). Their distance is 4, so the Bayes error is
+    Phi(-2) = 0.0228; the Bayes rule is the sign of the sum of the features.
 
     Parameters
     ----------
     n_samples, n_features : int, default=100 and 20
-        Number of samples, and dimension.
-    random_state : int, RandomState or None, default=None
-        Seed.
+        Number of samples and of features.
+    random_state : int, RandomState instance or None, default=None
+        Seed, for reproducible output across multiple calls.
 
     Returns
     -------
@@ -75,14 +75,14 @@ def make_twonorm(
 def make_mixture_centers(
     n_features: int = 20, *, random_state: Seed = None
 ) -> FloatArray:
-    """Draw the twenty centres of :func:`make_mixture`, ten of each class.
+    """Generate the centres for :func:`make_mixture`, ten per class.
 
     Parameters
     ----------
     n_features : int, default=20
-        Dimension.
-    random_state : int, RandomState or None, default=None
-        Seed.
+        Number of features.
+    random_state : int, RandomState instance or None, default=None
+        Seed, for reproducible output across multiple calls.
 
     Returns
     -------
@@ -109,20 +109,22 @@ def make_mixture(
     centers: FloatArray | None = None,
     random_state: Seed = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Draw two classes, each a mixture of ten Gaussians with standard deviation 3.
+    """Generate two classes, each a mixture of ten Gaussians with standard deviation 3.
 
-    The centres of class 1 come from N((1, ..., 1, 0, ..., 0), I), those of class 0 from
-    N((0, ..., 0, 1, ..., 1), I). A sample is one of its centres plus N(0, 9 I).
+    The centres of class 1 are drawn from N((1, ..., 1, 0, ..., 0), I), those of class 0
+    from N((0, ..., 0, 1, ..., 1), I). A sample is a random centre of its class plus
+    noise from N(0, 9 I).
 
     Parameters
     ----------
     n_samples, n_features : int, default=100 and 20
-        Number of samples; dimension, 20 and 200 in the paper, or that of centers.
+        Number of samples and of features; the paper uses 20 and 200 features.
+        ``n_features`` is ignored if ``centers`` is given.
     centers : ndarray of shape (2, 10, n_features), default=None
-        Centres of :func:`make_mixture_centers`, for training and test samples of the
-        same distribution; None draws new ones.
-    random_state : int, RandomState or None, default=None
-        Seed.
+        Centres from :func:`make_mixture_centers`, so that training and test samples
+        have the same distribution; None draws new centres.
+    random_state : int, RandomState instance or None, default=None
+        Seed, for reproducible output across multiple calls.
 
     Returns
     -------
@@ -133,9 +135,9 @@ def make_mixture(
 
     Notes
     -----
-    The design is that of section 4.1 of the paper. With 20 features its Bayes error is
-    about 0.20 (average over the centres), not 0.260 as section 5 says: the authors'
-    code may differ from the text.
+    The design follows section 4.1 of the paper. With 20 features its Bayes error is
+    about 0.20 (average over the centres), not 0.260 as stated in section 5; the
+    authors' code may differ from the text.
 
     References
     ----------
@@ -161,7 +163,7 @@ def make_mixture(
 def make_banana(
     n_samples: int = 100, *, noise: float = 1.0, random_state: Seed = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw two interlocking banana-shaped classes in the plane.
+    """Generate two interlocking banana-shaped classes in the plane.
 
     Each is an arc of 225 degrees of a circle of radius 5, with Gaussian noise.
 
@@ -171,8 +173,8 @@ def make_banana(
         Number of samples.
     noise : float, default=1.0
         Standard deviation of the noise, at least 0.
-    random_state : int, RandomState or None, default=None
-        Seed.
+    random_state : int, RandomState instance or None, default=None
+        Seed, for reproducible output across multiple calls.
 
     Returns
     -------
@@ -184,7 +186,7 @@ def make_banana(
     References
     ----------
     R. Duin et al., "PRTools, a Matlab toolbox for pattern recognition", function
-    ``gendatb``; its angles, radius and offset.
+    ``gendatb``, with the same angles, radius and offset.
 
     Examples
     --------
@@ -200,7 +202,7 @@ def make_banana(
     turn = 1.25 * np.pi * rng.uniform(size=n_samples)
     angle = np.where(y == 0, 0.125 * np.pi + turn, 0.375 * np.pi - turn)
     X = 5.0 * np.column_stack([np.sin(angle), np.cos(angle)])
-    X[y == 1] -= 3.75  # into the opening of the other
+    X[y == 1] -= 3.75  # into the opening of the other arc
     return X + noise * rng.standard_normal(X.shape), y
 
 
@@ -211,4 +213,4 @@ def _draw_classes(n_samples: int, rng: RandomState) -> IntArray:
 
 def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+        raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")

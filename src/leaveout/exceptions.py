@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What leaveout raises and warns with, beyond ValueError and TypeError."""
+"""Errors and warnings of leaveout, besides ValueError and TypeError."""
 
 
 class LeaveoutError(Exception):
@@ -7,63 +7,63 @@ class LeaveoutError(Exception):
 
 
 class DataFileError(LeaveoutError, ValueError):
-    """A data file is damaged, or its content cannot be used; the message names it."""
+    """A data file is corrupt, or its content cannot be used."""
 
 
 class ModelFileError(LeaveoutError, ValueError):
-    """A model file is damaged, or holds what a model file may not."""
+    """A model file is corrupt, or contains something that is not allowed."""
 
 
 class NotSeparableError(LeaveoutError, ValueError):
-    """A hard margin was asked for, and the kernel does not separate the classes."""
+    """A hard margin was requested, but the kernel does not separate the classes."""
 
 
 class ClusterLostError(LeaveoutError, ConnectionError):
-    """The scheduler of a cluster is gone, and with it what was under way."""
+    """The connection to the scheduler of a cluster was lost during a computation."""
 
 
 class GramTooLargeError(LeaveoutError, MemoryError):
-    """The Gram matrices of so many rows do not fit into memory."""
+    """The Gram matrices do not fit into memory."""
 
 
 class LeaveoutWarning(UserWarning):
-    """Base class of the warnings that only leaveout gives."""
+    """Base class of the warnings that only leaveout issues."""
 
 
 class CertificateWarning(LeaveoutWarning):
-    """A number was returned whose accuracy could not be proved."""
+    """The accuracy of a result could not be proved."""
 
 
 class SingletonClassWarning(LeaveoutWarning):
-    """A class has one member: leaving it out leaves no such class."""
+    """A class has only one sample, so leaving it out removes the class."""
 
 
 class PreprocessingWarning(LeaveoutWarning):
-    """Steps of a Pipeline were fitted once on all rows, also those left out later."""
+    """Pipeline steps were fitted once on all rows, including those left out later."""
 
 
 class AntiLearningWarning(LeaveoutWarning):
-    """C is so small that left-out labels follow the balance of the classes."""
+    """C is too small: class proportions alone decide the left-out labels."""
 
 
 class CalibrationWarning(LeaveoutWarning):
-    """Decision values give no probability: the shares of the classes stand in."""
+    """Decision values carry no information; probabilities are class proportions."""
 
 
 class PooledScoreWarning(LeaveoutWarning):
-    """A score compares decision values of classifiers that differ in a sample."""
+    """A score compares decision values of different left-out classifiers."""
 
 
 class CheckpointWarning(LeaveoutWarning):
-    """A finished cell in a checkpoint file is corrupt and is computed again."""
+    """A finished cell in a checkpoint file is corrupt and will be recomputed."""
 
 
 class WorkerKilledError(LeaveoutError, RuntimeError):
-    """A worker process was ended from outside, often for want of memory."""
+    """A worker process was killed, often because memory ran out."""
 
 
 class CheckpointError(LeaveoutError, ValueError):
-    """A checkpoint file belongs to another run, or cannot be used."""
+    """A checkpoint file belongs to a different run, or cannot be used."""
 
 
 for _base in (LeaveoutError, LeaveoutWarning):

@@ -99,7 +99,7 @@ def test_regression_targets_and_ids_are_not_classes(rng):
         (np.zeros(6), "sample_weight is zero in all rows"),
         (np.ones(5), r"has shape \(5,\), but X has 6 rows. Pass one weight per row"),
         (list("abcdef"), "sample_weight must hold numbers"),
-        (y, "y has one class, 1, in all 3 rows with sample_weight > 0"),
+        (y, "y has only one class, 1, in all 3 rows with sample_weight > 0"),
     ],
 )
 def test_bad_weights(weights, match):
@@ -124,8 +124,8 @@ OVO = {"decision_function_shape": "ovo", "break_ties": True}
         ({"coef0": np.nan}, ValueError, "coef0 must be a finite number; got nan"),
         (PRECOMPUTED, ValueError, r"must be square, .*; got \(6, "),
         ({"tol": 0}, ValueError, "tol must be a finite number > 0; got 0"),
-        ({"max_iter": -2}, ValueError, "max_iter must be -1 or more; got -2"),
-        ({"max_iter": 1.0}, TypeError, "max_iter must be a whole number; got 1.0"),
+        ({"max_iter": -2}, ValueError, "max_iter must be at least -1; got -2"),
+        ({"max_iter": 1.0}, TypeError, "max_iter must be an integer; got 1.0"),
         ({"break_ties": 1}, TypeError, "break_ties must be True or False; got 1"),
         ({"decision_function_shape": "a"}, ValueError, "'ovr' or 'ovo'; got 'a'"),
         (OVO, ValueError, "break_ties=True needs decision_function_shape='ovr'"),

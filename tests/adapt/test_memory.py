@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gram matrices that do not fit are refused before they are made."""
+"""Gram matrices that do not fit into memory are refused before allocation."""
 
 import tracemalloc
 
@@ -23,7 +23,7 @@ PIPELINE = make_pipeline(StandardScaler(), SVC)
 
 @pytest.fixture
 def memory(monkeypatch):
-    """Set the memory that is found, in GiB."""
+    """Set the available memory, in GiB."""
     return lambda gib: monkeypatch.setenv("LEAVEOUT_MEMORY_GIB", str(gib))
 
 
@@ -36,7 +36,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_refused_before_anything_is_allocated(memory, name):
+def test_refused_before_allocation(memory, name):
     call, n_matrices = CALLS[name]
     memory(16)
     tracemalloc.start()
@@ -54,7 +54,7 @@ def test_refused_before_anything_is_allocated(memory, name):
 
 
 @pytest.mark.parametrize(("kernel", "n_matrices"), [("rbf", 2), ("precomputed", 1)])
-def test_limit_is_what_is_said(memory, kernel, n_matrices):
+def test_limit_equals_the_message(memory, kernel, n_matrices):
     svc, samples = lo.SVC(kernel=kernel), X[:3000] if kernel == "rbf" else np.eye(3000)
     needed = n_matrices * 8 * 3000**2 / 2**30
     memory(needed + 1e-6)
@@ -64,15 +64,17 @@ def test_limit_is_what_is_said(memory, kernel, n_matrices):
         svc.fit(samples, Y[:3000])
 
 
-def test_too_many_candidates_at_a_time(memory):
+def test_too_many_parallel_candidates(memory):
     memory(2.5 * 3 * 8 * 5000**2 / 2**30)
     grid = {"gamma": [0.1, 0.2, 0.3, 0.4]}
     search = lo.LooSearchCV(lo.SVC(), grid, n_jobs=8, refit=False)
-    with pytest.raises(GramTooLargeError, match=r"4 cand.* need 2.2 GiB .*n_jobs=2"):
+    with pytest.raises(
+        GramTooLargeError, match=r"4 parallel cand.* need 2.2 GiB .*n_jobs=2"
+    ):
         search.fit(X[:5000], Y[:5000])
 
 
-def test_candidates_on_a_cluster_are_not_counted_here(memory, monkeypatch):
+def test_candidates_on_a_cluster_are_not_counted(memory, monkeypatch):
     memory(16)
     monkeypatch.setattr(_checks, "runs_here", lambda: False)
     how = {"n_paths": 4, "n_jobs": 4}

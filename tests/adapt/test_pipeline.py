@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pipelines: frozen steps, refitted steps, and steps that look at y."""
+"""Pipelines: frozen steps, refitted steps, and steps that use y."""
 
 import numpy as np
 import pandas as pd
@@ -104,7 +104,7 @@ def test_refit_equals_scikit_learn(pipeline, X, y):
 def test_refit_of_groups_equals_leave_one_group_out(svc):
     groups = np.random.default_rng(2).permutation(np.arange(60) % 9)
     few, labels = X[30:][::2], y[30:][::2]
-    groups[labels == 0] = 4  # without this group there is one class less
+    groups[labels == 0] = 4  # class 0 is in this group only
     data = make_pipeline(StandardScaler(), svc), few, labels
     with parallel_config(backend="threading"):
         result = leave_one_out(*data, groups=groups, preprocessing="refit", n_jobs=2)
@@ -116,7 +116,7 @@ def test_refit_of_groups_equals_leave_one_group_out(svc):
     assert result.counts["refits"] == 9 * 3
 
 
-def test_refit_gives_weights_to_the_svc_alone():
+def test_refit_passes_weights_to_the_svc_only():
     weights = np.random.default_rng(1).uniform(0.2, 3.0, 50)
     weights[::7] = 0.0
     Xs, ys = X[50:][::2], y[50:][::2]
@@ -127,7 +127,7 @@ def test_refit_gives_weights_to_the_svc_alone():
     np.testing.assert_allclose(result.decision_values, wanted, atol=1e-5)
 
 
-def test_refit_takes_all_kinds_of_tables():
+def test_refit_takes_all_table_types():
     pipeline = make_pipeline(StandardScaler(with_mean=False), SVC())
     wanted = leave_one_out(pipeline, X[::10], y[::10], preprocessing="refit")
     polars = pl.DataFrame(X[::10], schema=["a", "b", "c", "d"])
@@ -147,14 +147,14 @@ def test_an_error_in_a_fold_names_the_row():
     steps = make_pipeline(columns, SVC())
     with pytest.raises(ValueError, match="unknown categories") as caught:
         leave_one_out(steps, frame, labels, preprocessing="refit")
-    assert "without row 6" in caught.value.__notes__[0]
+    assert "left out row 6" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("svc", [BALANCED, OneVsRestClassifier(BALANCED)])
-def test_refit_of_a_class_with_one_member(svc, rng):
+def test_refit_of_a_singleton_class(svc, rng):
     few, labels = rng.normal(size=(20, 2)), np.arange(20) == 11
     pipeline = make_pipeline(StandardScaler(), svc)
-    with pytest.warns(SingletonClassWarning, match=r"has 1 sample \(row 11\)"):
+    with pytest.warns(SingletonClassWarning, match=r"has only 1 sample \(row 11\)"):
         result = leave_one_out(pipeline, few, labels, preprocessing="refit")
     assert not result.predictions[11]
 
@@ -187,7 +187,7 @@ def test_frozen_equals_the_steps_applied_beforehand(rest, tmp_path):
     np.testing.assert_array_equal(result.decision_values, wanted.decision_values)
 
 
-def test_no_warning_where_nothing_is_fitted():
+def test_no_warning_if_no_step_is_fitted():
     leave_one_out(make_pipeline("passthrough", None, SVC()), X, y)
     assert leave_one_out(SVC(), X, y, preprocessing="refit").method == "walk"
     scaler = StandardScaler().fit(X[:50])
@@ -208,7 +208,7 @@ PIPELINE = make_pipeline(StandardScaler(), SVC())
     [
         (PIPELINE, y, {"method": "walk"}, r"method='walk' needs one Gram .*'frozen'"),
         (PIPELINE, y[1:], {}, "X has 150 rows but y has 149 labels"),
-        (PIPELINE, 0 * y, {}, "y has one class, 0, in all 150 rows"),
+        (PIPELINE, 0 * y, {}, "y has only one class, 0, in all 150 rows"),
         (SVC(), y, {"preprocessing": "thaw"}, r"'frozen' .* or 'refit' .*; got 'thaw'"),
     ],
 )
@@ -217,11 +217,11 @@ def test_bad_arguments(estimator, labels, options, match):
         leave_one_out(estimator, X, labels, **{"preprocessing": "refit", **options})
 
 
-# Steps that look at y
+# Steps that use y
 
 
 class Picky(TransformerMixin, BaseEstimator):
-    """Fails unless the labels are sorted."""
+    """Raise unless the labels are sorted."""
 
     def fit(self, X, y):
         if (np.diff(y) < 0).any():
@@ -233,7 +233,7 @@ class Picky(TransformerMixin, BaseEstimator):
 
 
 class Impostor(StandardScaler):
-    """Not scikit-learn's own: it uses y."""
+    """A StandardScaler that uses y, not scikit-learn's own."""
 
     def fit(self, X, y=None):
         return super().fit(X[y == y[0]])
@@ -255,7 +255,7 @@ Impostor.__name__ = "StandardScaler"
 )
 def test_steps_that_use_y_are_refused(step):
     pipeline = Pipeline([("scale", StandardScaler()), ("mine", step), ("svc", SVC())])
-    what = rf"Step 'mine' \({type(step).__name__}\) uses y: .* the error comes out too"
+    what = rf"Step 'mine' \({type(step).__name__}\) uses y: .* error is underest"
     with pytest.raises(ValueError, match=what):
         leave_one_out(pipeline, X, y)
 
@@ -266,7 +266,9 @@ def test_steps_that_use_y_are_refused(step):
         StandardScaler().set_output(transform="pandas"),
         PCA(2, svd_solver="randomized"),
         Nystroem(gamma=0.2, n_components=20),
-        make_pipeline(OneHotEncoder(handle_unknown="ignore")),  # sparse, and tried
+        make_pipeline(
+            OneHotEncoder(handle_unknown="ignore")
+        ),  # sparse, and tried on permuted labels
         SelectKBest(k="all"),
     ],
 )
@@ -274,12 +276,12 @@ def test_steps_that_ignore_y_are_not_refused(step):
     np.random.seed(5)  # noqa: NPY002
     state = content_hash(np.random.get_state())  # noqa: NPY002
     assert frozen(make_pipeline(step, SVC()), X, y).error < 0.1
-    if not isinstance(step, PCA | Nystroem):  # whose own fit draws
+    if not isinstance(step, PCA | Nystroem):  # their own fit draws random numbers
         assert content_hash(np.random.get_state()) == state  # noqa: NPY002
 
 
 @pytest.mark.parametrize("name", sorted(_pipeline.IGNORE_LABELS - {"FrozenEstimator"}))
-def test_steps_that_are_spared_the_trial_would_pass_it(name):
+def test_listed_steps_ignore_labels(name):
     step = dict(all_estimators(type_filter="transformer"))[name]()
     assert _pipeline._known_to_ignore_labels(step)
     holes = X.copy()
@@ -288,18 +290,20 @@ def test_steps_that_are_spared_the_trial_would_pass_it(name):
     _pipeline._check_ignores_labels(name, step, holes, NAMES[y])
 
 
-def test_text_and_missing_values_may_go_from_step_to_step():
+def test_text_and_missing_values_between_steps():
     kinds = np.array([["a", "b"], ["a", None], ["b", "b"], ["a", "a"]] * 5, object)
     labels = np.array([0, 0, 1, 0] * 5)
     imputer = SimpleImputer(strategy="most_frequent", missing_values=None)
-    same = FunctionTransformer()  # tried, as it is not known to ignore y
+    same = FunctionTransformer()  # not in the list, so it is tried on permuted labels
     steps = make_pipeline(imputer, same, OneHotEncoder(), SVC(C=10))
     assert frozen(steps, kinds, labels).error == 0.0
     holes = np.where(np.arange(600).reshape(150, 4) % 7 == 0, np.nan, X)
     assert frozen(make_pipeline(same, SimpleImputer(), SVC()), holes, y).error < 0.2
 
 
-def test_a_step_without_a_seed_is_not_accused_of_using_y():
+def test_random_step_is_refused_as_random():
     jitter = FunctionTransformer(lambda X: X + np.random.default_rng().random(X.shape))
-    with pytest.raises(ValueError, match=r"Step 'func.* another output at every fit"):
+    with pytest.raises(
+        ValueError, match=r"Step 'func.* a different output at every fit"
+    ):
         leave_one_out(make_pipeline(jitter, SVC()), X, y)

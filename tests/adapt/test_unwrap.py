@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The SVC inside a user's estimator and its task, or advice."""
+"""Unwrapping a user's estimator: the SVC inside, or an error with advice."""
 
 import pytest
 import sklearn.svm
@@ -55,20 +55,20 @@ def test_prefix_and_steps(family, wrap, prefix, steps):
     ("estimator", "advice"),
     [
         (sklearn.svm.LinearSVC(), r"LinearSVC .* Use SVC\(kernel='linear', C=...\)"),
-        (sklearn.svm.NuSVC(), r"NuSVC .* nu means another C .* Use SVC\(C=...\)"),
-        (sklearn.svm.SVR(), "SVR will not do: it is a regressor. Use an SVC"),
-        (sklearn.svm.OneClassSVM(), "OneClassSVM .* one class only. Use an SVC"),
+        (sklearn.svm.NuSVC(), r"NuSVC .* nu implies a different C .* Use SVC\(C=...\)"),
+        (sklearn.svm.SVR(), "SVR is not supported: it is a regressor. Use an SVC"),
+        (sklearn.svm.OneClassSVM(), "OneClassSVM .* only one class. .* use an SVC"),
         (make_pipeline(SGDClassifier()), "ending in SGDClassifier .* stops short"),
         (GridSearchCV(SVC(), {}), "GridSearchCV .* Pass its best_estimator_"),
         (SVCCV(), "SVCCV .* is a search. .* loo_error_ .* honest_loo"),
-        (LLWClassifier(), "LLWClassifier .* LooSearchCV and llw_bounds take it"),
+        (LLWClassifier(), "LLWClassifier .* works with .* LooSearchCV and llw_bounds"),
         (OneVsOneClassifier(SVC()), "OneVsOneClassifier .* Pass the SVC"),
         (KMeans(), r"KMeans .* not a support vector .*cross_val_predict.*LeaveOneOut"),
         (sklearn.svm.SVC, r"not the class SVC. Pass SVC\(\)"),
-        (None, "NoneType will not do"),
+        (None, "NoneType is not supported"),
         (
             make_pipeline(PCA(), make_pipeline(PCA(), sklearn.svm.SVR())),
-            "Pipeline ending in Pipeline ending in SVR will not do",
+            "Pipeline ending in Pipeline ending in SVR is not supported",
         ),
         (
             OneVsRestClassifier(make_pipeline(PCA(), SVC())),
@@ -76,14 +76,14 @@ def test_prefix_and_steps(family, wrap, prefix, steps):
         ),
         (
             OneVsRestClassifier(OneVsRestClassifier(SVC())),
-            "OneVsRestClassifier of OneVsRestClassifier .* adds nothing",
+            "OneVsRestClassifier of OneVsRestClassifier .* has no effect",
         ),
         (make_pipeline(PCA(), "passthrough"), r"without a classifier.*End it with SVC"),
         (Pipeline([]), "Pipeline without a classifier"),
-        (make_pipeline(PCA(), SVC(), SVC()), "Step 'svc-1' .* no transformer: SVC"),
+        (make_pipeline(PCA(), SVC(), SVC()), "Step 'svc-1' .* not a transformer: SVC"),
         (make_pipeline(PCA, SVC()), r"Step .* not the class PCA. Pass PCA\(\)"),
     ],
 )
-def test_others_get_advice(estimator, advice):
+def test_unsupported_estimators_get_advice(estimator, advice):
     with pytest.raises(TypeError, match=advice):
         prepare(estimator, X, y)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``loo_bounds`` as users meet it."""
+"""``loo_bounds``: its rows, its kinds and its errors."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_exact_error_and_count():
     assert row.value == clf.n_support_.sum() / 80
 
 
-def test_what_is_not_certified_may_be_right_or_wrong():
+def test_uncertified_samples_may_be_right_or_wrong():
     problem = Problem(np.eye(4), np.array([1.0, 1.0, 1.0, -1.0]), np.ones(4))
     loo = LooIntervals.empty(4)
     loo.lower[:] = loo.upper[:] = [1.0, -1.0, -1.0, -1.0]
@@ -56,7 +56,7 @@ def test_what_is_not_certified_may_be_right_or_wrong():
     assert (row.lower, row.value, row.note) == (0.25, 0.5, "1 not certified")
 
 
-def test_intercept_decides_what_is_a_bound():
+def test_kinds_depend_on_the_intercept():
     with_b = lo.loo_bounds(SVC, X, Y, exact=False)
     free = lo.SVC(C=2, gamma=0.05, fit_intercept=False)
     without = lo.loo_bounds(free, X, Y, exact=False)
@@ -67,15 +67,15 @@ def test_intercept_decides_what_is_a_bound():
     assert "without intercept" in str(without)
 
 
-def test_lpm_has_its_count():
+def test_lpm_has_a_support_vector_count():
     table = lo.loo_bounds(lo.LPMClassifier(gamma=0.05), X, Y)
     assert [row.name for row in table.rows] == ["support-vector count", "exact"]
     error = lo.leave_one_out(lo.LPMClassifier(gamma=0.05), X, Y).error
     assert table["exact"].lower <= error <= table["exact"].value
 
 
-def test_what_is_refused():
-    with pytest.raises(ValueError, match="y has 3 classes; the bounds are those of"):
+def test_errors():
+    with pytest.raises(ValueError, match="y has 3 classes, but the bounds are for two"):
         lo.loo_bounds(lo.SVC(), *load_iris(return_X_y=True))
     with pytest.raises(ValueError, match="loo_bounds needs a positive semi-definite"):
         lo.loo_bounds(lo.SVC(kernel="sigmoid", gamma=1.0, coef0=-1.0), X, Y)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leave_one_out and loo_path against refits by scikit-learn; what they refuse."""
+"""leave_one_out and loo_path against refits by scikit-learn, and their errors."""
 
 from functools import partial
 
@@ -24,12 +24,12 @@ from leaveout.methods import METHODS
 
 LABEL_METHODS = {name for name in METHODS if "values" not in METHODS[name].takes}
 
-# LIBSVM keeps kernel values in single precision: 1e-6 of the terms of f, C of them.
+# LIBSVM stores kernel values in single precision, so f is accurate to 1e-6 C.
 LIBSVM = {"tol": 1e-9, "max_iter": 1_000_000}
 
 
 def data(name):
-    """Real data, standardised; some rows only."""
+    """Return some rows of a real data set, standardised."""
     loaders = {"cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
     X, y = loaders[name](return_X_y=True)
     rows = np.random.default_rng(0).permutation(len(y))[:100]
@@ -43,7 +43,7 @@ def two_classes(name):
 
 
 def assert_equal_to_refits(res, estimator, X, y, weights=None, atol=1e-4):
-    """Values to LIBSVM's accuracy, and every label that this accuracy can tell."""
+    """Compare values to LIBSVM's accuracy, and the labels that it determines."""
     labels, values = honest_refits(estimator, X, y, weights)
     np.testing.assert_allclose(res.decision_values, values, rtol=1e-4, atol=atol)
     sure = np.abs(values).reshape(len(labels), -1).min(axis=1) > atol
@@ -86,7 +86,7 @@ def test_three_classes_equal_refits(name, shape, break_ties):
 
 
 def test_weights_equal_refits():
-    """Also of samples without weight, which scikit-learn leaves out of every refit."""
+    """Include samples with weight 0, which are absent from every refit."""
     X, y = two_classes("iris")
     y = np.array(["", "versicolor", "virginica"], dtype=object)[y]
     weights = np.random.default_rng(1).uniform(0.2, 3.0, len(y))
@@ -96,7 +96,7 @@ def test_weights_equal_refits():
     res = lo.leave_one_out(svc, X, y, sample_weight=weights, score_sample_weight=score)
     assert_equal_to_refits(res, svc, X, y, weights)
     wrong = res.predictions != y
-    y[:] = y[::-1]  # results do not change with the user's labels
+    y[:] = y[::-1]  # results keep their own copy of the labels
     assert res.error == pytest.approx(np.average(wrong, weights=score))
     assert (res.settled_by[::9] == "untouched").all()
 
@@ -117,7 +117,7 @@ def test_input_kinds_equal_refits():
     for samples in (twice, X.tolist()):
         values = lo.leave_one_out(lo.SVC(gamma=0.05), samples, y).decision_values
         np.testing.assert_allclose(values, wanted, rtol=1e-9, atol=1e-9)
-    assert twice.nnz == 2 * n * p  # entries at one place are summed in a copy
+    assert twice.nnz == 2 * n * p  # duplicate entries are summed in a copy
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
@@ -136,7 +136,9 @@ def test_methods_and_modes_give_the_same_labels(method, labels_only):
 def test_singleton_class_warns_and_counts_as_an_error():
     X, y = data("iris")
     rows = np.append(np.flatnonzero(y == 1), np.flatnonzero(y == 2)[:1])
-    with pytest.warns(SingletonClassWarning, match=r"Class .*2.* has 1 sample \(row"):
+    with pytest.warns(
+        SingletonClassWarning, match=r"Class .*2.* has only 1 sample \(row"
+    ):
         res = lo.leave_one_out(lo.SVC(gamma=0.1), X[rows], y[rows])
     assert res.wrong[-1]
     assert not res.ambiguous[-1]
@@ -181,11 +183,11 @@ def test_ambiguous_samples_are_named_by_every_method(method, name):
 
 def test_an_ambiguous_subproblem_matters_only_if_it_can_change_the_vote():
     svc = sklearn.svm.SVC(C=0.1, kernel="precomputed")
-    # Two of each class are left: every subproblem is open, so is the vote.
+    # Two samples of each class remain: every subproblem and the vote are ambiguous.
     res = lo.leave_one_out(svc, np.eye(7), [0, 0, 0, 1, 1, 2, 2])
     assert res.ambiguous[:3].all()
     assert np.isnan(res.lower[:3]).all()
-    # Four of class 2 outvote the others, whatever 0 against 1 says.
+    # Class 2 wins with four samples, whatever the vote of 0 against 1.
     res = lo.leave_one_out(svc, np.eye(9), [0, 0, 0, 1, 1, 2, 2, 2, 2])
     assert not res.ambiguous[:3].any()
     assert (res.predictions[:3] == 2).all()
@@ -209,11 +211,11 @@ def test_method_params():
 
 PAIRS = {"groups": np.arange(100) // 2}
 BAD_GROUPS = [
-    (np.zeros((100, 2)), r"groups has shape \(100, 2\); one entry is needed"),
+    (np.zeros((100, 2)), r"groups has shape \(100, 2\). Pass one entry"),
     (np.where(np.arange(100) == 7, np.nan, 1.0), "groups has 1 missing .* row 7"),
     (pd.Series(["a", pd.NA] * 50, dtype="string"), "groups has 50 missing .* row 1"),
     (np.zeros(100), "leaving out group 0.0 leaves no sample"),
-    ([1, 2, 3], "groups has 3 entries, X has 100 rows"),
+    ([1, 2, 3], "groups has 3 entries, but X has 100 rows"),
 ]
 
 
@@ -244,7 +246,7 @@ MIXED = [v if v % 2 else str(v - 1) for v in range(2, 12)] * 4  # 3 is not "3"
 @pytest.mark.parametrize(
     "groups", [LONG.astype("int64[pyarrow]"), LONG.astype("category"), COLUMN, MIXED]
 )
-def test_groups_as_they_are(groups, rng):
+def test_groups_are_not_converted(groups, rng):
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
     found = lo.leave_one_out(lo.SVC(), X, y, groups=groups)
     assert np.unique(found.groups).size == 10
@@ -278,7 +280,7 @@ def test_balanced_by_fold_equals_refits(name, C):
 
 @pytest.mark.parametrize("rest", [False, True])
 def test_path_equals_leave_one_out_at_each_C(rest, rng):  # noqa: N802
-    """The C of the estimator itself is not used, be it what it may."""
+    """The estimator's own C is ignored."""
     X, y = data("wine")
     weights = rng.uniform(0.2, 3.0, len(y))
     svc = lo.SVC(gamma=0.05, C=-1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""loo_curve as users call it."""
+"""loo_curve: results, weights and errors."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_both_families_and_names():
     low, high = ours.best_interval
     assert ours.error_at((low + high) / 2) == ours.best_error == ours.errors.min()
     assert f"for C         {low:.6g} to {high:.6g}" in str(ours)
-    with pytest.raises(ValueError, match=r"C must lie between 0.01 and 1000"):
+    with pytest.raises(ValueError, match=r"C must be between 0.01 and 1000"):
         ours.error_at(2e3)
 
 
@@ -40,7 +40,7 @@ def test_weights_absent_samples_and_absent_classes(rng):
         assert curve.n_ambiguous_at(C) == res.n_ambiguous
 
 
-def test_a_class_of_one_is_an_error_with_a_warning():
+def test_singleton_class_counts_as_an_error():
     rows = np.r_[0:30, 60]
     with pytest.warns(lo.SingletonClassWarning, match="1 sample"):
         curve = lo.loo_curve(lo.SVC(gamma=0.1), X[rows], y[rows])
@@ -50,7 +50,7 @@ def test_a_class_of_one_is_an_error_with_a_warning():
 @pytest.mark.parametrize(
     ("data", "options", "error", "match"),
     [
-        (IRIS, {}, ValueError, r"3 classes; .* Use loo_path"),
+        (IRIS, {}, ValueError, r"3 classes, .* Use loo_path"),
         ((X, y), {"C_min": 1.0, "C_max": 1.0}, ValueError, "must be below C_max"),
         ((X, y), {"C_min": 0.0}, ValueError, "C_min must be a finite number > 0"),
         ((X, y), {"C_max": 1e306}, ValueError, r"C_max must be at most 1e\+305"),
@@ -63,7 +63,7 @@ def test_bad_arguments_are_refused(data, options, error, match):
         lo.loo_curve(lo.SVC(kernel="precomputed"), -np.eye(y.size), y)
 
 
-def test_uncertified_paths_are_said(monkeypatch):
+def test_warns_of_uncertified_paths(monkeypatch):
     monkeypatch.setattr(_curve, "_differ", lambda *_: True)
     with pytest.warns(lo.CertificateWarning, match="100 of 100 paths did not pass"):
         lo.loo_curve(lo.SVC(gamma=0.1), X, y, C_min=0.5, C_max=1.0)

@@ -30,7 +30,7 @@ def random_expansion(n_classifiers=1, row_dual=False, n=12):
 
 
 def of_one(e, p, k, variant, spread):
-    """Coefficient, dual weight and value of sample k as sample p sees them."""
+    """Return coefficient, dual variable and value of sample k for sample p."""
     several = len(e.coef) > 1
     which = e.codes[p] if several else 0
     sign = 1.0 if several or e.codes[p] == 1 else -1.0
@@ -67,7 +67,7 @@ def one_by_one(e, variant):
 @VARIANTS
 @pytest.mark.parametrize("row_dual", [False, True])
 @pytest.mark.parametrize("n_classifiers", [1, 3])
-def test_features_by_the_book(variant, row_dual, n_classifiers):
+def test_features_equal_their_definition(variant, row_dual, n_classifiers):
     expansion = random_expansion(n_classifiers, row_dual)
     features = leave_one_out_features(expansion, variant)
     np.testing.assert_allclose(features, one_by_one(expansion, variant), atol=1e-12)
@@ -76,8 +76,8 @@ def test_features_by_the_book(variant, row_dual, n_classifiers):
 
 
 @VARIANTS
-def test_nothing_to_divide_by(variant):
-    """w = 0, and all samples at one place."""
+def test_no_division_by_zero(variant):
+    """w = 0, and all samples are identical."""
     e = FittedExpansion(
         np.ones((6, 6)), np.zeros((6, 6)), np.arange(6) % 2, np.zeros((1, 6)),
         np.array([0.5]),

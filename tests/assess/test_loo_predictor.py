@@ -21,7 +21,7 @@ IRIS = load_iris(return_X_y=True)
 @pytest.mark.parametrize(
     ("classifier", "kind"), [(lo.SVC, "svm"), (lo.LPMClassifier, "lpm")]
 )
-def test_default_on_real_data_it_has_not_seen(classifier, kind):
+def test_default_on_new_real_data(classifier, kind):
     predictor = lo.LooPredictor.load_default(kind)
     X, y = load_breast_cancer(return_X_y=True)
     X, y = scale(X)[:150], y[:150]
@@ -57,7 +57,7 @@ def test_same_for_scikit_learn_sparse_pipeline_and_unfitted():
 
 
 def test_learns_from_loom_classifiers():
-    """Another classifier with coefficients and dual weights, without a C."""
+    """LOOM has row duals but no C."""
     tasks = [
         (lo.LOOMClassifier(gamma=gamma), *make_banana(60, random_state=seed))
         for gamma in (0.03, 0.1, 0.3)
@@ -91,13 +91,13 @@ FITTED = lo.SVC().fit(*TWENTY)
 @pytest.mark.parametrize(
     ("estimator", "X", "y", "error", "message"),
     [
-        (lo.SVC(gamma=1.0), X[:4], [0, 0, 1, 1], ValueError, "4 .*needs 5 or more"),
+        (lo.SVC(gamma=1.0), X[:4], [0, 0, 1, 1], ValueError, "4 .*needs at least 5"),
         (lo.SVC(), *IRIS, ValueError, "3 classes.*OneVsRestClassifier"),
         (FITTED, X, Y, ValueError, "X has 70 samples.*fitted on 20"),
         (FITTED, TWENTY[0] + 1.0, TWENTY[1], ValueError, "fitted on other samples"),
-        (FITTED, TWENTY[0], 7 * TWENTY[1], ValueError, "label 7, unknown to the cl"),
-        (lo.LPMClassifier(), X, Y, ValueError, "learned from classifiers without row_"),
-        (NuSVC(), X, Y, TypeError, "NuSVC is not supported. A classifier must"),
+        (FITTED, TWENTY[0], 7 * TWENTY[1], ValueError, "label 7, which is not one of"),
+        (lo.LPMClassifier(), X, Y, ValueError, "trained on classifiers without row_"),
+        (NuSVC(), X, Y, TypeError, "NuSVC is not supported. Use a classifier"),
     ],
 )
 def test_classifiers_that_do_not_fit(estimator, X, y, error, message):
@@ -118,7 +118,7 @@ TASK = (lo.SVC(C=10, gamma=0.01), EASY, np.repeat([0, 1], 10))
     [
         ("natural", [], r"list of \(estimator, X, y\)"),
         ("natural", [(lo.LPMClassifier(), X, Y), (lo.SVC(), X, Y)], "for each kind"),
-        ("natural", [TASK], "there are no errors"),
+        ("natural", [TASK], "have no errors"),
         ("best", [TASK], "variant must be one of"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pairs left out together, against solved problems without them."""
+"""Left-out pairs against solutions of the problems without them."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def pairs(case, **options):
 
 
 def brute_force(case):
-    """Whether the positive sample of each pair is above, ties one half."""
+    """Return whether the positive sample of each pair wins; ties count one half."""
     K, y, C, fit_intercept = case
     won = []
     for i in np.flatnonzero((y > 0) & (C > 0)):
@@ -68,8 +68,8 @@ def test_wins_are_a_score_with_this_area_in_any_batches(monkeypatch):
     np.testing.assert_array_equal(found.wins, pairs(CANCER, n_jobs=2).wins)
 
 
-def test_what_is_refused():
-    with pytest.raises(ValueError, match="3 classes; the AUC is about"):
+def test_errors():
+    with pytest.raises(ValueError, match="3 classes, but the AUC is for two"):
         lo.leave_pair_out_auc(lo.SVC(), *load_iris(return_X_y=True))
-    with pytest.raises(ValueError, match="pair of 2 samples leaves none"):
+    with pytest.raises(ValueError, match="leaving out a pair leaves none"):
         lo.leave_pair_out_auc(lo.SVC(), [[0.0], [1.0]], [0, 1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Permutation test: scikit-learn's scores, honest p-values, same result on any jobs."""
+"""Permutation test: scikit-learn's scores, valid p-values, independent of n_jobs."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_same_permutations_and_scores_as_scikit_learn(case):
     svc, groups, cv = SVC(C=0.7, gamma=0.3, tol=1e-8), None, LeaveOneOut()
     if case == "weights":
         svc.set_params(class_weight={0: 0.7, 1: 1.7})
-    if case == "groups":  # of one size: the mean of their scores is the pooled one
+    if case == "groups":  # equal sizes: the mean of their scores is the pooled score
         groups = np.random.default_rng(0).permutation(np.repeat(np.arange(9), 4))
         cv = LeaveOneGroupOut()
     model = OneVsRestClassifier(svc) if case == "one_vs_rest" else svc
@@ -48,7 +48,7 @@ def test_whole_groups_are_permuted_where_each_has_one_label():
     rng = np.random.default_rng(4)
     groups = np.repeat(np.arange(12), 3)
     y = np.repeat(np.arange(12) % 2, 3)
-    # Replicates of a subject are alike, subjects of a class are not.
+    # Replicates of a subject are similar, subjects of a class are not.
     X = np.repeat(rng.normal(size=(12, 3)), 3, axis=0) + 0.01 * rng.normal(size=(36, 3))
     svc = lo.SVC(C=1, gamma=0.3)
     how = {"groups": groups, "n_permutations": 99, "random_state": 0}
@@ -60,7 +60,7 @@ def test_whole_groups_are_permuted_where_each_has_one_label():
         lo.loo_permutation_test(svc, X, y, sample_weight=groups > 0, **how)
 
 
-def test_does_not_depend_on_jobs_and_says_how_far_it_is(capfd):
+def test_independent_of_n_jobs_and_shows_progress(capfd):
     X, y = noisy(40, 6)
     how = {"n_permutations": 35, "random_state": 1}
     one = lo.loo_permutation_test(SVC(gamma=0.1), X, y, **how)
@@ -87,7 +87,7 @@ def test_weights_stay_with_the_rows():
         assert error == wanted.error
 
 
-def test_warns_of_a_single_member_once():
+def test_warns_of_a_singleton_class_once():
     X, y = noisy(20, 9)
     y = np.r_[2, y[1:]]
     with pytest.warns(lo.SingletonClassWarning) as caught:
@@ -95,8 +95,8 @@ def test_warns_of_a_single_member_once():
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_what_is_refused():
+def test_errors():
     with pytest.raises(ValueError, match="uses y"):
         lo.loo_permutation_test(make_pipeline(SelectKBest(k=2), SVC()), *noisy(40, 8))
-    with pytest.raises(ValueError, match="n_permutations must be 1 or more; got 0"):
+    with pytest.raises(ValueError, match="n_permutations must be at least 1; got 0"):
         lo.loo_permutation_test(SVC(), *noisy(20, 9), n_permutations=0)

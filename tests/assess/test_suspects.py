@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Suspects: the ranking, what is said of each sample, influence against refits."""
+"""Suspects: ranking, table, and influence against refits."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def iris_part():
 
 
 def margins_by_scikit_learn(model, X, y, at, labels):
-    """Margins at some samples: y f, or true class minus best other."""
+    """Return margins at some samples: y f, or true class minus best other."""
     model.fit(X, y)
     values = model.decision_function(at)
     codes = np.searchsorted(model.classes_, labels)
@@ -75,11 +75,11 @@ def test_a_class_that_vanishes(one_vs_rest):
     with pytest.warns(lo.SingletonClassWarning):
         found = lo.suspects(model, X, y)
     assert np.isfinite(found.influence).all()
-    # Without row 0 scikit-learn has two classes, and another scale of the margins.
+    # Without row 0 scikit-learn has two classes and margins on another scale.
     others = np.flatnonzero(found.rows != 0)
     wanted = brute_influence(model, X, y, found.rows[others])
     np.testing.assert_allclose(found.influence[others], wanted, atol=1e-6)
-    if one_vs_rest:  # two values of opposite sign are left: their difference is 2 f
+    if one_vs_rest:  # two values of opposite sign remain; their difference is 2 f
         before = margins_by_scikit_learn(model, X, y, X[1:], y[1:])
         after = 2 * margins_by_scikit_learn(model, X[1:], y[1:], X[1:], y[1:])
         own = found.influence[found.rows == 0]
@@ -90,7 +90,7 @@ def indefinite(A, B):
     return rbf_kernel(A, B, gamma=0.3) - 0.05 * (A[:, None] == B).all(axis=2)
 
 
-def test_influence_by_refits_for_a_kernel_that_is_not_definite():
+def test_influence_by_refits_for_an_indefinite_kernel():
     X, y = noisy(30, 3)
     svc = SVC(kernel=indefinite, C=0.5, tol=1e-10)
     with pytest.warns(lo.CertificateWarning, match="not positive semi-definite"):
@@ -134,9 +134,9 @@ def test_ids():
     assert lo.suspects(svc, X, y, ids=names).ids.tolist() == wanted
     pairs = pd.DataFrame(X, index=pd.MultiIndex.from_product([list("ab"), range(10)]))
     assert lo.suspects(svc, pairs, y).ids[0] == pairs.index[plain.rows[0]]
-    with pytest.raises(ValueError, match="ids has 3 entries, X has 20 rows"):
+    with pytest.raises(ValueError, match="ids has 3 entries, but X has 20 rows"):
         lo.suspects(svc, X, y, ids=[1, 2, 3])
-    with pytest.raises(ValueError, match="top must be 1 or more; got 0"):
+    with pytest.raises(ValueError, match="top must be at least 1; got 0"):
         lo.suspects(svc, X, y, top=0)
 
 
@@ -154,7 +154,7 @@ def test_groups_are_left_out_together():
     X, y = noisy(20, 11)
     X, y, pair = np.repeat(X, 2, axis=0), np.repeat(y, 2), np.repeat(np.arange(20), 2)
     X[1::2] += 0.01
-    y[:2] = 1 - y[0]  # a mistake made twice: each vouches for the other
+    y[:2] = 1 - y[0]  # two replicates with the same wrong label
     model = SVC(C=100, gamma=1.0, tol=1e-10)
     alone = lo.suspects(model, X, y)
     found = lo.suspects(model, X, y, groups=pair)
@@ -162,7 +162,7 @@ def test_groups_are_left_out_together():
         model, X, y, groups=pair, cv=LeaveOneGroupOut(), method="decision_function"
     )
     margins = np.where(y == 1, 1, -1) * values
-    # LIBSVM keeps its kernel in single precision.
+    # LIBSVM stores kernel values in single precision.
     np.testing.assert_allclose(found.margins, margins[found.rows], rtol=1e-5)
     assert {0, 1} <= set(found.rows[found.flagged])
     assert not {0, 1} & set(alone.rows[alone.flagged])

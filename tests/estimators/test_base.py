@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the classifiers by kernel expansions share, and all that they refuse."""
+"""Behaviour that all kernel classifiers share, and their errors."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def like(clf, **params):
 
 @FAMILIES
 def test_dense_sparse_precomputed_and_scaled_kernels_agree(clf):
-    """Far from unit scale the problem is scaled before it is solved."""
+    """Problems far from unit scale are rescaled before they are solved."""
     how = {"gamma": 0.5, "coef0": 0.5, "degree": 2}
     K = gram_matrix(X, kernel="poly", **how)
     given = like(clf, kernel="precomputed").fit(K, Y)
@@ -44,7 +44,7 @@ def test_dense_sparse_precomputed_and_scaled_kernels_agree(clf):
     for features in (X, sparse.csr_array(X)):
         fitted = like(clf, kernel="poly", **how).fit(features, Y)
         other = fitted.decision_function(features)
-        if clf is LOOM:  # whose optima are many
+        if clf is LOOM:  # its optimum is not unique
             assert fitted.objective_ == pytest.approx(given.objective_, rel=1e-9)
         else:
             np.testing.assert_allclose(other, values, atol=1e-7)
@@ -52,7 +52,7 @@ def test_dense_sparse_precomputed_and_scaled_kernels_agree(clf):
 
 @FAMILIES
 def test_weights(clf):
-    """That of a class is one of its samples; rows without any are absent."""
+    """Class weights equal sample weights; rows with weight 0 are absent."""
     by_class = like(clf, class_weight={1: 3.0}).fit(X, Y)
     by_sample = like(clf).fit(X, Y, sample_weight=np.where(Y == 1, 3.0, 1.0))
     values = by_sample.decision_function(X)
@@ -129,8 +129,8 @@ SIGMOID = {"kernel": "sigmoid", "gamma": 2.0, "coef0": -1.0}
         (like(SVC, **SIGMOID), lo.CertificateWarning, "smallest eigenvalue is -"),
         (like(LLW, **SIGMOID), lo.CertificateWarning, "not positive semi-definite"),
         (like(SVC, max_iter=1), ConvergenceWarning, "not converge: .* Raise max_iter"),
-        (like(SVC, kernel="linear", C=1e15), lo.CertificateWarning, "rounding may dec"),
-        (like(LOOM, gamma=1e5), lo.CertificateWarning, "Take a wider kernel"),
+        (like(SVC, kernel="linear", C=1e15), lo.CertificateWarning, "rounding may cha"),
+        (like(LOOM, gamma=1e5), lo.CertificateWarning, "Use a wider kernel"),
     ],
 )
 def test_warnings(clf, kind, message):
@@ -148,7 +148,7 @@ def fit(clf, **params):
 
 
 PIPELINE = make_pipeline(StandardScaler(), LPM)
-OTHERS = "leave_one_out and LooSearchCV take it"
+OTHERS = "it works with leave_one_out"
 
 
 @pytest.mark.parametrize(

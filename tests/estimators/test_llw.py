@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LLWClassifier: what it stores, hard margins, its bounds, its labels at extremes."""
+"""LLWClassifier: attributes, hard margins, bounds, and labels at extremes."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_attributes():
     assert clf.objective_ == pytest.approx(0.5 * norm + loss)
 
 
-def test_two_classes_are_our_svc_with_half_of_c():
+def test_two_classes_equal_svc_with_half_of_c():
     two = X[Y > 0], Y[Y > 0]
     llw = lo.LLWClassifier(C=2.0, gamma=0.5).fit(*two)
     svc = lo.SVC(C=1.0, gamma=0.5).fit(*two)
@@ -45,7 +45,7 @@ def test_two_classes_are_our_svc_with_half_of_c():
     assert (ours.predictions == theirs.predictions)[~theirs.ambiguous].all()
 
 
-def test_hard_margin_that_is_not_there():
+def test_inseparable_classes_have_no_hard_margin():
     hard, line = lo.LLWClassifier(C=np.inf, kernel="linear"), X[:, :1]
     with pytest.raises(lo.NotSeparableError, match="Use a finite C, or another kernel"):
         hard.fit(line, Y)
@@ -56,7 +56,7 @@ def test_hard_margin_that_is_not_there():
     assert [bounds[name].value for name in names] == [np.inf, np.inf, 1.0]
 
 
-def test_bounds_beside_the_exact_error():
+def test_bounds_and_exact_error():
     for params in ({"C": np.inf}, {"C": 10.0, "loss": "quadratic"}):
         clf = lo.LLWClassifier(gamma=1.0, **params)
         bounds, exact = lo.llw_bounds(clf, X, Y), lo.leave_one_out(clf, X, Y).error
@@ -80,7 +80,7 @@ def test_progress(capsys):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.filterwarnings("ignore::leaveout.LeaveoutWarning")
 def test_labels_and_margins_at_extremes(seed):
-    """Few points in three classes, some twice; C and the scale of K over decades."""
+    """Few points in three classes, some duplicated; C and K over many decades."""
     rng = np.random.default_rng(seed)
     points, y = rng.normal(size=(10, 2)), np.arange(10) % 3
     if seed % 2:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LPMClassifier and LOOMClassifier: attributes, and the LOOM's own bound."""
+"""LPMClassifier and LOOMClassifier: attributes and ``loo_bound_``."""
 
 import numpy as np
 import pytest

@@ -28,7 +28,7 @@ DATA = {"iris": IRIS, "two classes": IRIS_TWO, "wine": WINE, "digits": DIGITS}
 
 
 def reference(**parameters):
-    """scikit-learn's SVC at a tolerance near the end of LIBSVM's accuracy."""
+    """Return scikit-learn's SVC at the smallest useful tolerance of LIBSVM."""
     return sklearn.svm.SVC(tol=1e-10, **parameters)
 
 
@@ -37,7 +37,7 @@ def dense(array):
 
 
 def libsvm_accuracy(ours, X):
-    """How far LIBSVM may be off: it rounds kernel values, by 6e-8 of each."""
+    """Return an error bound of LIBSVM, which rounds kernel values to 6e-8."""
     absolute = copy(ours)  # f with all terms positive
     absolute.dual_coef_ = np.abs(ours.dual_coef_)
     absolute.intercept_ = np.zeros_like(ours.intercept_)
@@ -46,7 +46,7 @@ def libsvm_accuracy(ours, X):
 
 
 def assert_same(X, y, sample_weight=None, **parameters):
-    """Labels, values and all attributes that both have."""
+    """Compare labels, values and all attributes that both have."""
     ours = SVC(**parameters).fit(X, y, sample_weight)
     theirs = reference(**parameters).fit(X, y, sample_weight)
     atol = libsvm_accuracy(ours, X)
@@ -57,7 +57,7 @@ def assert_same(X, y, sample_weight=None, **parameters):
     for name in ("classes_", "support_", "n_support_", "class_weight_"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
     got, wanted = ours.support_vectors_, theirs.support_vectors_
-    if not callable(ours.kernel):  # theirs keeps none then
+    if not callable(ours.kernel):  # scikit-learn stores none then
         np.testing.assert_array_equal(dense(got), dense(wanted))
     linear = ["coef_"] if ours.kernel == "linear" else []
     for name in ("intercept_", "dual_coef_", *linear):
@@ -109,7 +109,7 @@ def test_other_input_agrees_with_scikit_learn(data, sample_weight, parameters):
     assert sparse.issparse(ours.support_vectors_) == (data is SPARSE)
 
 
-def test_a_class_without_weight_is_no_class():
+def test_class_with_zero_weight_is_ignored():
     X, y = IRIS
     ours = SVC(gamma=0.3, class_weight="balanced").fit(X, y, sample_weight=y != 1)
     alone = SVC(gamma=0.3, class_weight="balanced").fit(X[y != 1], y[y != 1])
@@ -120,8 +120,10 @@ def test_a_class_without_weight_is_no_class():
     )
 
 
-def test_weights_of_features_exist_for_a_linear_kernel_only():
-    with pytest.raises(AttributeError, match=r"only for kernel='linear'; .* 'rbf'"):
+def test_coef_only_for_linear_kernel():
+    with pytest.raises(
+        AttributeError, match=r"only available with kernel='linear'; got 'rbf'"
+    ):
         _ = SVC().fit(*IRIS).coef_
     assert not hasattr(SVC(kernel="linear"), "coef_")
 
@@ -141,8 +143,8 @@ def test_two_classes_agree_with_the_interior_point(C, fit_intercept):
 @pytest.mark.parametrize(
     ("shape", "break_ties"), [("ovr", False), ("ovr", True), ("ovo", False)]
 )
-def test_exact_ties_are_decided_as_scikit_learn_does(n_classes, shape, break_ties):
-    # One orthogonal point per class: f is exactly 0 where all kernel values are.
+def test_exact_ties_are_broken_as_in_scikit_learn(n_classes, shape, break_ties):
+    # One orthogonal point per class: f is exactly 0 where all kernel values are 0.
     K, y = np.eye(n_classes), np.arange(n_classes)
     how = {"decision_function_shape": shape, "break_ties": break_ties}
     ours, theirs = (

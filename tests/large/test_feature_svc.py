@@ -68,7 +68,7 @@ def exact(X, y, C, weights=None, class_weight=None):
 def assert_no_proof_is_wrong(clf, y, loo, weights=None):
     """Compare what FeatureSVC proves with a LooResult, which walks every row."""
     weights = np.ones(len(y)) if weights is None else weights
-    decided = ~loo.ambiguous & (np.abs(loo.machine_values).min(axis=1) > CLOSE_CALL)
+    decided = ~loo.ambiguous & (np.abs(loo.binary_values).min(axis=1) > CLOSE_CALL)
     proved = clf.loo_proved_ & decided
     np.testing.assert_array_equal(clf.loo_labels_[proved], loo.predictions[proved])
     wrong = clf.loo_labels_ != y
@@ -358,7 +358,7 @@ LARGE = np.where(np.arange(40)[:, None] < 20, 1e200 * X[:40], X[:40])
         ({"features": 3}, (X, Y), "a transformer with fit and transform"),
         ({"C": []}, (X, Y), "C is empty"),
         ({"gamma": -1.0}, (X, Y), "gamma must be a finite number > 0"),
-        ({"max_walks": -1}, (X, Y), "max_walks must be 0 or more"),
+        ({"max_walks": -1}, (X, Y), "max_walks must be at least 0"),
         ({"tol": 0}, (X, Y), "tol must be"),
         ({"class_weight": {7: 1.0}}, (X, Y), "class_weight has 7, which is not"),
         ({"C": 3e300}, (X, Y), r"C=3e\+300 is too large for rows with a total weight"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave-one-out with a tiny C: wrong by the balance of the classes, and said so."""
+"""Leave-one-out with a tiny C: class proportions decide, and results say so."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from leaveout.tune._choice import median_heuristic
 
 
 def blobs(sizes, seed=0):
-    """Classes that a straight line separates with few errors."""
+    """Return classes that a straight line separates with few errors."""
     centers = 4.0 * np.array([[0.0, 0.0], [1.0, 1.0], [1.0, -1.0]])[: len(sizes)]
     return make_blobs(sizes, centers=centers, random_state=seed)
 
@@ -33,7 +33,7 @@ def refit_error(C, X, y, **kwargs):
     ("sizes", "class_weight", "error"),
     [
         ([20, 20], None, 1.0),
-        ([24, 12], None, 12 / 36),  # the full model, too, answers with the larger class
+        ([24, 12], None, 12 / 36),  # the full model also predicts the larger class
         ([24, 12], "balanced", 1.0),
         ([15, 15, 15], None, 1.0),
         ([20, 15, 10], None, 1 - 20 / 45),
@@ -44,7 +44,7 @@ def test_left_out_samples_of_the_lighter_class_are_wrong(sizes, class_weight, er
     X, y = blobs(sizes)
     svc = lo.SVC(C=1e-3, gamma=0.1, class_weight=class_weight)
     res = lo.leave_one_out(svc, X, y)
-    # Balanced by all rows, which refits do not change.
+    # Class weights from all rows; refits do not change them.
     weights = dict(enumerate(1 / np.array(sizes))) if class_weight else None
     C = 1e-3 * (len(y) / len(sizes) if class_weight else 1.0)
     assert res.anti_learning
@@ -53,12 +53,12 @@ def test_left_out_samples_of_the_lighter_class_are_wrong(sizes, class_weight, er
         assert svc.fit(X, y).score(*blobs(sizes, seed=1)) > 0.9
 
 
-def test_nearly_equal_sums_of_weights_tip_and_absent_rows_do_not_count():
+def test_nearly_equal_weights_are_flagged_and_absent_rows_ignored():
     X, y = blobs([19, 15])
     weights = np.random.default_rng(0).uniform(0.8, 1.2, size=34)
     weights[np.flatnonzero(y == 0)[:4]] = 0.0
     sums = [weights[y == c].sum() for c in (0, 1)]
-    weights[y == 1] *= (sums[0] + 0.3) / sums[1]  # less than one sample apart
+    weights[y == 1] *= (sums[0] + 0.3) / sums[1]  # differ by less than one sample
     res = lo.leave_one_out(lo.SVC(C=1e-3, gamma=0.1), X, y, sample_weight=weights)
     present = weights > 0
     honest, _ = honest_refits(sklearn.svm.SVC(C=1e-3, gamma=0.1), X, y, weights)
@@ -68,7 +68,7 @@ def test_nearly_equal_sums_of_weights_tip_and_absent_rows_do_not_count():
 
 
 def test_majority_by_one_sample():
-    """Leaving out one of the larger class makes the sums equal: its label is open."""
+    """Leaving out one sample of the larger class makes a tie: it is ambiguous."""
     X, y = blobs([16, 15])
     res = lo.leave_one_out(lo.SVC(C=1e-3, gamma=0.1), X, y)
     assert res.anti_learning
@@ -77,21 +77,23 @@ def test_majority_by_one_sample():
 
 
 def test_one_vs_rest_compares_values_and_still_learns():
-    """Each subproblem says no to every sample, but the weakest no is right."""
+    """All values are negative, but the largest is that of the true class."""
     X, y = blobs([15, 15, 15])
     estimator = OneVsRestClassifier(sklearn.svm.SVC(C=1e-3, gamma=0.1, tol=1e-10))
     res = lo.leave_one_out(estimator, X, y)
-    assert (res.machine_values < 0).all()
+    assert (res.binary_values < 0).all()
     honest, _ = honest_refits(estimator, X, y)
     assert res.error == np.mean(honest != y) < 0.2
     assert not res.anti_learning
 
 
-def test_groups_tip_by_their_own_balance():
+def test_groups_are_flagged_by_their_own_balance():
     X, y = blobs([12, 12])
     svc = lo.SVC(C=1e-3, gamma=0.1)
     rank = np.where(y == 1, np.cumsum(y == 1), np.cumsum(y == 0)) - 1
-    same = lo.leave_one_out(svc, X, y, groups=rank)  # one of each class in a group
+    same = lo.leave_one_out(
+        svc, X, y, groups=rank
+    )  # each group has one sample per class
     assert not same.anti_learning
     assert same.error < 0.1
     pairs = lo.leave_one_out(svc, X, y, groups=rank // 2 + 6 * y)
@@ -100,7 +102,7 @@ def test_groups_tip_by_their_own_balance():
 
 
 @pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning")
-def test_no_alarm_where_folds_are_balanced_nor_on_noise(rng):
+def test_not_flagged_for_balanced_folds_or_noise(rng):
     free = lo.SVC(C=1e-3, gamma=0.1, fit_intercept=False)
     assert not lo.leave_one_out(free, *blobs([20, 20])).anti_learning
     own = lo.SVC(C=1e-3, gamma=0.1, class_weight="balanced")
@@ -115,7 +117,7 @@ def test_no_alarm_where_folds_are_balanced_nor_on_noise(rng):
 
 @pytest.mark.parametrize("weights", [None, "balanced"])
 @pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
-def test_no_alarm_where_the_error_is_small(load, weights):
+def test_not_flagged_if_the_error_is_small(load, weights):
     X, y = load(return_X_y=True)
     X, y = scale(X)[::2], y[::2]
     svc = lo.SVC(gamma=median_heuristic(X), class_weight=weights)
@@ -124,7 +126,7 @@ def test_no_alarm_where_the_error_is_small(load, weights):
     np.testing.assert_array_equal(path.anti_learning, path.errors >= constant)
 
 
-def test_it_is_said_in_words():
+def test_note_in_words():
     X, y = blobs([10, 10])
     for how in ({"method": "refit"}, {"labels_only": True}):
         tiny = lo.leave_one_out(lo.SVC(C=1e-3), X, y, **how)
@@ -133,7 +135,7 @@ def test_it_is_said_in_words():
 
 
 def test_path_takes_such_a_C_last():  # noqa: N802
-    """With a rare class nothing beats the constant answer; it is passed over."""
+    """With a rare class the constant prediction is best, but it is passed over."""
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 5 == 0
     path = lo.loo_path(lo.SVC(gamma=1.0), X, y, Cs=[1e-4, 1e-3, 10.0])
     np.testing.assert_array_equal(path.anti_learning, [True, True, False])
@@ -144,7 +146,7 @@ def test_path_takes_such_a_C_last():  # noqa: N802
 
 
 def test_anti_learning_loses_ties_of_the_search():
-    """Of three equal best the two flagged are not taken."""
+    """Of three equal scores, the two flagged ones are not chosen."""
     X, y = make_classification(24, 4, n_informative=2, flip_y=0.15, random_state=1)
     others = np.delete(np.arange(24), 4)
     grid = {"C": [0.3, 3.0], "gamma": [0.05, 0.5]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Votes and values of one-vs-one."""
+"""One-vs-one votes and values per class."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OneVsRestClassifier(SVC()): the same answers as n refits by scikit-learn."""
+"""OneVsRestClassifier(SVC()): the same results as n refits by scikit-learn."""
 
 from types import SimpleNamespace
 
@@ -59,7 +59,7 @@ def test_two_classes_have_one_subproblem():
 
 
 def test_weights_and_balanced_classes_against_fits_with_weight_zero():
-    # Weight 0 leaves a row out, but "balanced" still counts it: frozen weights.
+    # A row with weight 0 is left out, but "balanced" still counts it, as if frozen.
     X, y = load(load_iris, 5)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 30)
     weights[::7] = 0.0
@@ -72,7 +72,7 @@ def test_weights_and_balanced_classes_against_fits_with_weight_zero():
         np.testing.assert_allclose(result.decision_values[r], wanted, atol=1e-8)
 
 
-def test_labels_only_changes_nothing_where_values_decide():
+def test_labels_only_has_no_effect_if_values_decide():
     X, y = load(load_wine, 2)
     for model in (OneVsRestClassifier(SVC(gamma=0.1)), SVC(gamma=0.1, break_ties=True)):
         np.testing.assert_array_equal(
@@ -81,9 +81,9 @@ def test_labels_only_changes_nothing_where_values_decide():
         )
 
 
-def test_a_class_with_one_member_is_an_error(rng):
+def test_singleton_class_is_an_error(rng):
     X, y = rng.normal(size=(24, 2)), np.arange(24) == 7
-    with pytest.warns(SingletonClassWarning, match=r"has 1 sample \(row 7\)"):
+    with pytest.warns(SingletonClassWarning, match=r"has only 1 sample \(row 7\)"):
         result = leave_one_out(OneVsRestClassifier(SVC(gamma=0.5)), X, y)
     assert result.wrong[7]
     assert result.margins[7] < 0
@@ -92,24 +92,24 @@ def test_a_class_with_one_member_is_an_error(rng):
 def test_groups_equal_leave_one_group_out():
     X, y = load(load_iris, 2)
     groups = np.random.default_rng(2).permutation(np.arange(75) % 9)
-    groups[y == 0] = 4  # without this group there is one class less
+    groups[y == 0] = 4  # class 0 is in this group only
     data = OneVsRestClassifier(sklearn.svm.SVC(gamma=0.2, tol=1e-10)), X, NAMES[y]
     result = leave_one_out(*data, groups=groups)
     wanted = cross_val_predict(*data, groups=groups, cv=LeaveOneGroupOut())
     clear = ~result.ambiguous
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(result.predictions[clear], wanted[clear])
-    # "c", all of it in group 4
+    # all of class "c" is in group 4
     np.testing.assert_array_equal(result.decision_values[groups == 4, 2], -np.inf)
 
 
 def decide(values, lower, upper, y):
-    """What subproblems with these values and intervals decide."""
+    """Return the decision from these values and intervals."""
     task = SimpleNamespace(target=make_target(np.array(y), np.ones(len(y))))
     return decide_one_vs_rest(task, *np.array([values, lower, upper], dtype=float))
 
 
-def test_ambiguous_where_the_interval_of_another_class_reaches_the_best():
+def test_ambiguous_if_intervals_overlap():
     values = [[2, 0, 1], [2, 0, 1], [2, 0, 1], [1, 1, 0], [-3, -2, -2.5], [0, 1, 2]]
     lower = [[2, 0, 1], [1, 0, 0], [2, 0, 1], [1, 1, 0], [-4, -2.2, -2.6], [0, 1, 2]]
     upper = [[2, 0, 1], [3, 0, 2], [2, 9, 1], [1, 1, 0], [-2.3, -1, -2.4], [0, 1, 2]]

@@ -130,7 +130,7 @@ def test_failed_second_stage_is_reported_and_not_certified(monkeypatch):
     assert solution.duality_gap < 1e-6
     assert not solution.converged
     assert not loo_loom_refit(Problem(*case)).certified.any()
-    with pytest.warns(ConvergenceWarning, match="no smallest coefficients"):
+    with pytest.warns(ConvergenceWarning, match="not find the smallest"):
         LOOMClassifier(kernel="precomputed").fit(case.K, case.y)
 
 

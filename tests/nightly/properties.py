@@ -185,7 +185,7 @@ def three_classes_agree(seed):
     )
     compared = 0
     for r in np.flatnonzero(_decided(found)):
-        near = np.abs(found.machine_values[r]).min() < 1e-4
+        near = np.abs(found.binary_values[r]).min() < 1e-4
         rest = np.delete(np.arange(len(y)), r)
         if near or len(np.unique(y[rest])) < 3:
             continue  # LIBSVM's own accuracy decides

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Independent truth for the tests; nothing here uses the package's own solvers."""
+"""Independent reference solutions; none of them uses the package's solvers."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Comparisons of leave-one-out answers with the truth of :mod:`oracles.binary`."""
+"""Comparisons of leave-one-out results with those of :mod:`oracles.binary`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import numpy as np
 
 # Largest deviation of a margin that still counts as equal, relative to max(1, |f|).
 EXACT = 1e-7
-# An end of an interval nearer to 0 than this has no sign: rounding decides.
+# Within this distance of 0, the sign of an interval end depends on rounding.
 ROUNDING = 1e-8
 
 
 def margin_interval(loo, y):
-    """(low, value, high) of y f from a LooIntervals, whose values are f."""
+    """Return (low, value, high) of y f from a LooIntervals, whose values are f."""
     low = np.where(y > 0, loo.lower, -loo.upper)
     high = np.where(y > 0, loo.upper, -loo.lower)
     return low, y * loo.values, high
 
 
 def deviation(found, wanted):
-    """|found - wanted| / max(1, |wanted|); equal infinities do not deviate."""
+    """Return |found - wanted| / max(1, |wanted|); 0 for equal infinities."""
     finite = np.isfinite(found) & np.isfinite(wanted)
     apart = np.where(found == wanted, 0.0, np.inf)
     found, wanted = found[finite], wanted[finite]
@@ -28,7 +28,7 @@ def deviation(found, wanted):
 
 
 def assert_intervals(loo, y, truth, where="", atol=EXACT):
-    """Value and both ends of the interval are those of the truth, for every sample."""
+    """Assert that value and interval of every sample equal the reference."""
     assert truth.kkt.max() <= 1e-10, f"{where}: the oracle itself failed"
     pairs = zip(
         margin_interval(loo, y), (truth.low, truth.value, truth.high), strict=True
@@ -42,21 +42,21 @@ def assert_intervals(loo, y, truth, where="", atol=EXACT):
 
 
 def decided(truth):
-    """Masks (correct, error) of the samples whose label rounding cannot change."""
+    """Return masks (correct, error) of the samples whose label is certain."""
     return truth.low > ROUNDING, truth.high < -ROUNDING
 
 
 def assert_signs(margins, truth, where=""):
-    """No wrong label among the samples that have one."""
+    """Assert that all certain labels are correct."""
     correct, error = decided(truth)
     wrong = (correct & (margins <= 0)) | (error & (margins >= 0))
     assert not wrong.any(), f"{where}: wrong labels at {np.flatnonzero(wrong)}"
 
 
 def assert_ambiguous(ambiguous, truth, where=""):
-    """Flagged exactly where the interval holds 0; f = 0 has no sign and is flagged.
+    """Assert that samples are flagged exactly if their interval contains 0.
 
-    Where only one end is 0 to rounding, both answers are right.
+    If only one end is 0 up to rounding, both flags are correct. f = 0 is flagged.
     """
     ends = np.abs([truth.low, truth.high]) <= ROUNDING
     tie = (np.abs([truth.low, truth.high]) <= 1e-12).all(axis=0)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Independent truth for the tests: interior-point QPs and LIBSVM, none of our own code.
+"""Independent reference solutions: interior-point QPs and LIBSVM.
 
-The problem, for n points with Gram matrix K, signs y and boxes C::
+The problem, for n points with Gram matrix K, signs y and upper bounds C::
 
     min_{w,b}  1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i (<w, phi_i> + b))
 
-b is free with ``fit_intercept=True`` and 0 otherwise. Everything here is slow and
-obvious. `svc_clarabel` is the reference: an interior-point solution, polished on its
-active set, that returns how optimal it is. `svc_libsvm` is a second opinion whose
-accuracy ends near 1e-6, since LIBSVM keeps kernel values in single precision.
+b is free with ``fit_intercept=True`` and 0 otherwise. The code is slow
+and simple. `svc_clarabel` is the reference: an interior-point solution, polished on its
+active set, with a measure of its optimality. `svc_libsvm` is a second solver, accurate
+to about 1e-6, because LIBSVM stores kernel values in single precision.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Optimum:
 
     @property
     def quality(self) -> float:
-        """How far from optimal, 0 is best: the worse of residual and gap."""
+        """Distance from optimality: the larger of residual and gap."""
         return max(self.kkt, abs(self.gap))
 
     @property
@@ -55,7 +55,7 @@ class Optimum:
 
 @dataclass(frozen=True)
 class LooIntervals:
-    """What leaving out each row gives: the interval of y_r f(x_r) and its flags."""
+    """Leave-one-out reference per row: the interval of y_r f(x_r) and its flags."""
 
     low: np.ndarray
     high: np.ndarray
@@ -76,16 +76,16 @@ class LooIntervals:
 
 
 def gap_rounding(K, C, beta, objective):
-    """Relative gap that rounding alone can leave: f is known to a few eps of its terms.
+    """Return the relative gap due to rounding: f is accurate to a few eps of its terms.
 
-    The hinge multiplies that by C: with C = 1e6 a perfect solution shows 1e-9.
+    The hinge loss multiplies this by C: with C = 1e6 an exact solution shows 1e-9.
     """
     terms = np.maximum(1, np.abs(K) @ np.abs(beta))
     return 4 * np.finfo(float).eps * (C @ terms) / max(1.0, objective)
 
 
 def midpoint(low, high):
-    """(low + high) / 2; the finite end if the other is infinite; 0 if both are."""
+    """Return the midpoint; the finite end if one is infinite; 0 if both are."""
     if np.isinf(low) and np.isinf(high):
         return 0.0
     if np.isinf(low) or np.isinf(high):
@@ -97,7 +97,7 @@ def intercept_interval(g, y, C):
     """Return all b that minimise sum_i C_i max(0, 1 - y_i (g_i + b)).
 
     The weighted median of the breakpoints y_i - g_i: it needs no dual variables, so an
-    alpha that is almost at its bound cannot spoil it.
+    alpha close to its bound does not matter.
     """
     order = np.argsort(y - g, kind="stable")
     breakpoints = (y - g)[order]
@@ -113,8 +113,8 @@ def intercept_interval(g, y, C):
 def certificate(K, y, C, beta, b):
     """Return (primal value, relative duality gap, KKT residual) of beta and b.
 
-    The residual of point i is relative to max(1, sum_j |beta_j K_ij|); beta must keep
-    its box to the last bit, so nothing hides behind a tolerance on the bounds.
+    The residual of point i is relative to max(1, sum_j |beta_j K_ij|); the bounds
+    of beta must hold exactly, without a tolerance.
     """
     g, alpha = K @ beta, y * beta
     assert (alpha >= 0).all()
@@ -122,8 +122,8 @@ def certificate(K, y, C, beta, b):
     slack = 1 - y * (g + b)
     primal = 0.5 * beta @ g + C @ np.maximum(0, slack)
     gap = (primal - (alpha.sum() - 0.5 * beta @ g)) / max(1.0, primal)
-    too_small = np.where(alpha < C, slack, 0)  # h < 1 though alpha could still grow
-    too_large = np.where(alpha > 0, -slack, 0)  # h > 1 though alpha could still shrink
+    too_small = np.where(alpha < C, slack, 0)  # h < 1 although alpha could increase
+    too_large = np.where(alpha > 0, -slack, 0)  # h > 1 although alpha could decrease
     violation = np.maximum(0, np.maximum(too_small, too_large))
     return primal, gap, np.max(violation / np.maximum(1, np.abs(K) @ np.abs(beta)))
 
@@ -132,12 +132,12 @@ def svc_clarabel(K, y, C, fit_intercept=True):
     """Solve the dual by an interior point, then polish it on its active set.
 
     With K = L L^T the dual reads ``min 1/2 ||v||^2 - sum alpha`` with v = L^T beta,
-    which is well posed for a singular K too. The interior point ends at the centre of
-    the optimal face; among it and its polished versions the best one is returned. Look
-    at ``gap`` and ``kkt`` before trusting anything else.
+    which is well posed for a singular K, too. The interior point ends at the centre of
+    the optimal face; the best of it and its polished versions is returned. Check
+    ``gap`` and ``kkt`` before using the result.
     """
     K, y, C = (np.asarray(a, dtype=np.float64) for a in (K, y, C))
-    if fit_intercept and abs(y.sum()) == len(y):  # one class: w = 0, b beyond the label
+    if fit_intercept and abs(y.sum()) == len(y):  # one class: w = 0, and |b| >= 1
         return _optimum(K, y, C, np.zeros(len(y)), True)
     best, scale = None, C.max()
     for _ in range(3):
@@ -155,7 +155,7 @@ def svc_clarabel(K, y, C, fit_intercept=True):
 
 
 def _optimum(K, y, C, alpha, fit_intercept):
-    """Everything that follows from alpha."""
+    """Return the solution that follows from alpha."""
     beta = y * alpha
     g = K @ beta
     low, high = intercept_interval(g, y, C) if fit_intercept else (0.0, 0.0)
@@ -221,7 +221,7 @@ def _active_set(K, y, C, alpha, at_zero, at_C, fit_intercept, rounds):
         beta, b = _solve_free(K, y, start, free, fit_intercept)
         trial = np.where(free, y * beta, start)
         yield np.clip(trial, 0, C)
-        if b is None:  # no free point: nothing to move by
+        if b is None:  # no free point, so no step
             return
         h = y * (K @ (y * trial) + b)
         eps = 1e-13 * np.maximum(1, np.abs(K) @ np.abs(trial))
@@ -230,7 +230,7 @@ def _active_set(K, y, C, alpha, at_zero, at_C, fit_intercept, rounds):
 
 
 def _solve_free(K, y, alpha, free, fit_intercept):
-    """beta and b with h = 1 on the free points, the free beta changed the least."""
+    """Return beta and b with h = 1 on the free points, with the smallest change."""
     beta, b = y * alpha, 0.0
     if not free.any():
         return beta, None
@@ -240,7 +240,7 @@ def _solve_free(K, y, alpha, free, fit_intercept):
         ones = np.ones((m, 1))
         system = np.block([[system, ones], [ones.T, np.zeros((1, 1))]])
     inverse = np.linalg.pinv(system, rcond=1e-14)
-    for _ in range(3):  # the later rounds refine: each residual is computed afresh
+    for _ in range(3):  # later rounds refine the solution
         residual = (y - K @ beta - b)[free]
         if fit_intercept:
             residual = np.append(residual, -beta.sum())
@@ -256,24 +256,22 @@ def svc_libsvm(K, y, C, fit_intercept=True, tol=1e-10, max_iter=5_000_000):
     Returns (beta, b, f, converged): f are the decision values on the training points.
     """
     if not fit_intercept:
-        raise ValueError("LIBSVM has no machine without intercept")
-    machine = SVC(
-        kernel="precomputed", C=1.0, tol=tol, max_iter=max_iter, cache_size=50
-    )
+        raise ValueError("LIBSVM always has an intercept")
+    model = SVC(kernel="precomputed", C=1.0, tol=tol, max_iter=max_iter, cache_size=50)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        machine.fit(K, y, sample_weight=C)
+        model.fit(K, y, sample_weight=C)
     beta = np.zeros(len(y))
-    beta[machine.support_] = machine.dual_coef_[0]
-    b = float(machine.intercept_[0])
-    return beta, b, K @ beta + b, machine.fit_status_ == 0
+    beta[model.support_] = model.dual_coef_[0]
+    b = float(model.intercept_[0])
+    return beta, b, K @ beta + b, model.fit_status_ == 0
 
 
 def loo_intervals(K, y, C, fit_intercept=True, rows=None):
-    """Leave out each of the rows, solve anew and return the intervals of y_r f(x_r).
+    """Leave out each row, solve again, and return the intervals of y_r f(x_r).
 
-    A row that is alone in its class leaves one class behind: with an intercept the
-    interval is (-inf, -1], a definite error. A margin of exactly 0 at an end counts as
+    Without the only row of a class, one class remains: with an intercept the interval
+    is then (-inf, -1], a definite error. A margin of exactly 0 at an end counts as
     ambiguous.
     """
     rows = np.arange(len(y)) if rows is None else np.asarray(rows)
@@ -282,7 +280,7 @@ def loo_intervals(K, y, C, fit_intercept=True, rows=None):
 
 
 def _left_out(K, y, C, fit_intercept, r):
-    """(low, high, value, kkt) of one row."""
+    """Return (low, high, value, kkt) of one row."""
     others = np.delete(np.arange(len(y)), r)
     fit = svc_clarabel(K[np.ix_(others, others)], y[others], C[others], fit_intercept)
     g = K[r, others] @ fit.beta

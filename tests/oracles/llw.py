@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Independent truth for the machine of Lee, Lin & Wahba: the dual by clarabel.
+"""Reference solutions of the SVM of Lee, Lin & Wahba: the dual by clarabel.
 
 The dual is written out in full over the n (Q - 1) variables.
 """
@@ -18,7 +18,7 @@ from leaveout.llw._solve import LlwProblem
 
 
 class LlwOptimum(NamedTuple):
-    """A solved machine: dual variables (n, Q), W, b (Q,), both values."""
+    """A solved problem: dual variables (n, Q), W, b (Q,), primal and dual value."""
 
     alpha: np.ndarray
     W: np.ndarray
@@ -63,14 +63,14 @@ def llw_clarabel(problem):
 
 
 def certify_llw(problem, alpha, b):
-    """Return values of a dual and a primal point, whatever they come from."""
+    """Return the objective values of any dual and primal point."""
     C, Q = problem.C, problem.n_classes
     W = alpha.mean(axis=1, keepdims=True) - alpha
     KW = problem.K @ W
     norm = (W * KW).sum()
     slack = np.maximum(0, 1 / (Q - 1) + KW + b)
     slack[(problem.codes[:, None] == np.arange(Q)) | (C == 0)[:, None]] = 0
-    if np.isinf(C).any():  # h scaled until it needs no slack
+    if np.isinf(C).any():  # h scaled until all slacks are 0
         primal = 0.5 * norm / (1 - (Q - 1) * slack.max()) ** 2
     else:
         primal = 0.5 * norm + (C @ slack).sum()
@@ -78,7 +78,7 @@ def certify_llw(problem, alpha, b):
 
 
 def random_problem(seed, Q=None, n=None, C=None):
-    """Return a random machine: hard, soft or quadratic, weighted, unless C is given.
+    """Return a random problem: hard, soft or quadratic, weighted, unless C is given.
 
     Every class has two samples or more.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Problems for the tests: random ones, and every degenerate one we know by name.
+"""Problems for the tests: random ones, and named degenerate ones.
 
-A problem is ``Case(K, y, C, fit_intercept)``, what :mod:`oracles.binary` and
-``leaveout.engine._problem.Problem`` take in this order.
+A problem is ``Case(K, y, C, fit_intercept)``, the arguments of :mod:`oracles.binary`
+and ``leaveout.engine._problem.Problem`` in this order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KERNELS = {
 
 
 class Case(NamedTuple):
-    """One binary SVM: Gram matrix, signs, boxes, with or without intercept."""
+    """One binary SVM: Gram matrix, signs, upper bounds, intercept or not."""
 
     K: np.ndarray
     y: np.ndarray
@@ -35,16 +35,16 @@ class Case(NamedTuple):
 
 
 def gram(X, kernel):
-    """Gram matrix of a kernel of KERNELS, symmetric to the last bit."""
+    """Return the Gram matrix of a kernel of KERNELS, exactly symmetric."""
     K = KERNELS[kernel](np.asarray(X, dtype=np.float64))
     return 0.5 * (K + K.T)
 
 
 def random_case(rng, n=None, kernel=None, C=None, fit_intercept=None, max_n=40):
-    """Draw a noisy problem; what is not given is drawn too.
+    """Draw a noisy problem; omitted arguments are drawn, too.
 
     n is 2 to max_n, C is 1e-3 to 1e4 on a log scale. A third of the problems have
-    weights (a spread of 100), a third lie on a grid of whole numbers, where points
+    weights (a spread of 100), a third lie on a grid of integers, where points
     coincide with equal and with opposite labels, and p is 1 to 4, so linear kernels are
     singular.
     """
@@ -68,7 +68,7 @@ def _case(K, y, C, fit_intercept=True):
 
 
 def _spread(n, p, seed):
-    """n points in p dimensions and labels that follow the first one, with noise."""
+    """Return n points in p dimensions, with labels from the first one plus noise."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
@@ -77,7 +77,7 @@ def _spread(n, p, seed):
 
 
 def _without_free_vector():
-    """alpha_0 = 0 and yet the label of row 0, left out, depends on the choice of b."""
+    """alpha_0 = 0, but the left-out label of row 0 depends on the choice of b."""
     K = np.eye(5)
     K[0, 1:3] = K[1:3, 0] = 0.6
     return _case(K, [1, 1, 1, -1, -1], 0.1)
@@ -105,10 +105,10 @@ def _zero_kernel_row(fit_intercept=True):
 
 
 def _duplicates(labels, C=1.0, kernel="rbf"):
-    """Six places, each visited by len(labels) points with these signs relative to y."""
+    """Six locations, each with len(labels) points with these signs relative to y."""
     X, y = _spread(6, 2, 5)
     place = np.repeat(np.arange(6), len(labels))
-    K = gram(X, kernel)[np.ix_(place, place)]  # copies are equal to the last bit
+    K = gram(X, kernel)[np.ix_(place, place)]  # copies are exactly equal
     return _case(K, y[place] * np.tile(labels, 6), C)
 
 

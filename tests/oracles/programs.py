@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Independent truth for the two classifiers that are linear programs.
+"""Reference solutions of the two linear programming classifiers.
 
-The linear programming machine, with a = (p, q)::
+LPM, with a = (p, q)::
 
     min  sum_j (p_j + q_j) + sum_i C_i xi_i
     s.t. y_i (sum_j (p_j - q_j) K_ij + b) + xi_i >= 1,   p, q, xi >= 0
 
-The leave-one-out machine::
+LOOM::
 
     min  sum_i w_i xi_i
     s.t. y_i (sum_{j != i} a_j y_j K_ij + (1 - nu) a_i y_i K_ii + b) + xi_i >= 1
          a, xi >= 0
 
 Both are written out over (a, b, xi) and solved from scratch. Samples with C = 0 or
-w = 0 are taken out beforehand.
+w = 0 are removed first.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ def loo_ranges(range_of, K, y, C, fit_intercept, *nu, rows=None):
 
 
 def _sum_of(n):
-    """Return the cost sum_j a_j of the leave-one-out machine."""
+    """Return the cost sum_j a_j of the LOOM."""
     return np.repeat([1.0, 0.0], [n, n + 1])
 
 
 def _at_its_best(cost, A, b, bounds, slack=1e-9):
-    """Return the points whose cost exceeds the smallest by a share of ``slack``."""
+    """Return the points whose cost exceeds the smallest by a factor of ``slack``."""
     best = _smallest(cost, A, b, bounds)
     return np.vstack([A, cost]), np.append(b, best + slack * max(1.0, best)), bounds
 

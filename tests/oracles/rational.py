@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The truth without rounding: small SVMs solved in whole numbers by Lemke's method.
+"""Exact reference solutions: small SVMs solved in integers by Lemke's method.
 
-Every float is a whole number times a power of two, so a small problem can be solved
-with no rounding at all. The optimality conditions of the dual,
+Every float is an integer times a power of two, so a small problem can be solved
+without rounding. The optimality conditions of the dual,
 
     u = Q alpha - 1 + xi + y b >= 0,   u  alpha = 0       Q = (y_i y_j K_ij)
     s = C - alpha >= 0,                s  xi = 0
     y'alpha = 0
 
-are a linear complementarity problem whose matrix is positive semi-definite; on those
-Lemke's pivots with the lexicographic rule end at a solution, whatever the degeneracy.
-The tableau is kept in whole numbers over one common denominator (Edmonds, Bareiss).
+are a linear complementarity problem whose matrix is positive semi-definite; for these
+Lemke's pivots with the lexicographic rule reach a solution despite degeneracy.
+The tableau is stored as integers over one common denominator (Edmonds, Bareiss).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class ExactInterval(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """1 or -1 if every value has this sign, 0 if not."""
+        """Return 1 or -1 if every value has this sign, otherwise 0."""
         if self.low is not None and self.low > 0:
             return 1
         return -1 if self.high is not None and self.high < 0 else 0
 
 
 def is_exactly_psd(K):
-    """Whether a matrix of floats is positive semi-definite, by elimination."""
+    """Return whether a matrix of floats is positive semi-definite, by elimination."""
     A = [[Fraction(float(v)) for v in row] for row in K]
     n = len(A)
     for k in range(n):
@@ -61,9 +61,9 @@ def solve_lcp(M, q):
     n = len(q)
     if all(v >= 0 for v in q):
         return [Fraction(0)] * n
-    # Of floats, denominators are powers of two, and this is the largest.
+    # The denominators of floats are powers of two; this is the largest.
     scale = lcm(*{v.denominator for row in [q, *M] for v in row})
-    # Columns: right side | w (identity) | z | z0, in whole numbers over a denominator.
+    # Columns: right side | w (identity) | z | z0, integers over a denominator.
     T = [
         [int(q[i] * scale)]
         + [int(i == j) for j in range(n)]
@@ -99,7 +99,7 @@ def solve_lcp(M, q):
         return left
 
     def smaller(i, k, column):
-        """Row i before row k in the lexicographic order of their ratios."""
+        """Return whether row i precedes row k in the order of their ratios."""
         a, b = T[i][column], T[k][column]
         for j in range(n + 1):
             left, right = T[i][j] * b, T[k][j] * a
@@ -144,7 +144,7 @@ def solve_lp(cost, A, b):
 
 
 def dot(left, right):
-    """Sum of products, as a Fraction."""
+    """Return the sum of products as a Fraction."""
     return sum((a * b for a, b in zip(left, right, strict=True)), Fraction(0))
 
 
@@ -170,7 +170,7 @@ def range_over_optima(value, costs, A, b, tie=Fraction(0)):
 
 
 def exact_beta(K, y, C, fit_intercept=True):
-    """Signed coefficients of an optimum, as Fractions; K, y, C are Fractions."""
+    """Return signed coefficients of an optimum; K, y, C are Fractions."""
     n = len(y)
     size = 2 * n + 2 * fit_intercept
     zero, one = Fraction(0), Fraction(1)
@@ -188,7 +188,7 @@ def exact_beta(K, y, C, fit_intercept=True):
 
 
 def exact_intercepts(g, y, C):
-    """All b that minimise the hinge losses at g: the weighted median of y - g."""
+    """Return all b that minimise the hinge losses at g, the weighted medians."""
     level = sum((c for c, s in zip(C, y, strict=True) if s > 0), Fraction(0))
     low = high = None
     total = Fraction(0)
@@ -202,12 +202,12 @@ def exact_intercepts(g, y, C):
 
 
 def to_fractions(K, y, C):
-    """Floats to Fractions, without rounding."""
+    """Convert floats to Fractions, without rounding."""
     whole = [[Fraction(float(v)) for v in row] for row in K]
     return whole, [Fraction(int(s)) for s in y], [Fraction(float(c)) for c in C]
 
 
-class ExactMachine(NamedTuple):
+class ExactModel(NamedTuple):
     """f = values + b at all samples, trained on or not; b anywhere between its ends."""
 
     values: list[Fraction]
@@ -215,7 +215,7 @@ class ExactMachine(NamedTuple):
     high: Fraction | None
 
     def margin(self, r, sign) -> ExactInterval:
-        """All values sign * f(x_r)."""
+        """Return the interval of all values sign * f(x_r)."""
         ends = [None if b is None else sign * (self.values[r] + b) for b in self[1:]]
         return ExactInterval(*(ends if sign > 0 else ends[::-1]))
 
@@ -223,32 +223,32 @@ class ExactMachine(NamedTuple):
 def fit_exactly(K, y, C, fit_intercept=True):
     """Train on the samples with C > 0; K, y, C are Fractions."""
     kept = [i for i in range(len(y)) if C[i] > 0]
-    signs, boxes = [y[i] for i in kept], [C[i] for i in kept]
+    signs, bounds = [y[i] for i in kept], [C[i] for i in kept]
     if fit_intercept and len(set(signs)) == 1:
         beta = [Fraction(0)] * len(kept)
     else:
         part = [[K[i][j] for j in kept] for i in kept]
-        beta = exact_beta(part, signs, boxes, fit_intercept)
+        beta = exact_beta(part, signs, bounds, fit_intercept)
     support = [(j, b) for j, b in zip(kept, beta, strict=True) if b]
     g = [sum((row[j] * b for j, b in support), Fraction(0)) for row in K]
     if not fit_intercept:
-        return ExactMachine(g, Fraction(0), Fraction(0))
-    return ExactMachine(g, *exact_intercepts([g[i] for i in kept], signs, boxes))
+        return ExactModel(g, Fraction(0), Fraction(0))
+    return ExactModel(g, *exact_intercepts([g[i] for i in kept], signs, bounds))
 
 
 def fit_without(K, y, C, rows, fit_intercept=True):
     """Train without some rows; K, y, C are floats."""
     K, y, C = to_fractions(K, y, C)
-    boxes = [Fraction(0) if i in rows else c for i, c in enumerate(C)]
-    return fit_exactly(K, y, boxes, fit_intercept)
+    bounds = [Fraction(0) if i in rows else c for i, c in enumerate(C)]
+    return fit_exactly(K, y, bounds, fit_intercept)
 
 
 def leave_out_exactly(K, y, C, fit_intercept=True, groups=None):
-    """Interval of y_r f(x_r) without r, or without the group of r, for each r."""
+    """Return the interval of y_r f(x_r) without r or its group, for each r."""
     groups = range(len(y)) if groups is None else groups
     found = {}
     for group in set(groups):
         rows = {r for r, own in enumerate(groups) if own == group}
-        machine = fit_without(K, y, C, rows, fit_intercept)
-        found |= {r: machine.margin(r, int(y[r])) for r in rows}
+        model = fit_without(K, y, C, rows, fit_intercept)
+        found |= {r: model.margin(r, int(y[r])) for r in rows}
     return [found[r] for r in range(len(y))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave-one-out of any classifier by n honest refits."""
+"""Leave-one-out of any classifier by n refits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from leaveout.adapt._pipeline import take_rows
 
 
 def honest_refits(estimator, X, y, weights=None, name="sample_weight"):
-    """(predictions, decision values) at each sample by a clone fitted without it.
+    """Return predictions and decision values of clones fitted without each sample.
 
-    What two runs of ``cross_val_predict(..., cv=LeaveOneOut())`` give, in one.
+    The same as two runs of ``cross_val_predict(..., cv=LeaveOneOut())``.
     """
     n = len(y)
     predictions, values = [], []

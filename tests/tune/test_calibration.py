@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Platt's sigmoid and pairwise coupling against general optimisers of SciPy."""
+"""Platt's sigmoid and pairwise coupling against SciPy's optimisers."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from leaveout.tune._calibration import couple_pairs, fit_sigmoid
 
 
 def smoothed_loss(point, values, positive, weights):
-    """Platt's objective, written out from the paper."""
+    """Return Platt's objective, as in the paper."""
     n_pos, n_neg = weights[positive].sum(), weights[~positive].sum()
     t = np.where(positive, (n_pos + 1) / (n_pos + 2), 1 / (n_neg + 2))
     z = point[0] * values + point[1]
@@ -35,7 +35,7 @@ def test_separated_reversed_and_equal_values():
     # Platt's targets for two and two: 1/4 and 3/4.
     assert p.mean() == pytest.approx(0.5)
     assert 0.15 < p[0] < 0.25 < p[1] < 0.35
-    # In the wrong order: the share of the class.
+    # In the wrong order: the class proportion.
     reversed_ = fit_sigmoid(values, values < 2.5)
     assert reversed_.slope == 0.0
     np.testing.assert_allclose(reversed_(values), 0.75)

@@ -17,7 +17,7 @@ from leaveout.tune._choice import (
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "poly", "sigmoid"])
-def test_median_heuristic_makes_typical_kernel_values(kernel, rng):
+def test_median_heuristic_gives_typical_kernel_values(kernel, rng):
     X = 7.0 * rng.standard_normal((80, 5)) * (rng.random((80, 5)) < 0.5)
     gamma = median_heuristic(X, kernel)
     if kernel in ("rbf", "laplacian"):
@@ -31,7 +31,7 @@ def test_median_heuristic_makes_typical_kernel_values(kernel, rng):
     assert default_gammas(X, kernel) == pytest.approx(gamma * 4.0 ** np.arange(-2, 3))
 
 
-def test_scale_of_the_kernel_and_penalties_in_its_units(rng):
+def test_default_penalties_follow_the_kernel_scale(rng):
     X = 5.0 + 3.0 * rng.standard_normal((50, 4))
     spread = np.mean(np.sum((X - X.mean(axis=0)) ** 2, axis=1))
     assert kernel_scale(X, "linear") == pytest.approx(spread)
@@ -42,7 +42,7 @@ def test_scale_of_the_kernel_and_penalties_in_its_units(rng):
     np.testing.assert_allclose(default_Cs(2e-3), 1e3 * default_Cs())
 
 
-def test_ranks_are_those_of_scipy_nan_last_and_avoided_before_it(rng):
+def test_ranks_equal_scipy_with_avoided_then_nan_last(rng):
     scores = rng.integers(0, 5, 12) / 5
     assert (rank_candidates(scores) == rankdata(-scores, method="min")).all()
     scores = np.array([np.nan, 0.5, 1.0, 0.7, np.nan, -np.inf])
@@ -63,7 +63,7 @@ def test_ties_go_to_smaller_c_then_smaller_gamma_then_order():
     ("scores", "avoid", "chosen"),
     [
         ([0.5, 0.85, 0.9, 0.8], None, 1),
-        ([0.79, 0.5, 0.9, 0.5], None, 2),  # 0.79 is more than one error away
+        ([0.79, 0.5, 0.9, 0.5], None, 2),  # 0.79 is more than one standard error below
         ([0.8, 0.5, 0.9, 0.5], None, 0),  # 0.8 is not
         ([0.95, 0.84, 0.9, 0.9], [True, False, False, False], 1),
         ([0.95, 0.9, 0.9, 0.9], [True] * 4, 0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nested leave-one-out against nested loops, resumed, interrupted."""
+"""Nested leave-one-out against nested loops, and from a checkpoint."""
 
 from functools import partial
 
@@ -46,13 +46,13 @@ def test_equals_nested_loops_of_scikit_learn():
     assert result.naive_error == pytest.approx(1 - reference.fit(X, y).best_score_)
 
 
-def test_groups_are_left_out_inside_and_outside():
+def test_groups_are_left_out_in_both_loops():
     X, y = noisy(24, 2)
     groups = np.array(list("abcdef"))[np.arange(24) % 6]
     result = honest(SEARCH, X, y, groups=groups)
     wanted = np.empty_like(y)
     for train, test in LeaveOneGroupOut().split(X, y, groups):
-        # Groups of equal size: the mean of their scores is the pooled one.
+        # Groups of equal size: the mean of their scores is the pooled score.
         search = GridSearchCV(SVC(tol=1e-8), GRID, cv=LeaveOneGroupOut())
         search.fit(X[train], y[train], groups=groups[train])
         wanted[test] = search.predict(X[test])
@@ -128,22 +128,22 @@ def test_interrupted_run_resumes_from_its_checkpoint(tmp_path, monkeypatch, capf
     [
         (GridSearchCV(SVC(), GRID, cv=2), None, TypeError, "cross_val_predict"),
         ("svc", None, TypeError, "LooSearchCV or SVCCV; got str"),
-        (SEARCH, np.arange(14) % 2, ValueError, "three groups or more"),
+        (SEARCH, np.arange(14) % 2, ValueError, "at least three groups"),
         (lo.SVCCV(), np.arange(14), ValueError, "groups: SVCCV leaves out single samp"),
         (TWO_SCORES, None, ValueError, "several scores and refit=False"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(search, groups, error, match):
+def test_errors(search, groups, error, match):
     with pytest.raises(error, match=match):
         honest(search, *noisy(), groups=groups)
 
 
-def test_warnings_of_the_folds_come_once():
+def test_warnings_of_folds_are_given_once():
     X, y = noisy(14, 10)
     with pytest.warns(lo.PreprocessingWarning) as caught:
         honest(PIPED, X, y)
     assert len(caught) == 1
-    # One class has two members, or one besides a member without weight.
+    # A class has two members; one of them may have weight 0.
     weights = np.r_[np.ones(13), 0.0]
     with (
         pytest.warns(lo.AntiLearningWarning, match="No candidate scores higher"),
@@ -159,7 +159,7 @@ def test_warnings_of_the_folds_come_once():
 def test_standard_error_is_binomial_over_folds():
     for wrong, folds, square in (
         ([1, 0, 0, 1, 1, 0, 0, 0], range(8), 3 / 8 * 5 / 8 / 8),
-        # As three samples that count twice each.
+        # Equivalent to three samples of double weight.
         ([1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 2, 2], 1 / 3 * 2 / 3 / 3),
     ):
         y = np.zeros(len(wrong), dtype=int)

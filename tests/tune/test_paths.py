@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paths of a search: in parallel, from a checkpoint, interrupted, failing."""
+"""Paths of a search: parallel runs, checkpoints, interruptions and failures."""
 
 import os
 import re
@@ -25,8 +25,8 @@ if sys.platform != "win32":
 GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.1, 1.0]}
 
 
-def test_two_processes_give_the_same_bits_and_warnings(rng):
-    X = rng.normal(size=(60, 2500))  # beyond 1 MB joblib maps them read-only
+def test_two_processes_give_identical_results_and_warnings(rng):
+    X = rng.normal(size=(60, 2500))  # above 1 MB joblib maps arrays read-only
     y = (X[:, :20].sum(axis=1) > 0).astype(int)
     pipeline = make_pipeline(StandardScaler(), SVC())
     grid = {"svc__C": [100, 1000], "svc__gamma": [1e-5, 1e-4]}
@@ -39,14 +39,14 @@ def test_two_processes_give_the_same_bits_and_warnings(rng):
     assert values[0] == values[1]
 
 
-def test_a_second_run_takes_all_from_the_checkpoint(data, tmp_path, capsys):
+def test_second_run_uses_the_checkpoint(data, tmp_path, capsys):
     X, labels = data[0], np.array(["no", "yes"], dtype=object)[data[1]]
     pipeline = make_pipeline(StandardScaler(), SVC())
     grid = {f"svc__{name}": values for name, values in GRID.items()}
     first = LooSearchCV(pipeline, grid, checkpoint=tmp_path / "run.db", verbose=1)
     second = clone(first).set_params(scoring="f1_macro")
     for search in (first, second):
-        with pytest.warns(PreprocessingWarning, match="fitted once"):  # given again
+        with pytest.warns(PreprocessingWarning, match="fitted once"):  # repeated
             search.fit(X, labels)
     shown = capsys.readouterr().err
     n_cells = len(first.cv_results_["params"])
@@ -57,7 +57,7 @@ def test_a_second_run_takes_all_from_the_checkpoint(data, tmp_path, capsys):
     assert second.best_score_ == f1_score(labels, predictions, average="macro")
 
 
-def test_a_checkpoint_of_another_run_says_what_differs(data, tmp_path):
+def test_checkpoint_of_another_run_names_the_difference(data, tmp_path):
     X, y = data
     search = LooSearchCV(SVC(), GRID, checkpoint=tmp_path / "run.db").fit(X, y)
     for what, params, changed in (
@@ -77,7 +77,7 @@ def test_failing_candidates(data, tmp_path):
     grid = {"C": [-1.0, 1.0, 10.0], "gamma": [0.5, -3.0]}
     search = LooSearchCV(SVC(), grid, checkpoint=tmp_path / "run.db")
     good = LooSearchCV(SVC(), {"C": [1.0, 10.0], "gamma": [0.5]}).fit(*data)
-    # They are not kept; a good score does not make one the best.
+    # They are not stored, and a good error_score does not make one the best.
     for error_score in (np.nan, 2.0):
         search.set_params(error_score=error_score)
         with pytest.warns(FitFailedWarning, match="4 of 6 candidates failed") as caught:
@@ -99,7 +99,7 @@ def test_failing_candidates(data, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 @pytest.mark.filterwarnings("ignore:This process")  # is multi-threaded
-def test_ctrl_c_leaves_a_line_and_the_finished_paths(tmp_path):
+def test_ctrl_c_keeps_the_finished_paths(tmp_path):
     X, y = make_mixture(300, 3, random_state=0)
     path, grid = tmp_path / "run.db", {"gamma": np.logspace(-2, 1, 200)}
     how = {"checkpoint": path, "n_jobs": 2, "verbose": 2}

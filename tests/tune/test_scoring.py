@@ -14,7 +14,7 @@ from leaveout.tune._scoring import identical_rows, random_blocks, standard_error
 GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.1, 1.0]}
 
 
-def test_standard_errors_are_binomial_and_those_of_the_bootstrap(rng):
+def test_standard_errors_equal_binomial_and_bootstrap(rng):
     y = rng.integers(0, 2, 400)
     predictions = np.where(rng.random(400) < 0.2, 1 - y, y)
 
@@ -33,7 +33,7 @@ def test_standard_errors_are_binomial_and_those_of_the_bootstrap(rng):
     assert found["accuracy"] == pytest.approx(binomial, rel=0.35)
 
 
-def test_blocks_hold_every_row_once_and_whole_groups():
+def test_blocks_contain_every_row_once_and_whole_groups():
     for n_groups in (4, 80, 173):
         groups = np.arange(173) % n_groups
         parts = [rows for rows, _ in random_blocks(173, groups)]
@@ -43,18 +43,20 @@ def test_blocks_hold_every_row_once_and_whole_groups():
 
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
 def test_standard_error_counts_groups_not_samples(data, scoring):
-    """Five copies of each sample, left out together: as good as the sample once."""
+    """Five copies of a sample, left out together, count as one sample."""
     X, y = data
     once = LooSearchCV(SVC(C=1.0), {"gamma": [0.5]}, scoring=scoring).fit(X, y)
     copies = np.tile(np.arange(30), 5)
-    search = clone(once).set_params(estimator__C=0.2)  # copies weigh as one sample
+    search = clone(once).set_params(
+        estimator__C=0.2
+    )  # five copies have the weight of one sample
     search.fit(X[copies], y[copies], groups=copies)
     assert search.best_score_ == pytest.approx(once.best_score_)
     found = search.cv_results_["std_test_score"]
     assert found == pytest.approx(once.cv_results_["std_test_score"], rel=0.03)
 
 
-def test_scores_are_of_all_predictions_together(data):
+def test_scores_of_pooled_predictions(data):
     X, y = data
     scoring = {"f1": "f1", "mcc": make_scorer(matthews_corrcoef)}
     search = LooSearchCV(SVC(), GRID, scoring=scoring, refit="mcc").fit(X, y)
@@ -80,13 +82,13 @@ def two_scores(estimator, X, y):
     return {"first": right[: len(y) // 2].mean(), "all": right.mean()}
 
 
-def test_a_function_that_returns_several_scores(data):
+def test_scorer_that_returns_several_scores(data):
     search = LooSearchCV(SVC(), GRID, scoring=two_scores, refit="all").fit(*data)
     wanted = LooSearchCV(SVC(), GRID).fit(*data)
     scores = wanted.cv_results_["mean_test_score"]
     assert search.cv_results_["mean_test_all"] == pytest.approx(scores)
     assert search.score(*data) == wanted.score(*data)
-    with pytest.raises(ValueError, match="which score decides: one of 'first', 'all'"):
+    with pytest.raises(ValueError, match="the score that decides \\('first', 'all'\\)"):
         search.set_params(refit=True).fit(*data)
 
 
@@ -107,13 +109,13 @@ def moody(estimator, X, y):
         (moody, RuntimeError, "too bad"),
     ],
 )
-def test_errors_of_scorers_are_raised_as_they_are(data, scoring, error, match):
+def test_errors_of_scorers_are_raised(data, scoring, error, match):
     how = {"scoring": scoring, "error_score": "raise", "refit": False}
     with pytest.raises(error, match=match):
         LooSearchCV(SVC(), GRID, **how).fit(*data)
 
 
-def test_a_scorer_that_fails_sometimes(data):
+def test_failing_scorer_gets_error_score(data):
     with pytest.warns(UserWarning, match=r"RuntimeError: too bad .* set to 0\.1") as w:
         search = LooSearchCV(SVC(), GRID, scoring=moody, error_score=0.1).fit(*data)
     assert w[0].filename == __file__

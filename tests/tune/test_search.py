@@ -84,8 +84,8 @@ def test_anti_learning_loses_ties():
 
 
 @pytest.mark.parametrize("long", [np.int32, np.int64])
-def test_sparse_samples_in_any_order_are_left_as_they_are(long, rng):
-    """scikit-learn's SVC sorts indices in place, and refuses those of 64 bits."""
+def test_unsorted_sparse_input_is_not_changed(long, rng):
+    """scikit-learn's SVC sorts indices in place and refuses 64-bit indices."""
     indices, ends = np.tile([2, 0], 30).astype(long), np.arange(0, 61, 2, dtype=long)
     X = sparse.csr_array((rng.normal(size=60), indices, ends), shape=(30, 3))
     y = (X.toarray()[:, 0] > 0).astype(int)
@@ -105,14 +105,14 @@ def test_one_solve_per_candidate_and_none_for_the_refit(monkeypatch, tmp_path):
         solves.clear()
         grams.clear()
         search.fit(*IRIS)
-        # Three pairs of classes at each candidate; a Gram matrix a gamma, and one more.
+        # Three pairs per candidate; one Gram matrix per gamma, and one for the refit.
         assert len(solves) == n_solves
         assert len(grams) == (3 if n_solves else 1)
         values = clone(search.best_estimator_).fit(*IRIS).decision_function(IRIS[0])
         assert search.decision_function(IRIS[0]) == pytest.approx(values, rel=1e-9)
 
 
-def test_coefficients_that_are_not_optimal_are_solved_for(data):
+def test_stale_coefficients_are_solved_again(data):
     X, y = data
     fresh, wrong = SVC(gamma=1.0).fit(X, y), SVC(gamma=1.0)
     for betas in (np.zeros((1, 30)), np.where(y == 1, 5.0, -5.0)[None]):
@@ -120,7 +120,7 @@ def test_coefficients_that_are_not_optimal_are_solved_for(data):
         assert np.array_equal(wrong.fit(X, y).dual_coef_, fresh.dual_coef_)
 
 
-def test_refit_says_what_decides_and_a_fit_that_fails_leaves_nothing(data):
+def test_refit_selects_the_score_and_failed_fit_stores_nothing(data):
     several = LooSearchCV(SVC(), GRID, scoring=["f1", "accuracy"], refit=False)
     assert not hasattr(several.fit(*data), "best_index_")
     single = LooSearchCV(SVC(), GRID, refit=False).fit(*data)
@@ -130,7 +130,7 @@ def test_refit_says_what_decides_and_a_fit_that_fails_leaves_nothing(data):
     for params, error in (
         ({"refit": lambda table: 6}, IndexError),
         ({"refit": lambda table: 0.5}, TypeError),
-        # Leave-one-out does not use the cache of scikit-learn's SVC, but fit does.
+        # Only the refit uses the cache of scikit-learn's SVC.
         ({"estimator": sklearn.svm.SVC(cache_size=-1)}, ValueError),
     ):
         last = LooSearchCV(SVC(), GRID, refit=lambda table: len(table["params"]) - 1)
@@ -149,11 +149,11 @@ def test_refit_says_what_decides_and_a_fit_that_fails_leaves_nothing(data):
         (SVC(), {"scoring": ["f1"]}, ValueError, "For multi-metric scoring, refit mu"),
         (SVC(), {"preprocessing": "none"}, ValueError, "preprocessing must be 'froze"),
         (SVC(), {"n_jobs": 0}, ValueError, "n_jobs must be a whole number.*got 0"),
-        (SVC(), {"verbose": "a"}, TypeError, "verbose must be a whole number; got 'a'"),
+        (SVC(), {"verbose": "a"}, TypeError, "verbose must be an integer; got 'a'"),
         (SVC(), {"param_grid": []}, ValueError, "param_grid is empty"),
         (SVC(), {"param_grid": {"c": [1]}}, ValueError, "Invalid parameter 'c'"),
         (PIPELINE, {}, ValueError, r"Invalid parameter 'C'.* mean 'svc__C'\?"),
-        # A wrong estimator comes before its parameters.
+        # An unsupported estimator is reported before its parameters.
         (make_pipeline(PCA(), LinearSVC()), {}, TypeError, "estimator must be an"),
         (SVC, {}, TypeError, "estimator must be an"),
     ],
@@ -194,7 +194,7 @@ def test_weights_without_routing_reach_scorers_that_take_them(data):
     result = search.best_loo_result_
     assert search.best_score_ == f1_score(y, result.predictions, sample_weight=w)
     search.set_params(scoring=make_scorer(lambda true, found: np.mean(true == found)))
-    with pytest.warns(UserWarning, match="score takes no sample_weight") as caught:
+    with pytest.warns(UserWarning, match="score does not take sample_weight") as caught:
         search.fit(X, y, sample_weight=w)
     assert caught[0].filename == __file__
     assert search.best_score_ == np.mean(search.best_loo_result_.predictions == y)
@@ -207,7 +207,7 @@ def routing():
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_go_where_they_are_requested(data):
+def test_weights_are_routed_where_requested(data):
     (X, y), w = data, WEIGHTS
     plain = get_scorer("accuracy").set_score_request(sample_weight=False)
     weighted = get_scorer("accuracy").set_score_request(sample_weight=True)
@@ -223,7 +223,7 @@ def test_weights_go_where_they_are_requested(data):
             assert table["mean_test_plain"][k] == pytest.approx(right.mean())
             wanted = np.average(right, weights=w)
             assert table["mean_test_weighted"][k] == pytest.approx(wanted)
-        # The result is weighted as the score that decides.
+        # The result is weighted like the score that decides.
         assert search.best_score_ == pytest.approx(1 - search.best_loo_result_.error)
         wanted = np.average(search.predict(X) == y, weights=w)
         assert search.score(X, y, sample_weight=w) == pytest.approx(wanted)
@@ -251,7 +251,7 @@ def test_weights_are_routed_into_pipelines_and_one_vs_rest():
 
 
 @pytest.mark.usefixtures("routing")
-def test_groups_are_the_search_s_own_metadata(data):
+def test_groups_are_metadata_of_the_search(data):
     groups = np.arange(30) // 3
     slow = GridSearchCV(FIXED, {"C": GRID["C"]}, cv=LeaveOneGroupOut())
     search = LooSearchCV(FIXED, {"C": GRID["C"]}).set_fit_request(groups=True)

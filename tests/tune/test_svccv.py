@@ -21,7 +21,7 @@ THREE = scale(X3)[::5, :2], Y3[::5]
 
 
 @pytest.mark.parametrize(("X", "y"), [TWO, THREE], ids=["two", "three"])
-def test_chooses_what_grid_search_by_refits_chooses(X, y):
+def test_choice_equals_grid_search_by_refits(X, y):
     Cs, gammas = [0.1, 1.0, 10.0, 100.0], default_gammas(X)[1:4]
     clf = lo.SVCCV(Cs=Cs, gammas=gammas).fit(X, y)
     tight = sklearn.svm.SVC(tol=1e-8)
@@ -43,7 +43,7 @@ def test_chooses_what_grid_search_by_refits_chooses(X, y):
     np.testing.assert_allclose(clf.decision_function(X), values, atol=1e-4)
 
 
-def test_default_grid_is_in_units_of_the_kernel():
+def test_default_grid_follows_the_kernel_scale():
     X, y = TWO
     small, large = (lo.SVCCV("linear").fit(s * X, y) for s in (1.0, 100.0))
     assert small.C_ == pytest.approx(large.C_ * 1e4)
@@ -52,8 +52,8 @@ def test_default_grid_is_in_units_of_the_kernel():
     assert (gram.best_params_, gram.gamma_) == (small.best_params_, None)
 
 
-def test_probabilities_are_those_of_calibration_by_refits(rng):
-    """scikit-learn fits the same sigmoid, by another optimiser, to n refits."""
+def test_probabilities_equal_calibration_by_refits(rng):
+    """scikit-learn fits the same sigmoid to n refits with another optimiser."""
     X, y = TWO
     weights = rng.uniform(0.5, 2.0, size=len(y))
     clf = lo.SVCCV(Cs=[1.0], gammas=[0.2]).fit(X, y, weights)
@@ -93,9 +93,9 @@ def test_anti_learning_is_passed_over_and_never_chosen_silently(rng, one_se):
     with pytest.warns(lo.AntiLearningWarning, match="Use a larger C"):
         clf = lo.SVCCV(Cs=[1e-4, 1e-3], gammas=[0.1], one_se=one_se).fit(X, y)
     assert clf.loo_error_ == 1.0
-    # Left-out values are the wrong way round: no probability is built on them.
+    # Left-out values have the wrong order, so they are not used for probabilities.
     np.testing.assert_allclose(clf.predict_proba(X), 0.5)
-    # Noise with a rare class: predicting the frequent one would score best.
+    # Noise with a rare class: always predicting the other class scores best.
     X, y = rng.standard_normal((40, 3)), np.arange(40) % 5 == 0
     with pytest.warns(lo.AntiLearningWarning, match="passed over for one with"):
         clf = lo.SVCCV(Cs=[1e-4, 1e3], gammas=[1.0], one_se=one_se).fit(X, y)
@@ -104,7 +104,7 @@ def test_anti_learning_is_passed_over_and_never_chosen_silently(rng, one_se):
 
 def test_values_in_the_wrong_order_give_class_proportions():
     X, y = np.random.default_rng(0).standard_normal((40, 20)), np.arange(40) % 4 == 0
-    with pytest.warns(lo.CalibrationWarning, match="proportions of the classes") as w:
+    with pytest.warns(lo.CalibrationWarning, match="the class proportions") as w:
         clf = lo.SVCCV(Cs=[100.0], gammas=[0.05]).fit(X, y)
     assert {warning.filename for warning in w} == {__file__}
     np.testing.assert_allclose(clf.predict_proba(X), np.tile([0.75, 0.25], (40, 1)))
@@ -130,8 +130,12 @@ def test_rows_without_weight_are_ignored():
         ({"gammas": [0.1, 0.0]}, ValueError, "gamma must be a finite number > 0"),
         ({"gammas": []}, ValueError, "gammas is empty"),
         ({"one_se": 1}, TypeError, "one_se must be True or False; got 1"),
-        ({"scoring": ["f1", "accuracy"]}, ValueError, "scoring must be one score"),
-        ({"scoring": lambda *_: {"a": 1.0, "b": 2.0}}, ValueError, "return one number"),
+        ({"scoring": ["f1", "accuracy"]}, ValueError, "scoring must be a single score"),
+        (
+            {"scoring": lambda *_: {"a": 1.0, "b": 2.0}},
+            ValueError,
+            "return a single number",
+        ),
     ],
 )
 def test_wrong_parameters_are_named(params, error, message):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What users pass, checked: messages name argument, find and way out."""
+"""Checks of user input: each message names the argument, the problem and the fix."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from leaveout.loo._task import LARGEST_PENALTY, Params
 from leaveout.run._memory import GIB, available_memory
 from leaveout.run._parallel import count_workers, runs_here
 
-# Products of three kernel values and a C of 1e12 are still numbers.
+# Within this range, products of three kernel values and a C of 1e12 do not overflow.
 SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
-# Peak number of n x n matrices, measured: the Gram matrix, the solver's copy, and what
-# a method keeps. Walks keep a column per point they meet, 0.3 to 4 matrices; one is
-# counted, so that nothing feasible is refused.
+# Measured peak number of n x n matrices: the Gram matrix, the solver's copy, and those
+# of the method. Walks store one column per sample they visit, 0.3 to 4 matrices; they
+# count as one, so that nothing feasible is refused.
 FIT = 2
 MATRICES = {"auto": 3, "walk": 3, "consolidated": 12, "magic": 12}
-# Smaller needs are not checked: reading the limits takes as long as a small fit.
+# Smaller requests are not checked: reading the limits takes as long as a small fit.
 SMALL = 2**25
 # More classes than this, with fewer samples each, are not classes.
 MANY_CLASSES, LEAST_CLASS_SIZE = 20, 3
@@ -51,14 +51,14 @@ def check_penalty(C: Any, name: str = "C") -> float:
     if isinstance(C, Real) and float(C) > LARGEST_PENALTY:
         what = "finite" if C == np.inf else f"at most {LARGEST_PENALTY:g}"
         raise ValueError(
-            f"{name} must be {what}; got {C!r}. For a hard margin take a large number, "
-            f"{name}=1e6."
+            f"{name} must be {what}; got {C!r}. For a hard margin use a large value "
+            f"such as {name}=1e6."
         )
     return check_number(name, C, above=0.0)
 
 
 def check_params(params: Params, *, hard_margin: bool = False) -> None:
-    """Raise if a parameter is wrong; those of the kernel are checked with it."""
+    """Raise if a parameter is invalid; the kernel checks its own parameters."""
     if not (hard_margin and isinstance(params.C, Real) and params.C == np.inf):
         check_penalty(params.C)
     if params.nu != 0:
@@ -76,42 +76,42 @@ def check_params(params: Params, *, hard_margin: bool = False) -> None:
     if check_flag("break_ties", params.break_ties) and shape == "ovo":
         raise ValueError(
             "break_ties=True needs decision_function_shape='ovr': ties are broken by "
-            "one value per class. Set break_ties=False or take 'ovr'."
+            "one value per class. Set break_ties=False or use 'ovr'."
         )
     check_class_weight(params.class_weight)
 
 
 def check_penalties(Cs: Any, name: str = "Cs") -> FloatArray:
-    """Return the values of C, finite and positive, one or more."""
+    """Return one or more values of C, finite and positive."""
     values = [check_penalty(C) for C in np.ravel(np.asarray(Cs, dtype=object))]
     if not values:
-        raise ValueError(f"{name} is empty. Give one value of C or more.")
+        raise ValueError(f"{name} is empty. Pass at least one value of C.")
     return np.array(values)
 
 
 def middle_penalty(Cs: FloatArray) -> float:
-    """Return the C of a path that the others are taken as multiples of."""
+    """Return the median C of a path; the others are expressed as multiples of it."""
     return float(np.sort(Cs)[(Cs.size - 1) // 2])
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """Return a whole number, ``least`` or more."""
+    """Return an integer of at least ``least``."""
     if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a whole number; got {value!r}.")
+        raise TypeError(f"{name} must be an integer; got {value!r}.")
     if value < least:
-        raise ValueError(f"{name} must be {least} or more; got {value}.")
+        raise ValueError(f"{name} must be at least {least}; got {value}.")
     return int(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return True or False, refuse all else."""
+    """Return a bool; refuse anything else."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False; got {value!r}.")
     return bool(value)
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Refuse what is not None, "balanced" or a mapping to finite positive numbers."""
+    """Refuse all but None, "balanced" and mappings to finite positive numbers."""
     if class_weight is None or class_weight == "balanced":
         return
     if not isinstance(class_weight, Mapping):
@@ -128,7 +128,7 @@ def check_kernel_size(K: FloatArray, who: str) -> None:
     top = float(max(K.max(initial=0.0), -K.min(initial=0.0)))
     if top and not SMALLEST_KERNEL <= top <= LARGEST_KERNEL:
         raise ValueError(
-            f"{who} needs kernel values of which the largest is between "
+            f"{who} needs the largest kernel value to be between "
             f"{SMALLEST_KERNEL:g} and {LARGEST_KERNEL:g}; it is {top:.3g}. Standardise "
             "the features, or multiply the Gram matrix by s and divide C by s."
         )
@@ -137,8 +137,8 @@ def check_kernel_size(K: FloatArray, who: str) -> None:
 def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     """Return X as finite float64, dense and C-ordered or CSR.
 
-    With ``reset``, as in fit, the columns are stored in the estimator; without, as in
-    predict, they are compared with the stored ones; with None neither is done.
+    If ``reset`` is True, as in fit, the columns are stored in the estimator; if False,
+    as in predict, they are compared with the stored ones; if None, neither.
     """
     try:
         checked = check_array(
@@ -146,7 +146,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
             accept_sparse="csr",
             dtype=np.float64,
             order="C",
-            ensure_all_finite=False,  # _check_finite says where
+            ensure_all_finite=False,  # _check_finite names row and column
             estimator=estimator,
             input_name="X",
         )
@@ -159,8 +159,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
             "columns (sklearn.preprocessing.OneHotEncoder) or drop them."
         ) from error
     _check_finite(checked, getattr(X, "columns", None))
-    noted = BaseEstimator() if reset is None else estimator
-    validate_data(noted, X, reset=reset is not False, skip_check_array=True)
+    owner = BaseEstimator() if reset is None else estimator
+    validate_data(owner, X, reset=reset is not False, skip_check_array=True)
     return tidy_sparse(checked)
 
 
@@ -169,14 +169,14 @@ def check_preprocessing(preprocessing: Any) -> None:
     if preprocessing not in ("frozen", "refit"):
         raise ValueError(
             "preprocessing must be 'frozen' (steps fitted once on all rows) or 'refit' "
-            f"(fitted anew without each sample); got {preprocessing!r}."
+            f"(fitted again without each sample); got {preprocessing!r}."
         )
 
 
 def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
-    """Return y as an array of class labels, one per row of X; a copy.
+    """Return a copy of y as an array of class labels, one per row of X.
 
-    What is computed from it stays true when the caller changes y.
+    Results stay valid if the caller changes y later.
     """
     if y is None:
         raise ValueError(
@@ -195,7 +195,7 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"y has {missing.size} missing label(s) (NaN, inf or None), the first in "
             f"row {missing[0]}. Drop these rows of X and y."
         )
-    # Integers, truth values and texts are labels; type_of_target is slow to say so.
+    # Integers, bools and strings are labels; type_of_target would be slow.
     kind = "multiclass"
     if y.dtype.kind not in "biuUS":
         kind = type_of_target(y, input_name="y")
@@ -250,24 +250,24 @@ def check_sample_weight(
     if bad.size:
         raise ValueError(
             f"{name} must be finite and >= 0; got {weights[bad[0]]:g} in row "
-            f"{bad[0]} ({bad.size} such row(s)). Use 0 to leave a row out."
+            f"{bad[0]} ({bad.size} such row(s)). Use 0 to ignore a row."
         )
     if not weights.any():
         raise ValueError(
-            f"{name} is zero in all rows: nothing is left that counts. "
+            f"{name} is zero in all rows, so no row counts. "
             "Give some rows a weight > 0."
         )
     return weights
 
 
 def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
-    """Return the group of each row as a number from 0, each leaving rows behind."""
+    """Return the group of each row as a number from 0; refuse a group of all rows."""
     n_samples = C.shape[0]
     names = _group_names(groups)
     if names.shape[0] != n_samples:
         raise ValueError(
-            f"groups has {names.shape[0]} entries, X has {n_samples} rows; one is "
-            "needed for each row."
+            f"groups has {names.shape[0]} entries, but X has {n_samples} rows. Pass "
+            "one entry per row."
         )
     missing = np.flatnonzero(is_missing(names))
     if missing.size:
@@ -281,47 +281,47 @@ def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
     if whole.size:
         name = names[codes == whole[0]].tolist()[0]
         raise ValueError(
-            f"groups: leaving out group {name!r} leaves no sample to train on. There "
-            "must be two groups or more."
+            f"groups: leaving out group {name!r} leaves no sample to train on. At "
+            "least two groups are needed."
         )
     return codes
 
 
 def _group_names(groups: Any) -> NDArray[Any]:
-    """Return the groups as they are: through floats, long numbers would be merged."""
+    """Return the groups unconverted: as floats, long integers could become equal."""
     names = np.asarray(groups, dtype=object if isinstance(groups, list) else None)
     if names.ndim == 2 and names.shape[1] == 1:
         names = names[:, 0]
     if names.ndim != 1:
         raise ValueError(
-            f"groups has shape {names.shape}; one entry is needed for each row of X."
+            f"groups has shape {names.shape}. Pass one entry per row of X."
         )
     return names
 
 
 def _number_groups(names: NDArray[Any]) -> NDArray[np.intp]:
-    """Return a number from 0 for each group, in order if they have one."""
+    """Return group numbers from 0, in sorted order if groups can be sorted."""
     try:
         return np.unique(names, return_inverse=True)[1].astype(np.intp)
-    except TypeError:  # numbers and texts
+    except TypeError:  # numbers and strings
         number_of: dict[Any, int] = {}
         numbers = [number_of.setdefault(name, len(number_of)) for name in names]
         return np.array(numbers, dtype=np.intp)
 
 
 def check_ids(ids: Any, X: Any) -> NDArray[Any]:
-    """Return one name per row: those given, the index of a data frame, or numbers."""
+    """Return one id per row: those passed, a DataFrame's index, or row numbers."""
     n_samples = count_rows(X)
     if ids is None:
         ids = X.index if hasattr(X, "iloc") else range(n_samples)
     found = ids.tolist() if hasattr(ids, "tolist") else list(ids)
-    # Tuples of a MultiIndex stay whole.
+    # An object array keeps the tuples of a MultiIndex.
     names = np.empty(len(found), dtype=object)
     names[:] = found
     if names.shape[0] != n_samples:
         raise ValueError(
-            f"ids has {names.shape[0]} entries, X has {n_samples} rows; one name is "
-            "needed for each row."
+            f"ids has {names.shape[0]} entries, but X has {n_samples} rows. Pass one "
+            "id per row."
         )
     return names
 
@@ -348,7 +348,7 @@ def _is_text(column: NDArray[Any]) -> bool:
 
 
 def tidy_sparse(X: Any) -> Any:
-    """Return a sparse X as kernels want it: one entry a place, short indices."""
+    """Return sparse X without duplicate entries, with 32-bit indices if possible."""
     if not sparse.issparse(X):
         return X
     if not X.has_canonical_format:
@@ -393,7 +393,7 @@ def count_rows(X: Any) -> int:
 
 
 def is_missing(labels: NDArray[Any]) -> BoolArray:
-    """Return which labels are NaN, infinite, None or a missing value of pandas."""
+    """Return which labels are NaN, infinite, None or pandas' missing values."""
     if labels.dtype.kind in "fc":
         return ~np.isfinite(labels)
     if labels.dtype.kind in "mM":
@@ -411,7 +411,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def check_memory(svc: Any, X: Any, method: str | None = None) -> None:
-    """Raise if one fit (method None) or leave-one-out needs more than there is."""
+    """Raise if a fit (method None) or leave-one-out needs more than the free memory."""
     n_samples = count_rows(X) if hasattr(X, "__len__") or hasattr(X, "tocsr") else 0
     _check_gram_size(svc, n_samples, MATRICES.get(method or "", FIT))
 
@@ -425,9 +425,9 @@ def check_search_memory(
     n_jobs: int | None,
     refit: bool,
 ) -> None:
-    """Raise if the paths that run at a time need more memory than there is.
+    """Raise if the paths that run at the same time need too much memory.
 
-    Paths on a cluster check their own memory; only the refit is here.
+    On a cluster, each path checks the memory of its worker; only the refit runs here.
     """
     if runs_here():
         n_at_once = min(count_workers(n_jobs), n_paths)
@@ -448,7 +448,7 @@ def _check_gram_size(
         return
     if needed <= available:
         raise GramTooLargeError(
-            f"{n_at_once} candidates at a time need {n_at_once * needed / GIB:.1f} GiB "
+            f"{n_at_once} parallel candidates need {n_at_once * needed / GIB:.1f} GiB "
             f"for their Gram matrices; {available / GIB:.1f} GiB are available. Use "
             f"n_jobs={int(available // needed)}."
         )
@@ -456,5 +456,5 @@ def _check_gram_size(
         f"The exact solution for {n_samples} rows needs {needed / GIB:.1f} GiB "
         f"({n_matrices} matrices of {n_samples} x {n_samples}); {available / GIB:.1f} "
         "GiB are available. Use leaveout.FeatureSVC, which works on approximate kernel "
-        "features, or set LEAVEOUT_MEMORY_GIB if there is more memory than was found."
+        "features, or set LEAVEOUT_MEMORY_GIB if more memory is available."
     )

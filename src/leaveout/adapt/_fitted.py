@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Coefficients, kernel and distances of a fitted kernel classifier, ours or not."""
+"""Coefficients, kernel and distances of a fitted kernel classifier."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from leaveout.adapt._checks import check_labels
 from leaveout.kernel._gram import check_gram, gram_matrix, resolve_gamma
 
 NEEDED = (
-    "A classifier must have coefficients of a kernel expansion: an SVC of two classes "
-    "(scikit-learn's or leaveout's), OneVsRestClassifier(SVC()), or a classifier with "
-    "expansion_coef_ and intercept_ such as LPMClassifier; a Pipeline may end in one."
+    "Use a classifier that is a kernel expansion: an SVC for two classes "
+    "(scikit-learn's or leaveout's), OneVsRestClassifier(SVC()), a classifier with "
+    "expansion_coef_ and intercept_ such as LPMClassifier, or a Pipeline ending in one."
 )
 
 
@@ -30,10 +30,10 @@ NEEDED = (
 class FittedExpansion:
     """Classifiers f_c(x) = sum_j coef_cj K(x, x_j) + b_c on their training set.
 
-    Two classes have one row of ``coef``, positive for class 1; more classes one each.
-    ``squares`` are the squared distances of the inputs, ``bound`` and ``row_bound`` the
-    largest absolute coefficient and dual weight of each sample. ``row_dual`` is for
-    classifiers whose dual weights are not their coefficients (LPM).
+    For two classes ``coef`` has one row, positive for class 1; for more, one per class.
+    ``squares`` holds the squared distances of the inputs. ``bound`` and ``row_bound``
+    are upper bounds of each sample's absolute coefficient and dual variable.
+    ``row_dual`` is for classifiers whose coefficients are not dual variables (LPM).
     """
 
     K: FloatArray  # (n, n)
@@ -52,17 +52,17 @@ class FittedExpansion:
 
     @property
     def signs(self) -> FloatArray:
-        """-1 where that classifier is positive for the other class."""
+        """-1 where that row's classifier is positive for the other class, else 1."""
         if self.coef.shape[0] > 1:
             return np.ones(self.codes.size)
         return np.where(self.codes == 1, 1.0, -1.0)
 
 
 def read_expansion(estimator: Any, X: Any, y: Any) -> FittedExpansion:
-    """Return the expansion of a classifier fitted on X and y; fit a clone if it is not.
+    """Return the expansion of a classifier fitted on X and y; fit a clone if needed.
 
-    TypeError if it has no coefficients of samples; ValueError if it was fitted on other
-    samples, or is an SVC with more than two classes.
+    Raises TypeError if it is not a kernel expansion, ValueError if it was fitted on
+    other samples or is an SVC with more than two classes.
     """
     try:
         check_is_fitted(estimator)
@@ -99,14 +99,14 @@ def _encode(estimator: Any, labels: Any) -> IntArray:
     unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
     if unknown:
         raise ValueError(
-            f"y has the label {unknown[0]!r}, unknown to the classifier, whose classes "
-            f"are {classes.tolist()}. Pass the X and y that it was fitted on."
+            f"y has the label {unknown[0]!r}, which is not one of the classifier's "
+            f"classes {classes.tolist()}. Pass the X and y that it was fitted on."
         )
     return np.searchsorted(classes, labels)
 
 
 def _coefficients(estimator: Any, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Return signed coefficients of all samples, a row per classifier; intercepts."""
+    """Return signed coefficients, one row per classifier, and the intercepts."""
     if isinstance(estimator, OneVsRestClassifier):
         pairs = [_coefficients(each, X) for each in estimator.estimators_]
         coefs, intercepts = zip(*pairs, strict=True)
@@ -121,23 +121,23 @@ def _coefficients(estimator: Any, X: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _is_svc(estimator: Any) -> bool:
-    """Whether it is an SVC, scikit-learn's or ours: adapt does not import ours."""
+    """Return whether it is scikit-learn's or leaveout's SVC, without importing it."""
     return any(base.__name__ == "SVC" for base in type(estimator).__mro__)
 
 
 def _svc_coefficients(svc: Any, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Return coefficients and intercept of an SVC of two classes."""
+    """Return coefficients and intercept of an SVC for two classes."""
     if len(svc.classes_) > 2:
         raise ValueError(
-            f"The SVC has {len(svc.classes_)} classes and a classifier for each pair. "
-            "Use OneVsRestClassifier(SVC()), which has one for each class."
+            f"The SVC has {len(svc.classes_)} classes and one classifier per pair of "
+            "them. Use OneVsRestClassifier(SVC()), which has one per class."
         )
     _check_size(svc, svc.shape_fit_[0], X.shape[0])
     if svc.kernel != "precomputed":
         if (X[svc.support_] != svc.support_vectors_).sum():
             raise ValueError(
-                "The SVC was fitted on other samples: its support vectors are not in "
-                "the rows of X where they should be. Pass the X that it was fitted on."
+                "The SVC was fitted on other samples: its support vectors are not the "
+                "rows support_ of X. Pass the X that it was fitted on."
             )
     dual = svc.dual_coef_
     coef = np.zeros((1, X.shape[0]))
@@ -146,7 +146,7 @@ def _svc_coefficients(svc: Any, X: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _check_size(estimator: Any, n_fitted: int, n: int) -> None:
-    """ValueError if the classifier was fitted on more or fewer samples."""
+    """Raise if the classifier was fitted on more or fewer samples."""
     if n_fitted != n:
         raise ValueError(
             f"X has {n} samples, but the {type(estimator).__name__} was fitted on "
@@ -155,9 +155,9 @@ def _check_size(estimator: Any, n_fitted: int, n: int) -> None:
 
 
 def _geometry(classifier: Any, X: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the Gram matrix, and the squared distances of the inputs.
+    """Return the Gram matrix and the squared distances of the inputs.
 
-    With a precomputed kernel the distances are those in feature space.
+    For a precomputed kernel these are distances in feature space.
     """
     if classifier.kernel == "precomputed":
         K = check_gram(X)
@@ -177,7 +177,7 @@ def _geometry(classifier: Any, X: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def _bounds(classifier: Any, n_classes: int, codes: IntArray) -> FloatArray | None:
-    """Return C_i of each sample, if there is one, without sample weights."""
+    """Return C_i per sample, without sample weights; None if there is no C."""
     if not hasattr(classifier, "C"):
         return None
     weights = getattr(classifier, "class_weight_", None)
@@ -187,6 +187,6 @@ def _bounds(classifier: Any, n_classes: int, codes: IntArray) -> FloatArray | No
 
 
 def feature_squares(K: FloatArray) -> FloatArray:
-    """Return the squared distances of all samples in feature space."""
+    """Return all squared distances in feature space."""
     diagonal = K.diagonal()
     return np.maximum(np.add.outer(diagonal, diagonal) - 2.0 * K, 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pipelines: steps fitted once on all rows, or in every fold."""
+"""Pipelines: steps fitted once on all rows, or again in each fold."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ from leaveout.run._parallel import count_workers, map_parallel
 if TYPE_CHECKING:
     from leaveout.adapt._unwrap import Model
 
-# A step that uses y shows it under the first of these, nearly always. A choice of 5 out
-# of 6 features may by chance be the same once, hardly five times.
+# The first permutation nearly always reveals a step that uses y. A selection of 5 out
+# of 6 features may agree once by chance, but hardly five times.
 N_PERMUTATIONS = 5
-# Of scikit-learn, those whose fit is documented to ignore y. They need no such trial,
-# which costs six fits, in a nested leave-one-out six for each sample.
+# scikit-learn's transformers that are documented to ignore y. They are not tried on
+# permuted labels, which costs six fits (per sample in nested leave-one-out).
 IGNORE_LABELS = frozenset(
     "FrozenEstimator MaxAbsScaler MinMaxScaler MissingIndicator Normalizer "
     "OneHotEncoder OrdinalEncoder PolynomialFeatures RobustScaler SimpleImputer "
     "StandardScaler".split()
 )
-# Parts of the rows per worker: enough to keep all busy to the end.
+# Batches of folds per worker: enough to keep all workers busy until the end.
 PARTS_PER_WORKER = 8
 
 
 def fit_steps_once(
     steps: Sequence[tuple[str, Any]], X: Any, y: Any, *, stacklevel: int
 ) -> Any:
-    """Return X after all steps, each a clone fitted on all rows.
+    """Return X transformed by all steps, each a clone fitted on all rows.
 
-    Warns that the left-out sample takes part in them, unless none had to be fitted.
-    ValueError if the output of a step depends on y, or changes from fit to fit.
+    Warns that the left-out samples are included, unless all steps are frozen. Raises
+    ValueError if the output of a step depends on y, or differs between fits.
     """
     labels = check_labels(y, count_rows(X))
     for name, step in steps:
@@ -62,9 +62,9 @@ def fit_steps_once(
     if fitted:
         warnings.warn(
             f"The Pipeline's {', '.join(fitted)} {'is' if len(fitted) == 1 else 'are'} "
-            "fitted once on all rows, also those left out later; "
-            "preprocessing='refit', in leave_one_out and LooSearchCV, fits anew "
-            "without each sample, which is slower.",
+            "fitted once on all rows, including those left out later. For steps fitted "
+            "without each sample, which is slower, use leave_one_out or LooSearchCV "
+            "with preprocessing='refit'.",
             PreprocessingWarning,
             stacklevel=stacklevel,
         )
@@ -79,7 +79,7 @@ def fit_transform(transformer: Any, X: Any, labels: NDArray[Any]) -> Any:
 
 
 def _known_to_ignore_labels(step: Any) -> bool:
-    """Whether a step, and each one inside it, is of a listed class; not a subclass."""
+    """Return whether a step and all its parts are of a listed class, not a subclass."""
     if isinstance(step, str):  # "passthrough" and "drop"
         return True
     kind = type(step)
@@ -94,48 +94,48 @@ def _known_to_ignore_labels(step: Any) -> bool:
 def _check_ignores_labels(name: str, step: Any, X: Any, labels: NDArray[Any]) -> None:
     """Raise if the output of a step depends on the labels.
 
-    Tags do not suffice: SelectKBest does not declare it. So the step is fitted on
-    permuted labels, and its outputs are compared.
+    Tags do not suffice: SelectKBest has none for this. So the step is fitted on
+    permuted labels, and the outputs are compared.
     """
     what = f"Step {name!r} ({type(step).__name__})"
     with warnings.catch_warnings(), _global_random_state_restored():
-        warnings.simplefilter("ignore")  # the fit that counts gives them
+        warnings.simplefilter("ignore")  # the final fit gives them
         wanted = _fit_seeded(step, X, labels)
         for permuted in _permutations(labels):
             if _output_stays(step, X, permuted, wanted):
                 continue
             if not _output_stays(step, X, labels, wanted):
                 raise ValueError(
-                    f"{what} gives another output at every fit on the same rows, so it "
-                    "cannot be seen whether it uses y. Make it deterministic (set its "
-                    "random_state), or use leave_one_out(..., preprocessing='refit')."
+                    f"{what} gives a different output at every fit on the same rows, "
+                    "so leaveout cannot tell whether it uses y. Set its random_state, "
+                    "or use leave_one_out(..., preprocessing='refit')."
                 )
             raise ValueError(
-                f"{what} uses y: fitted once on all rows it has seen the labels of the "
-                "samples left out later, and the error comes out too small. Use "
+                f"{what} uses y: fitted once on all rows, it has seen the labels of "
+                "the samples left out later, so the error is underestimated. Use "
                 "leave_one_out(..., preprocessing='refit'), which fits it without each "
                 "left-out sample."
             )
 
 
 def _output_stays(step: Any, X: Any, labels: NDArray[Any], wanted: Any) -> bool:
-    """Whether a fit on these labels succeeds and gives the wanted output."""
+    """Return whether a fit on these labels succeeds with the expected output."""
     try:
         found = _fit_seeded(step, X, labels)
-    except Exception:  # it worked on other labels: the labels matter
+    except Exception:  # it succeeded with other labels, so it uses them
         return False
     return _same(found, wanted)
 
 
 def _fit_seeded(step: Any, X: Any, labels: NDArray[Any]) -> Any:
-    """Fit a clone; whatever random_state=None draws is the same in every call."""
+    """Fit a clone; random_state=None draws the same numbers in every call."""
     np.random.seed(0)  # noqa: NPY002, the generator behind random_state=None
     return fit_transform(clone(step), X, labels)
 
 
 @contextmanager
 def _global_random_state_restored() -> Iterator[None]:
-    """Leave NumPy's global generator as it was."""
+    """Restore the state of NumPy's global generator on exit."""
     state = np.random.get_state()  # noqa: NPY002
     try:
         yield
@@ -144,7 +144,7 @@ def _global_random_state_restored() -> Iterator[None]:
 
 
 def _permutations(labels: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return permutations of the labels that differ from them; none if all are one."""
+    """Return permutations that change the labels; none if all labels are equal."""
     if (labels == labels[0]).all():
         return []
     rng = np.random.default_rng(0)
@@ -157,8 +157,11 @@ def _permutations(labels: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _same(found: Any, wanted: Any) -> bool:
-    """Whether two outputs are equal to rounding, NaN at the same places."""
-    if isinstance(wanted, tuple):  # PLSRegression returns the scores of X and of y
+    """Return whether two outputs are equal up to rounding, with NaN in the same places.
+
+    PLSRegression returns a tuple, the scores of X and of y.
+    """
+    if isinstance(wanted, tuple):
         return isinstance(found, tuple) and all(map(_same, found, wanted))
     if sparse.issparse(wanted):
         if not sparse.issparse(found) or found.shape != wanted.shape:
@@ -180,7 +183,7 @@ def _same(found: Any, wanted: Any) -> bool:
 
 
 def _stored(matrix: Any) -> tuple[NDArray[Any], ...]:
-    """Return what is stored in a sparse matrix, and where."""
+    """Return the positions and values stored in a sparse matrix."""
     matrix = sparse.csr_array(matrix)
     matrix.sum_duplicates()
     return matrix.indptr, matrix.indices, matrix.data
@@ -191,10 +194,10 @@ def refit_folds(
 ) -> list[LeftOut]:
     """Leave every sample or group out by fitting steps and classifier on the others.
 
-    gamma and balanced class weights are resolved on the rows that are left, as a refit
-    does. A class that loses its only member keeps its subproblems; they have one class
-    and answer with it. The steps do not get the weights. Bound to model and X it is a
-    source of intervals in the place of ``solve_and_leave_out``.
+    gamma and balanced class weights are resolved on the remaining rows. If a class
+    loses its only member, its subproblems remain and predict their other class. The
+    steps are fitted without weights. Bound to model and X, this function replaces
+    ``solve_and_leave_out`` as the source of a plan.
     """
     n = task.target.codes.shape[0]
     folds = Folds.singles(np.arange(n))
@@ -221,8 +224,8 @@ def refit_folds(
     if n_indefinite:
         warnings.warn(
             f"The kernel {model.params.kernel!r} is not positive semi-definite in "
-            f"{n_indefinite} of {n} folds: these are not "
-            "certified. Use another kernel, or other parameters of it.",
+            f"{n_indefinite} of {n} folds, so these are not "
+            "certified. Use another kernel or other kernel parameters.",
             CertificateWarning,
             stacklevel=stacklevel,
         )
@@ -252,15 +255,15 @@ def take_columns(X: Any, columns: IntArray) -> Any:
 def _refit_some(
     model: Model, X: Any, target: Target, folds: Folds
 ) -> list[list[LooIntervals]]:
-    """Leave some of the folds out, one at a time; one list of intervals per fold."""
-    own = clone(model.estimator)  # it notes the columns of each fold
+    """Leave out some folds in turn; return one list of intervals per fold."""
+    own = clone(model.estimator)  # check_features stores the columns in it
     return [_refit_without(model, own, X, target, rows) for rows in folds]
 
 
 def _refit_without(
     model: Model, own: Any, X: Any, target: Target, rows: IntArray
 ) -> list[LooIntervals]:
-    """Fit on the other rows; return the values of each subproblem at those left out."""
+    """Fit without some rows; return the intervals of each subproblem at these rows."""
     params = model.params
     kept = np.setdiff1d(np.arange(target.codes.shape[0]), rows)
     try:
@@ -271,7 +274,7 @@ def _refit_without(
         task = make_task(target.take(kept), gram, params, Z)
     except Exception as error:
         names = ", ".join(str(row) for row in rows[:5])
-        error.add_note(f"This happened without row {names}{' …' * (rows.size > 5)}.")
+        error.add_note(f"This fold left out row {names}{' …' * (rows.size > 5)}.")
         raise
     definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(task.K)
     found = []
@@ -289,7 +292,7 @@ def _refit_without(
 def _transform_fold(
     model: Model, X: Any, labels: NDArray[Any], kept: IntArray, rows: IntArray
 ) -> tuple[Any, Any]:
-    """Return the kept and the left-out rows after steps fitted on the kept ones."""
+    """Transform the kept and the left-out rows by steps fitted on the kept ones."""
     Z, z = take_rows(X, kept), take_rows(X, rows)
     first = model.steps[0][1] if model.steps else model.estimator
     if get_tags(first).input_tags.pairwise:
@@ -302,7 +305,7 @@ def _transform_fold(
 
 
 def _kernel_values(task: Task, rows: IntArray, z: Any) -> FloatArray:
-    """Return kernel values of new samples with some of the task's, at its scale."""
+    """Return scaled kernel values between new samples and some rows of the task."""
     params = task.params
     if params.kernel == "precomputed":
         K = z[:, rows]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From a user's estimator and data to a task and a plan.
 
-Public functions get their task and plan from ``prepare``, ``fit`` its task from
-``fit_task``.
+Public functions call ``prepare`` for both; ``fit`` calls ``fit_task`` for the task.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def prepare(
     psd_for: str = "",
     stacklevel: int = 3,
 ) -> tuple[Task, Plan]:
-    """Check everything, compute the Gram matrix once, and plan the leave-one-out.
+    """Check all arguments, compute the Gram matrix once, and plan the leave-one-out.
 
     Parameters
     ----------
@@ -65,21 +64,21 @@ def prepare(
             balanced, labels_only, n_jobs
         As in :func:`leaveout.leave_one_out`.
     C : float, optional
-        In the place of the estimator's own, for a list of C.
+        Replaces the estimator's own C, for a list of C.
     families : tuple of str
         Families that the caller supports.
     singletons : bool, default=True
-        Whether to warn of classes with one sample.
+        Whether to warn about classes with one sample.
     psd_for : str, default=""
-        Name of a function that refuses kernels that are not positive semi-definite.
+        Name of the calling function, if it requires a positive semi-definite kernel.
     stacklevel : int, default=3
-        Whose line warnings name; 3 is the caller of the function that calls this one.
+        As in ``warnings.warn``; 3 is the caller of the function that calls this one.
 
     Returns
     -------
     task : Task
-        Target, Gram matrix and upper bounds, gamma and balanced class weights resolved
-        on all rows. Without a Gram matrix if the steps are fitted in every fold.
+        Target, Gram matrix and upper bounds; gamma and balanced class weights are
+        resolved on all rows. No Gram matrix if the steps are fitted in each fold.
     plan : Plan
         How samples are left out.
     """
@@ -109,7 +108,7 @@ def prepare(
         if task.gram.definite is False:
             _check_indefinite(task, psd_for, method, method_params, stacklevel + 1)
             name, chosen = "refit", family.methods["refit"]
-    rebalance = rebalance and not refit  # a refit does so anyway
+    rebalance = rebalance and not refit  # a refit rebalances anyway
     values_decide = len(task.target.classes) > 2 and (
         params.one_vs_rest or params.break_ties
     )
@@ -139,7 +138,7 @@ def fit_task(
 ) -> Task:
     """Check parameters and data of a classifier, and return its task.
 
-    With ``params``, which replace its own, the estimator is not changed.
+    ``params`` replaces the estimator's own; the estimator is then not changed.
     """
     reset = True if params is None else None
     params = read_params(estimator) if params is None else params
@@ -156,32 +155,32 @@ def fit_task(
 
 
 def checked_target(y: Any, n_samples: int, sample_weight: Any = None) -> Target:
-    """Check labels and weights of n_samples rows; ValueError if there is one class."""
+    """Check labels and weights; raise ValueError if there is only one class."""
     labels = check_labels(y, n_samples)
     return make_target(labels, check_sample_weight(sample_weight, n_samples))
 
 
 def warn_singletons(target: Target, stacklevel: int) -> None:
-    """Warn of classes that vanish when their only member is left out."""
+    """Warn about classes that vanish when their only member is left out."""
     labels = target.classes.tolist()
     for code, row in target.singletons():
         warnings.warn(
-            f"Class {labels[code]!r} has 1 sample (row {row}): leaving it out "
-            "leaves no such class; it counts as an error. Merge or drop the class.",
+            f"Class {labels[code]!r} has only 1 sample (row {row}). It cannot be "
+            "predicted when left out and counts as an error. Merge or drop the class.",
             SingletonClassWarning,
             stacklevel=stacklevel,
         )
 
 
 def _task(model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int) -> Task:
-    """Return the task of all samples, the steps before the classifier fitted once."""
+    """Return the task on all samples, with the Pipeline's steps fitted once."""
     if model.steps:
         X = fit_steps_once(model.steps, X, y, stacklevel=stacklevel + 1)
     return fit_task(model.estimator, X, y, sample_weight, model.params)
 
 
 def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task:
-    """Return the task of a Pipeline that is fitted in every fold."""
+    """Return the task of a Pipeline whose steps are fitted in each fold."""
     check_params(model.params)
     target = checked_target(y, count_rows(X), sample_weight)
     ones = np.ones(len(target.classes))
@@ -189,7 +188,7 @@ def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task
 
 
 def _find_method(family: Family, method: str) -> tuple[str, Method]:
-    """Return the method by name; "auto" is the first."""
+    """Return the method by name; "auto" is the first one."""
     name = next(iter(family.methods)) if method == "auto" else method
     if name not in family.methods:
         known = ", ".join(map(repr, ["auto", *family.methods]))
@@ -203,7 +202,7 @@ def _find_method(family: Family, method: str) -> tuple[str, Method]:
 def _check_family_options(
     family: Family, method_params: Any, groups: Any, rebalance: bool, refit: bool
 ) -> None:
-    """Refuse what needs methods that leave out more than single samples."""
+    """Refuse options that need methods for more than single samples."""
     if "groups" in family.methods["refit"].takes:
         return
     refused = {
@@ -215,8 +214,8 @@ def _check_family_options(
     for what, given in refused.items():
         if given:
             raise ValueError(
-                f"{what} does not apply to {family.name}: single "
-                "samples are left out, with weights and preprocessing as on all rows. "
+                f"{what} does not apply to {family.name}: it leaves out single "
+                "samples, with weights and preprocessing as on all rows. "
                 "Use sklearn.model_selection.cross_val_predict for refits."
             )
 
@@ -226,7 +225,7 @@ def _check_refit_options(method: str, params: Mapping[str, Any] | None) -> None:
     if method not in ("auto", "refit") or params:
         raise ValueError(
             f"method={method!r}{_given(params)} needs one Gram matrix for all samples, "
-            "and preprocessing='refit' makes one for each. Use method='refit', or "
+            "but preprocessing='refit' computes one per fold. Use method='refit' or "
             "preprocessing='frozen'."
         )
 
@@ -238,24 +237,24 @@ def _check_indefinite(
     method_params: Mapping[str, Any] | None,
     stacklevel: int,
 ) -> None:
-    """Warn that every sample is refitted; raise if function or method cannot do so."""
+    """Warn that every fold is refitted; raise if the function or method cannot."""
     kernel = task.params.kernel
     if psd_for:
         raise ValueError(
             f"{psd_for} needs a positive semi-definite kernel; {kernel!r} is not on "
-            "these data. Use leave_one_out(..., method='refit'), or another kernel."
+            "these data. Use leave_one_out(..., method='refit') or another kernel."
         )
     check_kernel_size(task.K, "A kernel that is not positive semi-definite")
     if method not in ("auto", "refit") or method_params:
         raise ValueError(
             f"method={method!r}{_given(method_params)} needs a positive semi-definite "
             f"kernel; {kernel!r} is not on these data. Use method='refit' (not "
-            "certified), or another kernel."
+            "certified) or another kernel."
         )
     warnings.warn(
         f"The kernel {kernel!r} is not positive semi-definite on these data: "
-        "every sample is refitted, and nothing is certified. Use another kernel, or "
-        "other parameters of it.",
+        "every sample is left out by a refit, and nothing is certified. Use another "
+        "kernel or other kernel parameters.",
         CertificateWarning,
         stacklevel=stacklevel,
     )
@@ -277,8 +276,8 @@ def _check_reach(
         )
     if values_decide and "values" not in method.takes:
         raise ValueError(
-            f"method={name!r} gives only the signs of the binary subproblems, and here "
-            "their values decide among three classes or more. Use method='walk', "
+            f"method={name!r} gives only the signs of the binary subproblems, but here "
+            "their values decide between three or more classes. Use method='walk', "
             "'refit', 'consolidated' or 'magic'."
         )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the estimator a user has to the classifier inside it, or to advice."""
+"""From a user's estimator to the classifier inside it, or to an error with advice."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from sklearn.pipeline import Pipeline
 from leaveout.loo._leave_out import FAMILIES
 from leaveout.loo._task import Params
 
-# scikit-learn's classes; ours have the attribute ``_family``.
+# scikit-learn's classes; leaveout's have the attribute ``_family``.
 SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc"}
-# Parameters of scikit-learn's classes that steer LIBSVM, not the optimum.
+# Parameters of scikit-learn's classes that control LIBSVM but not the optimum.
 IGNORED = ("tol", "max_iter", "verbose", "nu")
 SVM_ONLY = ("svc",)
 ALL_FAMILIES = tuple(FAMILIES)
-# By class name, so that nothing is imported for the sake of a message.
+# By class name, so that no import is needed for a message.
 ADVICE = {
-    "LinearSVC": "it squares the hinge loss and regularises the bias. "
+    "LinearSVC": "it squares the hinge loss and regularises the intercept. "
     "Use SVC(kernel='linear', C=...).",
-    "NuSVC": "its nu means another C whenever a sample is left out. Use SVC(C=...).",
+    "NuSVC": "its nu implies a different C for each left-out sample. Use SVC(C=...).",
     "LinearSVR": "it is a regressor. Use an SVC on class labels.",
     "SVR": "it is a regressor. Use an SVC on class labels.",
     "NuSVR": "it is a regressor. Use an SVC on class labels.",
-    "OneClassSVM": "it knows one class only. Use an SVC, with the outliers labelled.",
+    "OneClassSVM": "it has only one class. Label the outliers and use an SVC.",
     "SGDClassifier": "it stops short of the optimum. Use SVC(kernel='linear', C=...).",
-    "Pipeline": "each class would get its own steps. Put the steps before it: "
+    "Pipeline": "each class would get its own steps. Put the steps first: "
     "make_pipeline(..., OneVsRestClassifier(SVC())).",
     "BaseSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
-    "SVCCV": "it is a search. Fitted, it has loo_error_ and loo_decision_values_; "
-    "honest_loo tells the error of choosing and fitting together.",
-    "OneVsRestClassifier": "one inside another adds nothing. "
+    "SVCCV": "it is a search. After fit, it has loo_error_ and loo_decision_values_; "
+    "honest_loo estimates the error with tuning included.",
+    "OneVsRestClassifier": "nesting two of them has no effect. "
     "Use OneVsRestClassifier(SVC()).",
-    "FeatureSVC": "it leaves every row out while it is fitted. Fit it, and take its "
+    "FeatureSVC": "its fit already leaves every row out. Call fit, then use "
     "loo_error_, loo_labels_ and path_; it chooses among several C itself.",
-    "LPMClassifier": "leave_one_out and LooSearchCV take it, and loo_bounds, as it is "
-    "or at the end of a Pipeline. Here use an SVC.",
-    "LOOMClassifier": "leave_one_out and LooSearchCV take it, as it is or at the "
-    "end of a Pipeline. Here use an SVC.",
-    "LLWClassifier": "leave_one_out, LooSearchCV and llw_bounds take it, as it is or "
-    "at the end of a Pipeline. Here use an SVC.",
-    "OneVsOneClassifier": "SVC itself treats more than two classes one-vs-one. "
+    "LPMClassifier": "it works with leave_one_out, LooSearchCV and loo_bounds, alone "
+    "or at the end of a Pipeline. Use an SVC here.",
+    "LOOMClassifier": "it works with leave_one_out and LooSearchCV, alone or at the "
+    "end of a Pipeline. Use an SVC here.",
+    "LLWClassifier": "it works with leave_one_out, LooSearchCV and llw_bounds, alone "
+    "or at the end of a Pipeline. Use an SVC here.",
+    "OneVsOneClassifier": "SVC is already one-vs-one for more than two classes. "
     "Pass the SVC.",
 }
 OTHERWISE = (
@@ -55,20 +55,20 @@ OTHERWISE = (
 
 @dataclass(frozen=True)
 class Model:
-    """A classifier and what stands around it.
+    """A classifier, and the Pipeline steps before it.
 
     Parameters
     ----------
     estimator : estimator
-        The user's own object, not changed.
+        The user's classifier; it is not changed.
     params : Params
         Its parameters, with family and one_vs_rest.
     prefix : str, default=""
-        What its parameters are called by: ``prefix + "C"``.
+        Prefix of its parameters in the user's estimator: ``prefix + "C"``.
     steps : tuple of (str, transformer), default=()
-        What X goes through first, "passthrough" and None omitted.
+        Steps before the classifier, without "passthrough" and None.
     in_pipeline : bool, default=False
-        Whether there is a Pipeline, be it without steps before the classifier.
+        Whether there is a Pipeline, even one without steps before the classifier.
     """
 
     estimator: Any
@@ -79,7 +79,7 @@ class Model:
 
 
 def family_of(estimator: Any) -> str | None:
-    """Return the family of a classifier, None if it is not one of ours."""
+    """Return the family of a classifier, None if it is not supported."""
     for kind, family in SKLEARN_FAMILIES.items():
         if isinstance(estimator, kind):
             return family
@@ -107,18 +107,18 @@ def unwrap(
     around: str = "",
     one_vs_rest: bool = False,
 ) -> Model:
-    """Take Pipelines and OneVsRestClassifier off; TypeError if nothing fits inside.
+    """Unwrap Pipelines and OneVsRestClassifier; TypeError if unsupported inside.
 
     Parameters
     ----------
     estimator : estimator
-        The user's.
+        The user's estimator.
     families : tuple of str
-        Families that are supported.
+        Supported families.
     around : str, default=""
-        What was taken off already, in words.
+        Description of what was unwrapped already.
     one_vs_rest : bool, default=False
-        Whether a OneVsRestClassifier was.
+        Whether a OneVsRestClassifier was unwrapped already.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def _unwrap_pipeline(
 
 
 def _check_transformer(name: str, step: Any) -> None:
-    """Refuse a step that cannot transform, such as a sampler."""
+    """Refuse a step without transform, such as a sampler."""
     if isinstance(step, type):
         raise TypeError(
             f"Step {name!r} of the Pipeline must be an object, not the class "
@@ -188,20 +188,20 @@ def _check_transformer(name: str, step: Any) -> None:
     can_transform = hasattr(step, "transform") or hasattr(step, "fit_transform")
     if not (hasattr(step, "fit") and can_transform):
         raise TypeError(
-            f"Step {name!r} of the Pipeline is no transformer: {step!r} lacks fit or "
-            "transform. Only the last step may be something else."
+            f"Step {name!r} of the Pipeline is not a transformer: {step!r} lacks fit "
+            "or transform. Every step but the last must be a transformer."
         )
 
 
 def _refusal(what: str, reason: str, families: tuple[str, ...]) -> TypeError:
-    """Say what will do, and why this will not."""
+    """Return an error that names the supported estimators and the reason."""
     if "svc" not in families:
         names = " or ".join(FAMILIES[family].name for family in families)
         return TypeError(
             f"estimator must be an {names}, or a Pipeline that ends in one; {what} "
-            "will not do."
+            "is not supported."
         )
     return TypeError(
         "estimator must be an SVC (scikit-learn's or leaveout's), a Pipeline that ends "
-        f"in one, or OneVsRestClassifier(SVC()); {what} will not do: {reason}"
+        f"in one, or OneVsRestClassifier(SVC()). {what} is not supported: {reason}"
     )

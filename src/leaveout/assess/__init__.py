@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One question per file: public function, result class, loop.
+"""One public function per file, with its result class.
 
 Imports: kernel, engine, methods, lp, llw, loo, adapt, run.
 """

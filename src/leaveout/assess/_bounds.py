@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""loo_bounds and llw_bounds: bounds and estimates beside the exact error.
+"""loo_bounds and llw_bounds: bounds and estimates next to the exact error.
 
 methods/_bounds and llw/_bounds compute them and define what each kind guarantees.
 """
@@ -55,11 +55,11 @@ class LooBounds(Summary):
     Parameters
     ----------
     rows : tuple of Bound
-        One each; the exact error is last, if it was computed.
+        One per bound or estimate; the exact error is last, if it was computed.
     n_samples : int
         Number of samples.
     fit_intercept : bool
-        Whether f has an intercept, on which the kind of most depends.
+        Whether the model has an intercept. With one, most bounds are only estimates.
     """
 
     __module__ = "leaveout"
@@ -107,7 +107,7 @@ class LooBounds(Summary):
 def tabulate_bounds(
     problem: Problem, solution: Solution, *, exact: bool = True, n_threads: int = 1
 ) -> LooBounds:
-    """Compute all bounds and estimates of one SVM without absent samples."""
+    """Compute all bounds and estimates of one binary SVM without absent samples."""
     rows = [timed(function, problem, solution) for function in SVM_BOUNDS]
     if rounding_bound(problem, solution) > DOUBT:
         rows = [replace(row, kind=ESTIMATE, note=IN_DOUBT) for row in rows]
@@ -125,10 +125,10 @@ def tabulate_bounds(
 def tabulate_lpm_bounds(
     problem: Problem, solution: LpmSolution, *, exact: bool = True, n_threads: int = 1
 ) -> LooBounds:
-    """Do the same for an LPM, for which only the count is known.
+    """Do the same for an LPM, for which only the support-vector count is known.
 
-    A sample with neither coefficient nor row dual keeps the full optimum as one of the
-    optima without it, where its margin is 1 or more.
+    Without a sample that has neither a coefficient nor a row dual, the full optimum is
+    still optimal, and there the sample's margin is at least 1.
     """
     active = (solution.coef != 0.0) | (solution.row_dual != 0.0)
     rows = [
@@ -148,9 +148,9 @@ TABULATE = {"svc": tabulate_bounds, "lpm": tabulate_lpm_bounds}
 
 
 def exact_row(problem: Problem, loo: LooIntervals, cost: str, seconds: float) -> Bound:
-    """Return the exact error: from wrong samples to wrong or ambiguous ones.
+    """Return the exact error, as an interval from wrong to wrong or ambiguous samples.
 
-    What is not certified may be right or wrong.
+    Samples that are not certified may be right or wrong.
     """
     wrong, ambiguous = wrong_and_ambiguous(problem, loo)
     unknown = ~loo.certified
@@ -166,7 +166,7 @@ def exact_row(problem: Problem, loo: LooIntervals, cost: str, seconds: float) ->
 def wrong_and_ambiguous(
     problem: Problem, loo: LooIntervals
 ) -> tuple[BoolArray, BoolArray]:
-    """Return what is wrong for every optimal intercept, and what for some."""
+    """Return the samples that are wrong for every, and for some, optimal intercept."""
     ends = np.sort(np.column_stack([problem.y * loo.lower, problem.y * loo.upper]))
     wrong = ends[:, 1] < -ROUNDING
     return wrong, ~wrong & (ends[:, 0] <= ROUNDING)
@@ -183,25 +183,25 @@ def loo_bounds(
 ) -> LooBounds:
     """Compare the known bounds and estimates of the leave-one-out error.
 
-    Each row has its kind for this classifier. With an intercept, which
-    scikit-learn's SVC always has, most of them are estimates: only the support-vector
-    count and the certificate are bounds. The exact error stands beside them.
+    The kind of each row says whether it is a bound or an estimate for this classifier.
+    With an intercept, which scikit-learn's SVC always has, most are estimates: only the
+    support-vector count and the certificate are bounds. The exact error comes last.
 
     Parameters
     ----------
     estimator : SVC, LPMClassifier, or Pipeline that ends in one
-        scikit-learn's SVC or ours. It need not be fitted and is not changed. The steps
-        of a Pipeline are fitted once on all rows; a warning says so. For an
-        LPMClassifier only the support-vector count is known.
+        scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
+        changed. The steps of a Pipeline are fitted once on all rows, with a warning.
+        For an LPMClassifier only the support-vector count is known.
     exact : bool, default=True
-        Whether to compute the exact error, too.
+        Whether to compute the exact error as well.
     X, y, sample_weight, n_jobs
         As in :func:`leave_one_out`; samples with weight 0 are not counted.
 
     Returns
     -------
     LooBounds
-        A table; ``bounds["span"].value``, ``.to_frame()``, or print it.
+        A table to print; see ``bounds["span"].value`` and ``bounds.to_frame()``.
 
     Examples
     --------
@@ -229,9 +229,8 @@ def loo_bounds(
     )
     if len(task.target.classes) != 2:
         raise ValueError(
-            f"y has {len(task.target.classes)} classes; the bounds are those of one "
-            "binary problem. Pass two of the classes, or use leave_one_out, which "
-            "takes any number."
+            f"y has {len(task.target.classes)} classes, but the bounds are for two. "
+            "Pass two of the classes, or use leave_one_out, which takes any number."
         )
     tabulate: Any = TABULATE[task.params.family]
     with limit_blas(1):
@@ -250,27 +249,28 @@ def llw_bounds(
 ) -> LooBounds:
     """Bound the leave-one-out error of an LLWClassifier.
 
-    ``radius_margin`` is Theorem 2 of Guermeur & Monfrini (2009), ``sharp_sum`` and
-    ``sharp_count`` are sharper: of the two only the count can be below 1, the sums are
-    for comparing kernels and C. They are bounds for ``C=inf`` and for
-    ``loss="quadratic"``. With hinge loss and a finite C no such bound is known, and
-    they are those of the quadratic loss with the same C.
+    ``radius_margin`` is Theorem 2 of Guermeur & Monfrini (2009); ``sharp_sum`` and
+    ``sharp_count`` are sharper. Only ``sharp_count`` can be below 1; the other two are
+    for comparing kernels and values of C. They are bounds for ``C=inf`` and for
+    ``loss="quadratic"``. For the hinge loss with a finite C no such bound is known; the
+    rows then hold the bounds for the quadratic loss with the same C.
 
     Parameters
     ----------
     estimator : LLWClassifier, or Pipeline that ends in one
-        It need not be fitted and is not changed. The steps of a Pipeline are fitted
-        once on all rows; a warning says so.
+        It does not need to be fitted and is not changed. The steps of a Pipeline are
+        fitted once on all rows, with a warning.
     exact : bool, default=True
-        Whether to compute the exact error, too.
+        Whether to compute the exact error as well.
     X, y, sample_weight, n_jobs
         As in :func:`leave_one_out`; samples with weight 0 are not counted.
 
     Returns
     -------
     LooBounds
-        A table; ``bounds["sharp_count"].value``, ``.to_frame()``, or print it. If there
-        is no hard margin, the sums are infinite and nothing is exact.
+        A table to print; see ``bounds["sharp_count"].value`` and
+        ``bounds.to_frame()``. If the classes cannot be separated with ``C=inf``, the
+        sums are infinite and the exact error is missing.
 
     References
     ----------
@@ -309,7 +309,7 @@ def llw_bounds(
         solution = solve_llw(problem)
         present = problem.C > 0.0
         count = float(np.mean(solution.alpha[present].any(axis=1)))
-        # With a soft margin b may be open where no multiplier is free.
+        # With a soft margin b may not be unique if no multiplier is free.
         kind = BOUND if problem.is_hard else WEAK
         rows = [Bound("support-vector count", kind, count, cost="0")]
         if problem.is_hard:
@@ -326,7 +326,7 @@ def llw_bounds(
 
 
 def _exact(task: Task, plan: Plan, present: BoolArray) -> Bound:
-    """Leave one out, from wrong samples to wrong or ambiguous ones."""
+    """Return the exact error, as an interval from wrong to wrong or ambiguous."""
     result = leave_out(task, plan).result
     wrong = result.wrong[present] & ~result.ambiguous[present]
     either = result.wrong[present] | result.ambiguous[present]

@@ -35,9 +35,9 @@ def leave_one_out(
     method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> LooResult:
-    """Leave every sample out once, exactly, for about the price of one fit.
+    """Compute exact leave-one-out predictions for about the cost of one fit.
 
-    The answer for sample r is that of the classifier trained on all samples but r,
+    The prediction for sample r is that of the classifier trained on all other samples,
     with the same C, kernel and weights. ``gamma="scale"`` and
     ``class_weight="balanced"`` are resolved once, on all rows.
 
@@ -45,65 +45,64 @@ def leave_one_out(
     ----------
     estimator : SVC, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline that \
             ends in one, or OneVsRestClassifier of an SVC
-        scikit-learn's SVC or ours. It need not be fitted and is not changed. An
-        LPMClassifier has the methods "walk" and "refit", a LOOMClassifier "refit" and
-        "bound": f of all samples at each one, without its own term, whose error is
-        ``loo_bound_``, and which certifies nothing; an LLWClassifier has "walk" and
-        "refit". To these three, groups,
-        ``balanced="fold"`` and ``preprocessing="refit"`` do not apply, and
-        ``labels_only`` changes nothing.
+        scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
+        changed. LPMClassifier and LLWClassifier have the methods "walk" and "refit".
+        LOOMClassifier has "refit" and "bound", which evaluates the fitted model at each
+        sample without the sample's own term; its error is ``loo_bound_``, and nothing
+        is certified. For these three classifiers ``groups``, ``balanced="fold"`` and
+        ``preprocessing="refit"`` are not available, and ``labels_only`` has no effect.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
-        whatever its first step takes.
+        Samples; the symmetric Gram matrix if kernel="precomputed". For a Pipeline,
+        any input of its first step.
     y : array-like of shape (n_samples,)
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample, as in ``fit``. A sample with weight 0 is never trained
-        on and gets the answer of the full classifier. The steps of a Pipeline do not
-        get the weights.
+        Rescales C per sample, as in ``fit``. A sample with weight 0 is never used for
+        training; its prediction is that of the full model. The steps of a Pipeline are
+        fitted without weights.
     method : {"auto", "walk", "refit", "stopping", "consolidated", "magic"}, \
             default="auto"
-        "walk" follows the optimum as the sample fades out; "refit" solves n problems;
-        "stopping" solves them only until the labels are proved, and gives labels only,
-        as with ``labels_only=True``; "consolidated" and "magic" solve all of them at
-        once, with and without leaving known coefficients aside. All give the same
-        labels.
+        "walk" follows the optimum while the weight of the sample goes to zero; "refit"
+        solves n problems; "stopping" solves each only until its label is proved, and
+        gives labels only, as with ``labels_only=True``; "consolidated" and "magic"
+        solve all n problems at once, with and without fixing known coefficients. All
+        give the same labels.
     groups : array-like of shape (n_samples,), default=None
         Samples with equal entries are left out together, as with LeaveOneGroupOut:
         replicates, subjects, batches, or the folds of K-fold.
     balanced : {"frozen", "fold"}, default="frozen"
-        With ``class_weight="balanced"``: whether the weights are those of all rows, or
-        those of the rows that are left, as a refit by scikit-learn has them. The second
-        refits every sample or group.
+        With ``class_weight="balanced"``: "frozen" computes the weights once from all
+        rows; "fold" computes them from the remaining rows, as a refit by scikit-learn
+        does. "fold" refits for each sample or group.
     labels_only : bool, default=False
-        Stop as soon as the label of a sample is known. Its decision value is then not
-        the final one, only on the right side of zero. Where values decide, among
-        three classes or more with OneVsRestClassifier or ``break_ties``, it changes
-        nothing.
+        Stop as soon as the label of a sample is known. Its decision value then has the
+        correct sign, but is not the final value. This has no effect where values
+        decide: for three or more classes with OneVsRestClassifier or ``break_ties``.
     preprocessing : {"frozen", "refit"}, default="frozen"
-        What happens to the steps of a Pipeline before the SVC. "frozen": fitted once,
-        as clones, on all rows; a warning says so, and a step whose output depends on y
-        is refused. "refit": the whole Pipeline is fitted again without each sample or
+        How the steps of a Pipeline before the classifier are fitted. "frozen": clones
+        are fitted once on all rows, with a warning; a step whose output depends on y is
+        refused. "refit": the complete Pipeline is fitted again without each sample or
         group, as cross_val_predict does; ``gamma="scale"`` and
-        ``class_weight="balanced"`` are then resolved again too. Without a Pipeline both
-        are the same. The Pipeline's ``memory`` is not used.
+        ``class_weight="balanced"`` are then resolved in each fold, too. Without a
+        Pipeline both are the same. The Pipeline's ``memory`` is not used.
     score_sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in ``error``.
     method_params : mapping, default=None
-        Parameters of the method alone. "refit": ``eps`` and ``seed``; "stopping": these
-        and ``condition`` and ``n_trial``; "consolidated": ``rule``; see
+        Additional parameters of the method. "refit": ``eps`` and ``seed``; "stopping":
+        these, ``condition`` and ``n_trial``; "consolidated": ``rule``. See
         ``loo_refit`` and ``loo_stopping`` in ``methods/_stopping.py`` and
-        ``loo_consolidated`` in ``methods/_consolidated.py``. With ``eps`` labels that
-        are not certified are optimal within eps only.
+        ``loo_consolidated`` in ``methods/_consolidated.py``. With ``eps``, labels that
+        are not certified come from solutions that are optimal only within eps.
     n_jobs : int, default=None
-        Threads; None means 1, -1 all cores. With preprocessing="refit", joblib's
-        workers.
+        Number of threads, or of joblib workers with preprocessing="refit". None means
+        1, -1 means all cores.
 
     Returns
     -------
     LooResult
-        Decision values, predictions, error, what is ambiguous, how it was settled. With
-        OneVsRestClassifier, the value of a class whose only member is left out is -inf.
+        Error, predictions and decision values, with ambiguous samples and certificates.
+        With OneVsRestClassifier, a class whose only member is left out has the value
+        -inf.
 
     Examples
     --------
@@ -154,15 +153,15 @@ def loo_path(
     method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> LooPath:
-    """Leave every sample out for each of a list of C, exactly.
+    """Compute exact leave-one-out predictions for each C of a list.
 
-    The same as :func:`leave_one_out` at each C, in one go: the Gram matrix is made
-    once, and each optimum starts from the one before.
+    The results equal those of :func:`leave_one_out` at each C. The Gram matrix is
+    computed once, and each fit starts from the optimum of the previous one.
 
     Parameters
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
-        Its own C is not used. The steps of a Pipeline are fitted once, on all rows.
+        Its own C is ignored. The steps of a Pipeline are fitted once on all rows.
     Cs : array-like of shape (n_Cs,)
         Values of C, in any order.
     X, y, sample_weight, method, groups, balanced, labels_only, method_params, n_jobs
@@ -171,7 +170,7 @@ def loo_path(
     Returns
     -------
     LooPath
-        ``errors``, ``decision_values``, ``best_C``, and a LooResult for each C.
+        ``errors``, ``decision_values``, ``best_C``, and one LooResult per C.
 
     Examples
     --------

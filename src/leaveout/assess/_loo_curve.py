@@ -29,16 +29,16 @@ class LooCurve(Summary):
     breakpoints : ndarray of shape (k + 1,)
         Ends of the intervals, ascending from C_min to C_max.
     errors : ndarray of shape (k,)
-        Share of wrong samples on each open interval; where b is not unique its midpoint
-        decides, as in :class:`LooResult`.
+        Fraction of wrong samples on each open interval. If the intercept is not unique,
+        the midpoint of its interval decides, as in :class:`LooResult`.
     n_ambiguous : ndarray of shape (k,)
-        Number of samples whose label depends on which optimal b is taken.
+        Number of samples whose label depends on the choice among optimal intercepts.
     n_samples : int
         Number of samples.
     n_uncertified : int
         Number of samples whose path did not pass its checks.
     counts : mapping
-        events, paths, factorisations, restarts, checks, seconds …
+        Number of events, paths, factorisations, restarts, checks; seconds.
     """
 
     __module__ = "leaveout"
@@ -52,12 +52,12 @@ class LooCurve(Summary):
 
     @property
     def C_min(self) -> float:  # noqa: N802
-        """Where the curve starts."""
+        """Lower end of the range of C."""
         return float(self.breakpoints[0])
 
     @property
     def C_max(self) -> float:  # noqa: N802
-        """Where the curve ends."""
+        """Upper end of the range of C."""
         return float(self.breakpoints[-1])
 
     @property
@@ -67,29 +67,29 @@ class LooCurve(Summary):
 
     @property
     def best_interval(self) -> tuple[float, float]:
-        """All neighbouring C with the smallest error; among several, the lowest."""
+        """Interval of C with the smallest error; the lowest if there are several."""
         best = self.errors == self.errors.min()
         start = int(np.argmax(best))
         length = int(np.argmin(np.append(best[start:], False)))
         return float(self.breakpoints[start]), float(self.breakpoints[start + length])
 
     def error_at(self, C: Any) -> Any:
-        """Return the error at each C from C_min to C_max.
+        """Return the error at each C between C_min and C_max.
 
-        At a breakpoint it is that of the interval above.
+        At a breakpoint it is the error of the interval above.
         """
         return self.errors[self._interval_of(C)]
 
     def n_ambiguous_at(self, C: Any) -> Any:
-        """Return the number of ambiguous samples at each C, as ``error_at`` does."""
+        """Return the number of ambiguous samples at each C; see :meth:`error_at`."""
         return self.n_ambiguous[self._interval_of(C)]
 
     def _interval_of(self, C: Any) -> Any:
         C = np.asarray(C, dtype=np.float64)
         if not np.all((self.C_min <= C) & (self.C_max >= C)):
             raise ValueError(
-                f"C must lie between {self.C_min:g} and {self.C_max:g}, where the "
-                "curve is known. Ask loo_curve for a wider range with C_min and C_max."
+                f"C must be between {self.C_min:g} and {self.C_max:g}, the range of "
+                "the curve. Call loo_curve with a wider range, C_min and C_max."
             )
         found = np.searchsorted(self.breakpoints, C, side="right") - 1
         return np.minimum(found, self.errors.shape[0] - 1)
@@ -130,14 +130,15 @@ def loo_curve(
 ) -> LooCurve:
     """Compute the exact leave-one-out error of a two-class SVC for every C at once.
 
-    Without sample r the optimum is piecewise affine in C. It is followed from C_min to
-    C_max for every r; where the value it gives to x_r changes its sign, the error makes
-    a step. No C in between is missed, as by a grid.
+    The optimum without sample r is piecewise affine in C. It is followed from C_min to
+    C_max for every r; the error changes where the decision value of sample r changes
+    sign. Unlike a grid, this covers every C in the range.
 
     Parameters
     ----------
     estimator : sklearn.svm.SVC or leaveout.SVC, or a Pipeline that ends in one
-        For two classes. It need not be fitted and is not changed; its C is not used.
+        Classifier for two classes. It does not need to be fitted and is not changed;
+        its own C is ignored.
     C_min, C_max : float, default=1e-2, 1e3
         Ends of the range, 0 < C_min < C_max.
     X, y, sample_weight, n_jobs
@@ -175,7 +176,7 @@ def loo_curve(
     )
     if len(task.target.classes) != 2:
         raise ValueError(
-            f"y has {len(task.target.classes)} classes; loo_curve is for two. Use "
+            f"y has {len(task.target.classes)} classes, but loo_curve is for two. Use "
             "loo_path, which takes a list of C and any number of classes."
         )
     [sub] = svm_subproblems(task, whole=True)
@@ -191,8 +192,8 @@ def loo_curve(
     if curve.n_uncertified:
         warnings.warn(
             f"{curve.n_uncertified} of {curve.n_samples} paths did not pass their "
-            "checks: the curve may be off there. Compare with leave_one_out at the C "
-            "you choose, or take a smaller C_max.",
+            "checks, so the curve may be inaccurate. Compare it with leave_one_out at "
+            "the C you choose, or use a smaller C_max.",
             CertificateWarning,
             stacklevel=2,
         )

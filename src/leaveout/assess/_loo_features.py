@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Features that predict the left-out label of a sample (Tsuda et al. 2001, section 3).
 
-They describe a sample and its three nearest neighbours in the fitted classifier, with
-nothing left out. Variants, seen from the sample p to be left out::
+They describe a sample and its three nearest neighbours in the classifier fitted on all
+samples. Variants, for the sample p to be left out and a neighbour k::
 
                   coefficient of x_k            value at x_k
     "natural"     y_p a_k D_f^2                 y_p f(x_k)
@@ -12,8 +12,8 @@ nothing left out. Variants, seen from the sample p to be left out::
 
 D_f is the largest distance in feature space. The value printed in the paper lacks the
 label, so it cannot separate right from wrong. In "natural", coefficients and values are
-both in units of the margin: the span rule y_p f(x_p) < a_p S_p^2, with S_p a distance
-in feature space, is then the same for every C and kernel.
+both in units of the margin, so that the span rule y_p f(x_p) < a_p S_p^2, with S_p a
+distance in feature space, is the same for every C and kernel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VARIANTS = ("natural", "signed", "scaled", "printed")
 
 
 def name_features(variant: str, *, row_dual: bool) -> list[str]:
-    """Return the names of the 14 features, or of the 18 with dual weights."""
+    """Return the names of the 14 features, or of 18 with row duals."""
     margin = "value" if variant == "printed" else "margin"
     own = ["coef", *["row_dual"] * row_dual, margin]
     names = list(own)
@@ -63,7 +63,7 @@ def leave_one_out_features(
 
 
 def nearest(squares: FloatArray, k: int) -> IntArray:
-    """Return the k nearest others of each sample; of equally near ones the first."""
+    """Return the k nearest neighbours of each sample; ties go to the lower row."""
     left = squares.copy()
     np.fill_diagonal(left, np.inf)
     rows = np.arange(left.shape[0])
@@ -77,7 +77,7 @@ def nearest(squares: FloatArray, k: int) -> IntArray:
 def _coefficients(
     fitted: FittedExpansion, others: IntArray, variant: str, spread: float
 ) -> FloatArray:
-    """Return coefficients of other samples in the classifier of each one's class."""
+    """Return coefficients of ``others`` in the classifier of each sample's class."""
     coef = fitted.coef
     if variant == "scaled":
         largest = np.abs(coef).max(axis=1, keepdims=True)
@@ -90,13 +90,13 @@ def _coefficients(
 
 
 def _divide(values: FloatArray, size: FloatArray) -> FloatArray:
-    """Return values / size, 0 where size is."""
+    """Return values / size, or 0 where size is 0."""
     size = np.broadcast_to(size, values.shape)
     return np.divide(values, size, out=np.zeros_like(values), where=size > 0.0)
 
 
 def _margins(fitted: FittedExpansion, others: IntArray, variant: str) -> FloatArray:
-    """Return the values at other samples, for the class of each sample."""
+    """Return the decision values at ``others`` for the class of each sample."""
     values = fitted.K @ fitted.coef.T
     squares = np.einsum("nm,mn->m", values, fitted.coef)  # ||w||^2 = a'Ka
     values += fitted.intercept
@@ -110,7 +110,7 @@ def _margins(fitted: FittedExpansion, others: IntArray, variant: str) -> FloatAr
 def _own_minus_best_other(
     fitted: FittedExpansion, values: FloatArray, others: IntArray
 ) -> FloatArray:
-    """y_p f(x_k) for two classes; for more, class of p minus the best other at x_k."""
+    """Return y_p f(x_k); with several classes, class of p minus best other at x_k."""
     if values.shape[1] == 1:
         return values[others, 0] * fitted.signs[:, None]
     own = values[others, fitted.codes[:, None]]
@@ -120,6 +120,6 @@ def _own_minus_best_other(
 
 
 def _share_of_largest(squares: FloatArray, near: IntArray) -> FloatArray:
-    """Return the squared distances to the nearest samples over the largest of all."""
+    """Return squared distances to the neighbours, divided by the largest of all."""
     largest, found = float(squares.max()), np.take_along_axis(squares, near, axis=1)
     return found / largest if largest > 0.0 else np.zeros_like(found)

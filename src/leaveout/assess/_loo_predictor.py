@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LooPredictor: left-out errors estimated from one fit, learned from exact ones."""
+"""LooPredictor: leave-one-out errors estimated from one fit."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from leaveout.assess._loo_features import (
 from leaveout.lp._highs import solve_sparse_linear
 
 FEWEST_SAMPLES = 5
-# What the JSON of a predictor has besides its parameters.
+# Attributes in the JSON of a predictor, besides its parameters.
 SUMMARY = ("feature_names_", "n_samples_", "error_rate_", "duality_gap_")
 LEARNED = ("mean_", "scale_", "low_", "high_", "coef_", "intercept_")
 
 
 class LooPredictor(BaseEstimator):
-    """Predict which samples a kernel classifier errs on when they are left out.
+    """Predict which samples a kernel classifier misclassifies when they are left out.
 
-    It learns from classifiers whose exact left-out labels are known: features of a
-    sample and of its three nearest neighbours (coefficients, margins, distances) go,
-    with their products of degree two, into a sparse linear classifier. It is an
-    *estimate*, for classifiers that have no formula; for an SVC
+    It learns from classifiers whose exact left-out labels are known. Features of a
+    sample and its three nearest neighbours (coefficients, margins, distances) and their
+    products of degree two are the input of a sparse linear classifier. The result is an
+    *estimate*, for classifiers without an exact method. For an SVC,
     :func:`leave_one_out` is exact and about as fast.
 
     Parameters
@@ -44,40 +44,41 @@ class LooPredictor(BaseEstimator):
     variant : {"natural", "signed", "scaled", "printed"}, default="natural"
         Units of the features. "natural": margins y f and coefficients times the largest
         squared distance in feature space. "signed": margins y f / ||w|| and the
-        coefficients. "scaled": the same with coefficients as shares of their bound C,
-        or of the largest if they have none. "printed": f / ||w||^2 and absolute values,
-        as in the paper.
+        coefficients. "scaled": like "signed", with coefficients divided by their upper
+        bound C, or by the largest one if they have no bound. "printed": f / ||w||^2 and
+        absolute values, as in the paper.
     C : float, default=1.0
-        Price of a wrong prediction in training, per 1,000 samples of it.
+        Weight of the losses against the 1-norm of the coefficients. It is multiplied by
+        1000 / n_samples.
     max_samples : int, default=4000
-        Largest number of samples to learn from; of more, a random subset is drawn.
+        Maximum number of training samples; a random subset is drawn if there are more.
     n_jobs : int, default=None
-        Threads of the exact leave-one-out in training.
+        Number of threads for the exact leave-one-out in ``fit``.
     random_state : int, RandomState instance or None, default=None
-        Draws the samples.
+        Controls the random subset of training samples.
 
     Attributes
     ----------
     feature_names_ : list of str
         The 14 features, or 18 if the classifiers have ``row_dual_``.
     coef_ : ndarray of shape (n_monomials,)
-        Weights of the features and of their products, positive for a right label.
+        Weights of the features and their products; positive for a correct label.
     intercept_ : float
-        b.
+        Intercept.
     mean_, scale_, low_, high_ : ndarray of shape (n_features,)
-        Features are standardised, and cut to the range seen in training.
+        Statistics used to clip features to the training range and to standardise them.
     n_samples_ : int
-        Samples it has learned from.
+        Number of training samples.
     error_rate_ : float
-        Share of left-out errors among them.
+        Fraction of left-out errors among them.
     duality_gap_ : float
-        Of the linear program.
+        Duality gap of the linear program.
 
     Notes
     -----
     Tsuda, Rätsch, Mika & Müller (2001), Learning to predict the leave-one-out error of
-    kernel based classifiers. In the paper's margin f / ||w||^2 the label is missing;
-    docs/method/predictor has what each variant gives.
+    kernel based classifiers. The paper's margin f / ||w||^2 lacks the label;
+    docs/method/predictor compares the variants.
 
     Examples
     --------
@@ -113,10 +114,11 @@ class LooPredictor(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, tasks: Iterable[tuple[Any, Any, Any]]) -> LooPredictor:
-        """Learn from classifiers, by their exact left-out labels.
+        """Learn from the exact left-out labels of some classifiers.
 
-        ``tasks`` are triples of classifier, X and y; those that are not fitted yet are
-        cloned. All with ``row_dual_``, or none. Ambiguous samples are omitted.
+        ``tasks`` is a list of (classifier, X, y). Classifiers that are not fitted yet
+        are cloned and fitted. Either all or none have ``row_dual_``. Ambiguous samples
+        are omitted.
         """
         if self.variant not in VARIANTS:
             raise ValueError(
@@ -132,34 +134,40 @@ class LooPredictor(BaseEstimator):
             right.append(~result.wrong[known])
         if len({part.shape[1] for part in features}) > 1:
             raise ValueError(
-                "Some of the classifiers have row_dual_ (LPM, LOOM), some do not. "
-                "Their features differ: train one LooPredictor for each kind."
+                "Some of the classifiers have row_dual_ (LPM, LOOM) and some do not, "
+                "so their features differ. Train one LooPredictor for each kind."
             )
         return self._learn(np.vstack(features), np.concatenate(right))
 
     def predict_errors(self, estimator: Any, X: Any, y: Any) -> BoolArray:
         """Return a mask of the samples predicted to be wrong when they are left out.
 
-        The classifier was fitted on X and y; if it is not fitted, a clone of it is.
+        The classifier must have been fitted on X and y; otherwise a clone is fitted.
         """
         return self.decision_values(estimator, X, y) < 0.0
 
     def decision_values(self, estimator: Any, X: Any, y: Any) -> FloatArray:
-        """Return how strongly a right label is predicted; arguments as above."""
+        """Return the decision values, positive where a correct label is predicted.
+
+        Parameters are those of :meth:`predict_errors`.
+        """
         check_is_fitted(self)
         monomials = self._monomials(self._features(_expansion(estimator, X, y)))
         return monomials @ self.coef_ + self.intercept_
 
     def predict_error_rate(self, estimator: Any, X: Any, y: Any) -> float:
-        """Return the share of samples predicted to be wrong; arguments as above."""
+        """Return the fraction of samples predicted to be wrong when left out.
+
+        Parameters are those of :meth:`predict_errors`.
+        """
         return float(self.predict_errors(estimator, X, y).mean())
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Return the predicted accuracy: a scorer, for cv=[(rows, rows)], all rows."""
+        """Return the predicted accuracy, as a scorer for ``cv=[(rows, rows)]``."""
         return 1.0 - self.predict_error_rate(estimator, X, y)
 
     def to_json(self, **provenance: Any) -> str:
-        """Return what was learned as JSON, with remarks on its origin."""
+        """Return the fitted predictor as JSON, with notes on its origin."""
         check_is_fitted(self)
         content = {
             "provenance": provenance,
@@ -183,13 +191,13 @@ class LooPredictor(BaseEstimator):
 
     @classmethod
     def load_default(cls, kind: str = "svm") -> LooPredictor:
-        """Return a predictor that comes with the package, trained on generated data.
+        """Return a predictor included in the package, trained on simulated data.
 
         Parameters
         ----------
         kind : {"svm", "lpm"}, default="svm"
-            "svm": for classifiers without dual weights; "lpm": for those with
-            ``row_dual_``, trained on ``LPMClassifier``.
+            "svm" is for classifiers without ``row_dual_``; "lpm" is for those with it,
+            trained on ``LPMClassifier``.
 
         Examples
         --------
@@ -209,15 +217,15 @@ class LooPredictor(BaseEstimator):
         return cls.from_json((files(__package__) / name).read_text())
 
     def _features(self, fitted: FittedExpansion) -> FloatArray:
-        """Return the features; ValueError if they are not those it has learned from."""
+        """Return the features; raise if they differ from those in training."""
         found = name_features(self.variant, row_dual=fitted.row_dual is not None)
         known = getattr(self, "feature_names_", found)
         if known != found:
             kinds = ["classifiers with row_dual_", "classifiers without row_dual_"]
             has, wants = kinds if len(known) > len(found) else kinds[::-1]
             raise ValueError(
-                f"This LooPredictor has learned from {has}, not from {wants}. Train "
-                "one on them, or take LooPredictor.load_default(kind=...)."
+                f"This LooPredictor was trained on {has}, not on {wants}. Train "
+                "another one, or use LooPredictor.load_default(kind=...)."
             )
         return leave_one_out_features(fitted, self.variant)
 
@@ -226,8 +234,8 @@ class LooPredictor(BaseEstimator):
         if right.all() or not right.any():
             what = "no" if right.all() else "only"
             raise ValueError(
-                f"Among the {right.size} left-out samples there are {what} errors: "
-                "nothing to learn. Add harder tasks or other parameters."
+                f"The {right.size} left-out samples have {what} errors, so there is "
+                "nothing to learn. Add other tasks, or change the classifiers' C."
             )
         random = check_random_state(self.random_state)
         if right.size > self.max_samples:
@@ -247,9 +255,9 @@ class LooPredictor(BaseEstimator):
         return self
 
     def _monomials(self, features: FloatArray) -> FloatArray:
-        """Return standardised features and their products, 119 of 14, 189 of 18.
+        """Return standardised features and their products: 119 from 14, 189 from 18.
 
-        Features are clipped: products grow fast outside the range of the training.
+        Features are clipped, because products grow fast outside the training range.
         """
         inside = np.clip(features, self.low_, self.high_)
         standard = (inside - self.mean_) / self.scale_
@@ -258,24 +266,24 @@ class LooPredictor(BaseEstimator):
 
 
 def _check_tasks(tasks: Any) -> list[tuple[Any, Any, Any]]:
-    """Return the tasks as a list of triples, one or more."""
+    """Return the tasks as a list of at least one triple."""
     listed = list(tasks)
     wrong = [task for task in listed if not isinstance(task, tuple) or len(task) != 3]
     if wrong or not listed:
         found = type(wrong[0]).__name__ if wrong else "an empty list"
         raise ValueError(
-            f"tasks must be a list of (estimator, X, y), one or more; found {found}."
+            f"tasks must be a non-empty list of (estimator, X, y); got {found}."
         )
     return listed
 
 
 def _expansion(estimator: Any, X: Any, y: Any) -> FittedExpansion:
-    """Return the expansion of a classifier; ValueError with too few samples."""
+    """Return the expansion of a classifier; raise if there are too few samples."""
     fitted = read_expansion(estimator, X, y)
     n = fitted.codes.size
     if n < FEWEST_SAMPLES:
         raise ValueError(
-            f"X has {n} samples; LooPredictor uses three neighbours and needs "
-            f"{FEWEST_SAMPLES} or more."
+            f"X has {n} samples; LooPredictor uses three neighbours and needs at least "
+            f"{FEWEST_SAMPLES} samples."
         )
     return fitted

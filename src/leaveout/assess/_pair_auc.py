@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""leave_pair_out_auc: the AUC from pairs left out together."""
+"""leave_pair_out_auc: the AUC from pairs of samples left out together."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from leaveout.loo._summary import Summary
 from leaveout.loo._task import svm_subproblems
 from leaveout.run._parallel import limit_blas, show_progress
 
-# The end of a walk is verified to 1e-9: what is nearer is not certainly apart.
+# The end of a walk is verified to 1e-9: smaller differences may not be real.
 CHECKED = 1e-8
-# Pairs between two looks at progress and at Python's signals.
+# Pairs per batch; progress and Python's signals are handled between batches.
 PAIRS_AT_A_TIME = 20_000
 
 
@@ -33,19 +33,19 @@ class PairAUC(Summary):
     Parameters
     ----------
     auc : float
-        Share of pairs in which the positive sample has the larger value; ties count
+        Fraction of pairs in which the positive sample has the larger value; ties count
         one half.
     wins : ndarray of shape (n,)
-        For each sample, the share of its pairs in which it is the larger: a score from
-        which a ROC curve with this area can be drawn.
+        Per sample, the fraction of its pairs in which it has the larger value. As a
+        score, it gives a ROC curve with this area.
     n_pairs : int
         Number of pairs, positives times negatives.
     n_ties : int
-        Pairs with equal values, to rounding.
+        Number of pairs whose values are equal up to rounding.
     certified : bool
-        Whether every pair passed its check and rounding can have turned none.
+        Whether every pair passed its check and rounding cannot have reversed any pair.
     counts : dict
-        pivots, walks, refits, seconds …
+        Number of pivots, walks and refits; seconds.
     """
 
     __module__ = "leaveout"
@@ -79,10 +79,10 @@ class PairAUC(Summary):
 def loo_pairs(
     problem: Problem, solution: Solution, *, n_threads: int = 1, verbose: bool = False
 ) -> PairAUC:
-    """Leave every pair of a positive and a negative sample out, exactly.
+    """Leave out every pair of a positive and a negative sample, exactly.
 
-    Both values of a pair come from one solution that has seen neither. They share its
-    intercept, so their order does not depend on it: nothing is ambiguous. Pooled
+    Both values of a pair come from one solution trained on neither sample. They share
+    its intercept, so their order does not depend on it and no pair is ambiguous. Pooled
     leave-one-out values come from n solutions, and their AUC is biased (Airola et al.
     2011).
     """
@@ -93,7 +93,7 @@ def loo_pairs(
     pairs = np.column_stack([axis.ravel() for axis in grid]).astype(np.intp)
     walker = Walker(problem, solution, n_threads=n_threads)
     above, certified = np.zeros(pairs.shape[0]), True
-    # If every pair takes a whole class along, f is b alone, for all samples.
+    # If every pair contains all samples of a class, f is the constant b.
     one_class_left = problem.fit_intercept and min(side.sum() for side in sides) == 1
     starts = range(0, 0 if one_class_left else pairs.shape[0], PAIRS_AT_A_TIME)
     for start in show_progress(starts, len(starts), "pair batches", verbose=verbose):
@@ -121,7 +121,7 @@ def _summary(
     certified: bool,
     counts: dict[str, float],
 ) -> PairAUC:
-    """Count which of a pair is above; certified if rounding cannot change a count."""
+    """Count the wins; certify them if rounding cannot change a count."""
     apart = np.abs(above)
     smallest = TIE * (apart.max(initial=0.0) + problem.fit_intercept)
     if rounding <= TIE:
@@ -156,22 +156,22 @@ def leave_pair_out_auc(
     """Estimate the area under the ROC curve from pairs that are left out together.
 
     Every pair of a positive and a negative sample is left out in turn, exactly, and
-    both are scored by the one classifier trained on neither. The AUC of pooled
-    leave-one-out values is biased: each comes from another classifier, and leaving a
-    sample out pushes its own value down (Airola et al. 2011).
+    both samples are scored by the classifier trained on neither. The AUC of pooled
+    leave-one-out values is biased: each value comes from a different classifier, and
+    leaving a sample out lowers its own value (Airola et al. 2011).
 
     Parameters
     ----------
     estimator : sklearn.svm.SVC or leaveout.SVC
-        It need not be fitted and is not changed.
+        It does not need to be fitted and is not changed.
     y : array-like of shape (n_samples,)
-        Labels of two classes; the second in sorted order is the positive one.
+        Labels of two classes; the second in sorted order is the positive class.
     sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample; samples with weight 0 are in no pair.
+        Rescales C per sample; samples with weight 0 are not paired.
     X, n_jobs
         As in :func:`leave_one_out`.
     verbose : bool, default=False
-        Whether to say on stderr how far it is.
+        Whether to show progress on stderr.
 
     Returns
     -------
@@ -205,13 +205,13 @@ def leave_pair_out_auc(
     n_classes = len(task.target.classes)
     if n_classes != 2:
         raise ValueError(
-            f"y has {n_classes} classes; the AUC is about two. Take two of "
-            "them, or one against the rest, y == label."
+            f"y has {n_classes} classes, but the AUC is for two. Pass two of "
+            "them, or one against the rest: y == label."
         )
     if np.count_nonzero(task.C) == 2:
         raise ValueError(
-            "Leaving out a pair of 2 samples leaves none to train on. The AUC of "
-            "left-out pairs needs 3 samples or more."
+            "X has 2 samples with weight, so leaving out a pair leaves none to train "
+            "on. leave_pair_out_auc needs at least 3 samples."
         )
     with limit_blas(1):
         [sub] = svm_subproblems(task, whole=True)

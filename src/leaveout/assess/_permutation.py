@@ -20,7 +20,7 @@ from leaveout.loo._summary import Summary, as_percent
 from leaveout.loo._task import Target, Task, make_target, make_task
 from leaveout.run._parallel import count_workers, map_parallel, show_progress
 
-# Permutations a worker takes over at a time.
+# Permutations per batch of a worker.
 AT_A_TIME = 10
 
 
@@ -31,13 +31,13 @@ class PermutationTest(Summary):
     Parameters
     ----------
     error : float
-        Error with the labels as they are.
+        Error with the original labels.
     permutation_errors : ndarray of shape (n_permutations,)
         Error with each permutation of the labels.
     exchanged : str
         What was permuted: "samples", "samples within groups" or "whole groups".
     seconds : float
-        Time it took.
+        Computing time.
 
     Examples
     --------
@@ -61,14 +61,14 @@ class PermutationTest(Summary):
 
     @property
     def n_as_good(self) -> int:
-        """Number of permutations whose error is as small, or smaller."""
+        """Number of permutations with an error as small as ``error``, or smaller."""
         return int(np.count_nonzero(self.permutation_errors <= self.error))
 
     @property
     def p_value(self) -> float:
-        """(1 + as good) / (1 + permutations), as in scikit-learn.
+        """(1 + n_as_good) / (1 + n_permutations), as in scikit-learn.
 
-        The labels as they are count as one of the permutations, so p is never 0 and
+        The original labels count as one of the permutations, so p is never 0 and
         P(p <= a) <= a for exchangeable labels (Phipson & Smyth 2010).
         """
         return (1 + self.n_as_good) / (1 + self.n_permutations)
@@ -103,39 +103,41 @@ def loo_permutation_test(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> PermutationTest:
-    """Compare the leave-one-out error with those under permuted labels, all exact.
+    """Test whether the leave-one-out error is better than chance, by permuting labels.
 
-    If X says nothing about y, the labels may change places: the error is then one draw
-    out of many alike, and p says how far out it lies. Preprocessing and Gram matrix do
-    not depend on y and are made once; each permutation costs about two fits.
+    If y does not depend on X, permuting the labels does not change the distribution of
+    the error; p is the fraction of permutations with an error as small. All errors are
+    exact. Preprocessing and the Gram matrix do not depend on y and are computed once;
+    each permutation costs about two fits.
 
     Parameters
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
-        scikit-learn's SVC or ours. It need not be fitted and is not changed. Its
-        parameters must not have been chosen by these labels, else p is too small. A
-        step of a Pipeline that uses y is refused.
+        scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
+        changed. Its parameters must not have been tuned on these labels; otherwise p is
+        too small. A step of a Pipeline that uses y is refused.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Samples; the symmetric Gram matrix if kernel="precomputed". With a Pipeline,
-        whatever its first step takes.
+        Samples; the symmetric Gram matrix if kernel="precomputed". For a Pipeline,
+        any input of its first step.
     y : array-like of shape (n_samples,)
         Class labels.
     n_permutations : int, default=1000
-        Number of permutations; the smallest p is 1 / (1 + n_permutations).
+        Number of permutations; the smallest possible p is 1 / (1 + n_permutations).
     sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample. The weights stay with the rows of X; labels change
-        places among the rows with a weight > 0, and among those without.
+        Rescales C per sample. The weights stay with the rows of X; labels are permuted
+        separately among the rows with weight > 0 and among those with weight 0.
     groups : array-like of shape (n_samples,), default=None
         Samples with equal entries are left out together. Labels are permuted within
-        the groups, as in scikit-learn; if every group has one label only, the labels
+        the groups, as in scikit-learn; if every group has a single label, the labels
         of whole groups are permuted.
     random_state : int, RandomState instance or None, default=None
-        Seed of the permutations: those of scikit-learn's ``permutation_test_score``
-        with the same seed (but for whole groups). The result does not depend on n_jobs.
+        Controls the permutations. They equal those of scikit-learn's
+        ``permutation_test_score`` with the same seed, except for whole groups. The
+        result does not depend on n_jobs.
     n_jobs : int, default=None
-        joblib's workers over permutations; None means 1, -1 all cores.
+        Number of joblib workers. None means 1, -1 means all cores.
     verbose : int, default=0
-        Above 0, how far it is is written to stderr.
+        If positive, show progress on stderr.
 
     Returns
     -------
@@ -191,7 +193,7 @@ def loo_permutation_test(
 
 
 def _permuted_errors(task: Task, plan: Plan, orders: list[IntArray]) -> FloatArray:
-    """Return the error under each of some permutations; the Gram matrix stays."""
+    """Return the error for each of some permutations, with the same Gram matrix."""
     target, errors = task.target, []
     for order in orders:
         permuted = make_target(target.labels[order], target.weights)
@@ -206,10 +208,10 @@ def _draw(
     n_permutations: int,
     rng: np.random.RandomState,
 ) -> tuple[str, Iterator[IntArray]]:
-    """Say what is permuted, and draw, for each row, the row whose label it takes over.
+    """Return what is permuted, and the permutations as arrays of row numbers.
 
-    Within blocks the draws are those of scikit-learn's ``permutation_test_score``: the
-    same seed gives the same permutations.
+    Row r gets the label of row ``order[r]``. Within blocks the same seed gives the same
+    permutations as scikit-learn's ``permutation_test_score``.
     """
     n, labels = target.labels.size, target.labels
     present = target.weights > 0
@@ -219,9 +221,9 @@ def _draw(
         present = np.bincount(groups, target.weights)[groups] > 0
         if not present.all():
             raise ValueError(
-                "Every group has one label, so those of whole groups are to be "
-                f"permuted; but that of row {np.argmin(present)} has no sample_weight "
-                "> 0. Drop the rows of such groups."
+                "Every group has a single label, so labels of whole groups are "
+                f"permuted, but the group of row {np.argmin(present)} has no "
+                "sample_weight > 0. Drop the rows of such groups."
             )
         draws = (first[rng.permutation(first.size)] for _ in range(n_permutations))
         return "whole groups", (rows[groups] for rows in draws)
@@ -234,7 +236,7 @@ def _draw(
 def _permute_within(
     blocks: list[IntArray], n: int, rng: np.random.RandomState
 ) -> IntArray:
-    """Return an order of n rows in which every row stays in its block."""
+    """Return a permutation of n rows that keeps every row in its block."""
     order = np.arange(n)
     for rows in blocks:
         order[rows] = rng.permutation(rows)

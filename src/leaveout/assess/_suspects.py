@@ -21,7 +21,7 @@ from leaveout.run._parallel import limit_blas, show_progress
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows of the table that str() shows.
+# Number of rows that str() shows.
 SHOWN = 20
 # Decision values held at a time: samples left out x samples x subproblems.
 VALUES_AT_A_TIME = 4_000_000
@@ -34,13 +34,13 @@ class Suspects(Summary):
     Parameters
     ----------
     rows : ndarray of shape (k,)
-        Row of X of each sample listed.
+        Row number in X of each listed sample.
     ids : ndarray of shape (k,)
-        What the user calls it.
+        Id of each listed sample.
     labels : ndarray of shape (k,)
-        Label it was given.
+        Given labels.
     predictions : ndarray of shape (k,)
-        Label by the classifier trained without it.
+        Label predicted by the classifier trained without the sample.
     margins : ndarray of shape (k,)
         Leave-one-out margin: y f for two classes; true class minus best other for more.
     lower, upper : ndarray of shape (k,)
@@ -48,19 +48,20 @@ class Suspects(Summary):
     ambiguous : ndarray of bool, shape (k,)
         Whether another optimal intercept gives another label.
     certified : ndarray of bool, shape (k,)
-        Whether the optimality conditions were verified, and rounding can have changed
-        neither the label nor three digits of the influence.
+        Whether the optimality conditions were verified, and rounding cannot have
+        changed the label or the first three digits of the influence.
     influence : ndarray of shape (k,)
         Mean change of the margins of all other samples when this one is left out;
-        positive if they are better off without it.
+        positive if they increase without it.
     n_samples : int
-        Number of samples the list was taken from.
+        Number of samples in the data.
     error : float
-        Leave-one-out error over all of them.
+        Leave-one-out error over all samples.
     n_flagged : int
-        How many of them, listed or not, the others would label differently.
+        Number of samples, listed or not, whose left-out prediction differs from their
+        label.
     id_name : str, default="id"
-        What the table calls the ids.
+        Heading of the ids in the printed table.
     """
 
     __module__ = "leaveout"
@@ -86,7 +87,7 @@ class Suspects(Summary):
 
     @property
     def flagged(self) -> BoolArray:
-        """Mask of the listed samples that the others would label differently."""
+        """Mask of the listed samples whose prediction differs from their label."""
         return self.predictions != self.labels
 
     def to_frame(self) -> pd.DataFrame:
@@ -149,52 +150,53 @@ def suspects(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Suspects:
-    """List the samples most likely mislabelled or odd, by exact leave-one-out margin.
+    """Find samples that may be mislabelled, by their exact leave-one-out margin.
 
     A negative margin means that the rest of the data contradict the label. Every sample
-    is left out once, exactly; the same walks give its influence, the change of the
-    margins of the others.
+    is left out once, exactly. The same computation gives its influence on the margins
+    of the other samples.
 
     Parameters
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
-        scikit-learn's SVC or ours. It need not be fitted and is not changed. The steps
-        of a Pipeline are fitted once on all rows, and refused if they use y.
+        scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
+        changed. The steps of a Pipeline are fitted once on all rows, and refused if
+        they use y.
     ids : array-like of shape (n_samples,), default=None
-        Names of the samples. By default the index of a data frame, else row numbers.
+        Ids of the samples. By default the index of a DataFrame, otherwise row numbers.
     top : int, default=None
-        How many to list; None lists all.
+        Number of samples to list; None lists all.
     sample_weight : array-like of shape (n_samples,), default=None
-        Factor of C per sample. A sample with weight 0 is listed, but is none of the
-        others whose margins count for the influence.
+        Rescales C per sample. A sample with weight 0 is listed, but its margin does not
+        count in the influence of other samples.
     groups : array-like of shape (n_samples,), default=None
-        Samples with equal entries are left out together, replicates for one, which
-        would else vouch for each other's wrong label. The influence is still that of
+        Samples with equal entries are left out together. Use this for replicates, which
+        would otherwise support each other's wrong label. The influence is still that of
         the single sample.
     X, y, n_jobs
         As in :func:`leave_one_out`.
     verbose : int, default=0
-        Above 0, how far it is is written to stderr.
+        If positive, show progress on stderr.
 
     Returns
     -------
     Suspects
-        Samples by ascending margin, with predictions, certificates and influence.
+        Samples sorted by margin, with predictions, certificates and influence.
 
     Notes
     -----
     The influence of sample r is the mean over all other samples j of m_j without r
     minus m_j with r, where m_j is the margin of j on the training set: y_j f(x_j) for
-    two classes, true class minus best other for more. It is positive if the others are
-    better off without r. Samples with alpha = 0 have influence 0, unless the intercept
-    is an interval.
+    two classes, true class minus best other for more. It is positive if the margins of
+    the others increase without r. Samples with alpha = 0 have influence 0, unless the
+    intercept is not unique.
 
     Examples
     --------
     >>> import leaveout as lo
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> y[60] = 0  # a slip of the pen
+    >>> y[60] = 0  # a wrong label
     >>> found = lo.suspects(lo.SVC(C=1, gamma=0.1), X[:100], y[:100], top=3)
     >>> found.rows
     array([60, 98, 57])
@@ -232,10 +234,9 @@ def suspects(
 def measure_influence(
     task: Task, plan: Plan, rows: IntArray, *, verbose: bool = False
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the mean change of all other margins when each of some rows leaves.
+    """Return the mean change of all other margins when each row is left out.
 
-    Also, whether it is certified. Rows are taken a few at a time, so that memory stays
-    bounded.
+    Also return whether it is certified. Rows are processed in batches to bound memory.
     """
     influences = [
         Influence(

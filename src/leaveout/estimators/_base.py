@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What classifiers by kernel expansions share: f(x) = sum_j coef_j K(x, x_j) + b.
+"""Base class of the kernel expansions f(x) = sum_j coef_j K(x, x_j) + b.
 
-Two classes have one f; with more, each class has one against the rest.
+For two classes there is one f; for more, usually one per class against the rest.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from leaveout.loo._task import Task
 
 
 class KernelClassifier(ClassifierMixin, BaseEstimator):
-    """Base of the classifiers that keep the coefficients of all samples.
+    """Base class of leaveout's kernel classifiers.
 
-    A subclass has the parameters of a kernel, ``class_weight`` and ``fit_intercept``,
-    and the key of its family in ``FAMILIES``.
+    A subclass has the parameters of a kernel, ``class_weight``, ``fit_intercept`` and
+    ``_family``, its key in ``FAMILIES``.
     """
 
     _family: str
@@ -41,16 +41,25 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return f, positive for ``classes_[1]``, or one column per class.
+        """Evaluate the decision function for the samples in X.
 
-        X are samples; if kernel="precomputed", their kernel values with the training
-        samples, (n_samples, n_training_samples).
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples; if kernel="precomputed", their kernel values with the training
+            samples, of shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes f, positive for ``classes_[1]``; otherwise one column per
+            class.
         """
         values = self._values(X)
         return values[:, -1] if len(self.classes_) == 2 else values
 
     def _values(self, X: Any) -> FloatArray:
-        """Values of all expansions, one column each."""
+        """Return the values of all expansions, one column each."""
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
         if self.kernel == "precomputed":
@@ -67,21 +76,24 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _columns(self) -> FloatArray:
-        """Coefficients of the support vectors, one column per expansion."""
+        """Return the coefficients of the support vectors, one column per expansion."""
         return self.expansion_coef_[:, self.support_].T
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of each sample; X as in :meth:`decision_function`."""
+        """Predict class labels for the samples in X.
+
+        Parameters are those of :meth:`decision_function`.
+        """
         values = self.decision_function(X)
         if values.ndim == 1:
             return self.classes_[(values > TIE).astype(np.intp)]
-        # Samples on the margin of two classes have f = -1 in both: the first wins,
-        # whatever the last bits are.
+        # Samples on the margin of two classes have f = -1 in both. The first class
+        # wins, independently of rounding.
         best = values.max(axis=1, keepdims=True)
         return self.classes_[np.argmax(values >= best - TIE, axis=1)]
 
     def _store_task(self, task: Task, support: IntArray) -> None:
-        """Set the fitted attributes that all have."""
+        """Set the fitted attributes that all classifiers share."""
         self.classes_ = task.target.classes
         self.class_weight_ = task.class_weight
         self.gamma_ = task.gram.gamma
@@ -105,14 +117,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         least = smallest_eigenvalue(np.ldexp(task.K, task.gram.exponent))
         warnings.warn(
             f"The kernel {self.kernel!r} is not positive semi-definite on these data: "
-            f"its smallest eigenvalue is {least:.2g}. The SVM then has no certified "
-            "optimum. Use another kernel, or other parameters of it, or cut the "
-            "negative eigenvalues of the matrix.",
+            f"its smallest eigenvalue is {least:.2g}, so the optimum cannot be "
+            "certified. Use another kernel or other kernel parameters, or set the "
+            "negative eigenvalues of the matrix to zero.",
             CertificateWarning,
             stacklevel=stacklevel + 1,
         )
 
 
 def stack(solutions: Sequence[Any], name: str) -> NDArray[Any]:
-    """Return one attribute of all solutions."""
+    """Return one attribute of all solutions as an array."""
     return np.array([getattr(solution, name) for solution in solutions])

@@ -20,64 +20,66 @@ from leaveout.run._parallel import limit_blas
 
 
 class LLWClassifier(KernelClassifier):
-    r"""Multi-class SVM of Lee, Lin & Wahba, the Fisher-consistent one.
+    r"""Multi-class SVM of Lee, Lin & Wahba, which is Fisher consistent.
 
-    One function per class, :math:`h_k(x) = \sum_i W_{ik} K(x, x_i) + b_k`, all from one
-    problem, and they sum to zero::
+    There is one function per class, :math:`h_k(x) = \sum_i W_{ik} K(x, x_i) + b_k`. All
+    come from one problem with Q classes, and they sum to zero::
 
         min  1/2 sum_k ||w_k||^2 + sum_i C_i sum_{k != y_i} max(0, h_k(x_i) + 1/(Q-1))
 
-    The largest h_k is the label. For two classes it is the SVM with C / 2.
+    The class with the largest h_k is predicted. For two classes the model is an SVM
+    with C / 2.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses; C_i is C times class weight times sample weight.
-        ``numpy.inf`` is the hard margin, for classes that the kernel separates.
+        Regularization parameter, the weight of the losses. C_i is C times class weight
+        times sample weight. ``numpy.inf`` gives the hard margin, for classes that the
+        kernel separates.
     loss : {"hinge", "quadratic"}, default="hinge"
-        "quadratic" replaces the hinges by slacks xi_ik = h_k(x_i) + 1/(Q-1), where they
-        are not smaller than that, at the cost C_i [sum_k xi_ik^2 + (sum_k xi_ik)^2]. It
-        is a hard margin with kernel K + I / (2 C), so that the bounds of
-        :func:`llw_bounds` hold for it.
+        "quadratic" replaces the hinge losses by slacks xi_ik >= h_k(x_i) + 1/(Q-1) with
+        the cost C_i [sum_k xi_ik^2 + (sum_k xi_ik)^2]. This is a hard margin with
+        kernel K + I / (2 C), so the bounds of :func:`llw_bounds` hold for it.
     kernel, degree, gamma, coef0
         As in :class:`SVC`.
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is n_samples / (n_classes * count).
     verbose : int, default=0
-        1: :func:`leave_one_out` shows its progress on stderr.
+        If positive, :func:`leave_one_out` shows its progress on stderr.
 
     Attributes
     ----------
     expansion_coef_ : ndarray of shape (n_classes, n_samples)
         W transposed; rows and columns sum to zero.
     intercept_ : ndarray of shape (n_classes,)
-        b, with sum zero; inside ``intercept_interval_``.
+        Intercepts b; they sum to zero.
     intercept_interval_ : ndarray of shape (n_classes, 2)
-        Interval of each b_k: all b in it with sum zero are optimal. One point unless a
-        class has no free multiplier.
+        Interval of each b_k: all b within the intervals that sum to zero are optimal.
+        The interval is a point unless a class has no free multiplier.
     dual_ : ndarray of shape (n_samples, n_classes)
-        Multipliers alpha, 0 at a sample's own class.
+        Multipliers alpha; 0 for a sample's own class.
     objective_ : float
         Optimal value.
     duality_gap_ : float
-        Relative difference between primal and dual value, the proof of optimality.
+        Relative difference between primal and dual value, a proof of optimality.
     support_ : ndarray of shape (n_support,)
-        Rows with a multiplier.
+        Rows with a positive multiplier.
     n_iter_ : int
-        Steps of SMO and of the active set.
+        Number of steps of SMO and of the active-set method.
     classes_, class_weight_, support_vectors_, gamma_, shape_fit_ : object
         As in :class:`SVC`.
 
     See Also
     --------
     llw_bounds : Bounds on its leave-one-out error.
-    leave_one_out : Takes this classifier; exact.
-    SVC : One classifier for each pair of classes instead.
+    leave_one_out : Its exact leave-one-out error.
+    SVC : One binary classifier per pair of classes.
 
     Notes
     -----
-    The kernel must be positive semi-definite. Sequential minimal optimisation comes
-    near the optimum, an active set ends at it: see docs/method/llw.
+    The kernel must be positive semi-definite. Sequential minimal optimisation (SMO)
+    comes close to the optimum, and an active-set method then reaches it; see
+    docs/method/llw.
 
     References
     ----------
@@ -101,7 +103,7 @@ class LLWClassifier(KernelClassifier):
     __module__ = "leaveout"
     _family = "llw"
 
-    # Not a parameter: without an intercept the outputs could not sum to zero usefully.
+    # Not a parameter: the model always has intercepts.
     fit_intercept = True
 
     def __init__(
@@ -128,10 +130,10 @@ class LLWClassifier(KernelClassifier):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LLWClassifier:
-        """Solve the problem of all classes; parameters are those of :meth:`SVC.fit`.
+        """Fit the model; parameters are those of :meth:`SVC.fit`.
 
-        With C=inf, weights other than 0 change nothing; NotSeparableError if no
-        function of this kernel separates the classes.
+        With C=inf, positive weights have no effect, and NotSeparableError is raised if
+        the kernel does not separate the classes.
         """
         task = fit_task(self, X, y, sample_weight)
         with limit_blas(1):
@@ -150,8 +152,8 @@ class LLWClassifier(KernelClassifier):
             self._warn_indefinite(task, stacklevel=2)
         elif not solution.converged:
             warnings.warn(
-                f"The relative duality gap stayed at {solution.duality_gap:.1e}, "
-                "wanted 1e-8. Standardise the features "
+                "The solver did not converge: relative duality gap "
+                f"{solution.duality_gap:.1e}, required 1e-8. Standardise the features "
                 f"(sklearn.preprocessing.StandardScaler), or lower C (C={self.C:g}).",
                 ConvergenceWarning,
                 stacklevel=2,

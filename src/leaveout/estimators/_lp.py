@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LPMClassifier and LOOMClassifier: classifiers that are linear programs."""
+"""LPMClassifier and LOOMClassifier: classifiers fitted by linear programming."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from leaveout.lp._loom import LoomSolution, loom_bound
 
 
 class LPMClassifier(KernelClassifier):
-    r"""Kernel classifier whose coefficients have the smallest 1-norm.
+    r"""Kernel classifier with an L1 penalty on the coefficients.
 
-    Each classifier solves, with :math:`f(x) = \sum_j a_j K(x, x_j) + b`, the linear
-    program::
+    With :math:`f(x) = \sum_j a_j K(x, x_j) + b`, it solves the linear program::
 
         min  sum_j |a_j| + sum_i C_i max(0, 1 - y_i f(x_i))
 
-    which leaves most coefficients at zero. The kernel need not be positive
-    semi-definite. Two classes have one classifier; with more, each class has one
-    against the rest, and the largest value wins.
+    Most coefficients are zero at the optimum. The kernel does not need to be positive
+    semi-definite. For two classes there is one binary classifier; for more, one per
+    class against the rest, and the class with the largest value is predicted.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the hinge losses; C_i is C times class weight times sample weight.
+        Regularization parameter, the weight of the hinge losses. C_i is C times class
+        weight times sample weight.
     kernel, degree, gamma, coef0
         As in :class:`SVC`.
     class_weight : dict or "balanced", default=None
@@ -46,31 +46,32 @@ class LPMClassifier(KernelClassifier):
     expansion_coef_ : ndarray of shape (n_classifiers, n_samples)
         Signed coefficients a of all training samples, most of them 0.
     row_dual_ : ndarray of shape (n_classifiers, n_samples)
-        Dual variables of the samples' margins, between 0 and C_i. They have nothing to
-        do with the coefficients.
+        Dual variables of the margin constraints, between 0 and C_i. Unlike in an SVM,
+        they are not the coefficients.
     intercept_ : ndarray of shape (n_classifiers,)
-        b; the middle of its interval if several are optimal with these coefficients.
+        Intercept b. If several are optimal with these coefficients, the midpoint of
+        their interval.
     objective_ : ndarray of shape (n_classifiers,)
         Optimal values.
     duality_gap_ : ndarray of shape (n_classifiers,)
-        Relative difference between primal and dual value, the proof of optimality.
+        Relative difference between primal and dual value, a proof of optimality.
     support_ : ndarray of shape (n_centres,)
-        Rows with a coefficient for some class.
+        Rows with a nonzero coefficient for some class.
     n_iter_ : ndarray of shape (n_classifiers,)
-        Simplex steps.
+        Number of simplex iterations.
     classes_, class_weight_, support_vectors_, gamma_, shape_fit_ : object
         As in :class:`SVC`.
 
     See Also
     --------
-    leave_one_out : Takes this classifier; exact, by pivots from the basis of the fit.
-    SVC : The 2-norm of the weights in feature space instead.
+    leave_one_out : Its exact leave-one-out error, by pivots from the optimal basis.
+    SVC : L2 penalty on the weights in feature space.
 
     Notes
     -----
     A linear program may have several optima. HiGHS returns one of them, a vertex;
     :func:`leave_one_out` reports the range of values over all of them. A row with
-    weight 0 takes no part.
+    weight 0 is ignored.
 
     References
     ----------
@@ -114,10 +115,7 @@ class LPMClassifier(KernelClassifier):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LPMClassifier:
-        """Solve one linear program for two classes, else one per class.
-
-        Parameters are those of :meth:`SVC.fit`.
-        """
+        """Fit the model; parameters are those of :meth:`SVC.fit`."""
         task = fit_task(self, X, y, sample_weight)
         _, solutions = solve_task(task)
         self._store_expansion(task, solutions)
@@ -125,9 +123,9 @@ class LPMClassifier(KernelClassifier):
         worst = max(solution.duality_gap for solution in solutions)
         if not all(solution.converged for solution in solutions):
             warnings.warn(
-                f"HiGHS reached a relative duality gap of {worst:.1e}, wanted 1e-9. "
-                "Standardise the features (sklearn.preprocessing.StandardScaler) or "
-                f"lower C (C={self.C:g}).",
+                f"HiGHS did not converge: relative duality gap {worst:.1e}, required "
+                "1e-9. Standardise the features (sklearn.preprocessing.StandardScaler) "
+                f"or lower C (C={self.C:g}).",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -135,72 +133,76 @@ class LPMClassifier(KernelClassifier):
 
 
 class LOOMClassifier(KernelClassifier):
-    r"""Kernel classifier without a C, whose samples must do without their own term.
+    r"""Leave-one-out SVM of Weston, a kernel classifier without a C.
 
-    Each classifier solves, with :math:`f(x) = \sum_j \alpha_j y_j K(x, x_j)`, the
-    linear program::
+    With :math:`f(x) = \sum_j \alpha_j y_j K(x, x_j)`, it solves the linear program::
 
         min  sum_i w_i xi_i
         s.t. y_i (f(x_i) - alpha_i y_i K(x_i, x_i)) >= 1 - xi_i,   alpha >= 0,  xi >= 0
 
-    Every sample has to be classified by the others. One that only its own coefficient
-    could classify is given up: this takes the part of C, and the kernel is the only
-    thing to choose. Of several optima the one with the smallest sum of alpha is taken.
-    Two classes have one classifier; with more, each class has one against the rest,
-    and the largest value wins.
+    Each sample must be classified by the terms of the other samples, without its own.
+    Samples for which this is impossible keep a slack, which regularizes the model in
+    place of C; only the kernel has to be chosen. If there are several optima, the one
+    with the smallest sum of alpha is used. For two classes there is one binary
+    classifier; for more, one per class against the rest, and the class with the largest
+    value is predicted.
 
     Parameters
     ----------
     kernel, degree, gamma, coef0
         As in :class:`SVC`.
     class_weight : dict or "balanced", default=None
-        Factor of the slacks per class; "balanced" is n_samples / (n_classes * count).
+        Weight of the slacks per class; "balanced" is n_samples / (n_classes * count).
     fit_intercept : bool, default=False
-        Whether f has an intercept b. The paper has none.
+        Whether f has an intercept b. The model in the paper has none.
     nu : float, default=1.0
-        Share of its own term that a sample has to do without. 1 is Weston's
-        classifier; 0 requires margins as an SVM does, with nothing to regularise; more
-        than 1 is stricter.
+        Fraction of a sample's own term that is subtracted in its constraint. 1 is
+        Weston's classifier; 0 requires margins as an SVM does, without regularization;
+        values above 1 are stricter.
 
     Attributes
     ----------
     expansion_coef_ : ndarray of shape (n_classifiers, n_samples)
         Signed coefficients alpha_j y_j of all training samples.
     intercept_ : ndarray of shape (n_classifiers,)
-        b; the middle of its interval if several are optimal with these coefficients.
+        Intercept b. If several are optimal with these coefficients, the midpoint of
+        their interval.
     slack_ : ndarray of shape (n_classifiers, n_samples)
-        xi; 1 or more: the others do not classify the sample correctly.
+        Slacks xi. If a slack is 1 or more, the other samples' terms do not classify the
+        sample correctly.
     row_dual_ : ndarray of shape (n_classifiers, n_samples)
-        Dual variables of the constraints, between 0 and w_i: the proof of optimality.
+        Dual variables of the constraints, between 0 and w_i, a proof of optimality.
     objective_ : ndarray of shape (n_classifiers,)
         Weighted sums of the slacks.
     loo_bound_ : ndarray of shape (n_classifiers,)
-        Share of the samples, by weight, that the others classify incorrectly; 0 counts
-        as incorrect. It is never above the mean slack if nu = 1. It does **not** bound
-        the leave-one-out error of this classifier, only that of an SVM with the same
-        coefficients: see :func:`leave_one_out` for the error itself.
+        Weighted fraction of the samples that the other samples' terms do not classify
+        correctly; a value of 0 counts as incorrect. If nu = 1, it is at most the mean
+        slack. It does **not** bound the leave-one-out error of this classifier, only
+        that of an SVM with the same coefficients. :func:`leave_one_out` computes the
+        error itself.
     duality_gap_ : ndarray of shape (n_classifiers,)
         Relative difference between primal and dual value.
     support_ : ndarray of shape (n_centres,)
-        Rows with a coefficient for some class.
+        Rows with a nonzero coefficient for some class.
     n_iter_ : ndarray of shape (n_classifiers,)
-        Simplex steps.
+        Number of simplex iterations.
     classes_, class_weight_, support_vectors_, gamma_, shape_fit_ : object
         As in :class:`SVC`.
 
     See Also
     --------
-    leave_one_out : Takes this classifier: exact, or its own bound.
-    LooSearchCV : Chooses the kernel by either.
+    leave_one_out : Its exact leave-one-out error, or ``loo_bound_``.
+    LooSearchCV : Choose the kernel by either.
     LPMClassifier : Another linear program, with a C.
 
     Notes
     -----
-    Multiplying the kernel by a number changes coefficients, not labels. Weights count
-    slacks: a sample of weight 2 is not the same as two copies, which support each
-    other. A row with weight 0 takes no part. Where kernel values are next to nothing
-    (a gamma that is far too large), a coefficient would have to be huge to reach
-    another sample: it is stopped at 1e6 over the largest kernel value, with a warning.
+    Scaling the kernel changes the coefficients but not the labels. Weights apply to the
+    slacks: a sample with weight 2 is not equivalent to two copies, which would support
+    each other. A row with weight 0 is ignored. If gamma is far too large, kernel values
+    between samples are almost zero, and a coefficient would have to be huge to affect
+    another sample; it is then limited to 1e6 over the largest kernel value, with a
+    warning.
 
     References
     ----------
@@ -243,10 +245,7 @@ class LOOMClassifier(KernelClassifier):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LOOMClassifier:
-        """Solve one linear program for two classes, else one per class.
-
-        Parameters are those of :meth:`SVC.fit`.
-        """
+        """Fit the model; parameters are those of :meth:`SVC.fit`."""
         task = fit_task(self, X, y, sample_weight)
         subproblems, solutions = solve_task(task)
         self._store_expansion(task, solutions)
@@ -260,23 +259,24 @@ class LOOMClassifier(KernelClassifier):
 
 
 def _warn_of_trouble(solutions: list[LoomSolution]) -> None:
-    """Warn if the kernel is too narrow, or the gap too large."""
+    """Warn if the kernel is too narrow or the duality gap too large."""
     n_capped = sum(solution.n_capped for solution in solutions)
     worst = max(solution.duality_gap for solution in solutions)
     if n_capped:
         warnings.warn(
-            f"{n_capped} coefficient(s) were stopped at 1e6 / max |K|: some samples "
-            "have kernel values next to nothing with all that could classify them, and "
-            f"their labels are not to be trusted (relative duality gap {worst:.1e}). "
-            "Take a wider kernel, such as a smaller gamma.",
+            f"{n_capped} coefficient(s) were limited to 1e6 / max |K|: some samples "
+            "have kernel values of almost 0 with all that could classify them, so "
+            f"their labels are unreliable (relative duality gap {worst:.1e}). "
+            "Use a wider kernel, for example a smaller gamma.",
             CertificateWarning,
             stacklevel=3,
         )
     elif not all(solution.converged for solution in solutions):
         warnings.warn(
-            "HiGHS found no smallest coefficients, or no proof of them (relative "
-            f"duality gap {worst:.1e}, wanted 1e-6). Standardise the features "
-            "(sklearn.preprocessing.StandardScaler) or take a wider kernel.",
+            "HiGHS did not find the smallest coefficients, or could not prove them "
+            f"optimal (relative duality gap {worst:.1e}, required 1e-6). Standardise "
+            "the features (sklearn.preprocessing.StandardScaler) or use a wider "
+            "kernel.",
             ConvergenceWarning,
             stacklevel=3,
         )

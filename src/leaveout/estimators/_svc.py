@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Support vector classification, solved to the precision of doubles."""
+"""Support vector classification, solved to double precision."""
 
 from __future__ import annotations
 
@@ -27,95 +27,98 @@ from leaveout.loo._multiclass import (
     vote,
 )
 
-# Values that doubles do not keep to this are worth a warning.
+# Warn if rounding errors of decision values may be larger than this.
 ROUNDING = 1e-2
 
 
 class SVC(KernelClassifier):
-    r"""Support vector classifier whose optimum is exact.
+    r"""C-support vector classification, solved to high precision.
 
-    Each pair of classes solves, with :math:`f(x) = \langle w, \varphi(x) \rangle + b`::
+    For each pair of classes, with :math:`f(x) = \langle w, \varphi(x) \rangle + b`, it
+    solves::
 
         min  1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))
 
-    to a KKT residual of ``tol``, some six digits more than
-    :class:`sklearn.svm.SVC` at its default. Parameters, attributes, signs and votes
-    are those of :class:`sklearn.svm.SVC`, which it can replace.
+    to a KKT residual of ``tol``, about six digits more than
+    :class:`sklearn.svm.SVC` by default. It is a drop-in replacement for
+    :class:`sklearn.svm.SVC`, with the same parameters, attributes, signs and votes.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the hinge losses; C_i is C times class weight times sample weight.
+        Regularization parameter, the weight of the hinge losses. C_i is C times class
+        weight times sample weight.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "cosine", "precomputed" (X is
         then the Gram matrix), or a function that takes two matrices of shapes (n, p)
-        and (m, p) and returns the kernel values, (n, m).
+        and (m, p) and returns the kernel values, of shape (n, m).
     degree : int, default=3
-        Exponent of kernel="poly".
+        Degree of the polynomial kernel ("poly").
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of "rbf", "poly", "sigmoid" and "laplacian". "scale" is
+        Kernel coefficient for "rbf", "poly", "sigmoid" and "laplacian". "scale" is
         1 / (n_features * X.var()), "auto" is 1 / n_features; both ignore weights.
     coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
+        Independent term of "poly" and "sigmoid".
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is n_samples / (n_classes * count).
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For three classes or more: one value per class, or one per pair of classes.
+        For three or more classes: one value per class, or one per pair of classes.
     break_ties : bool, default=False
-        Among three classes or more, whether equal numbers of votes are decided by the
-        values of ``decision_function`` rather than by the order of the classes.
+        For three or more classes, whether ties in the votes are broken by the values of
+        ``decision_function`` rather than by the order of the classes.
     fit_intercept : bool, default=True
         Whether f has an intercept b. It is not regularised.
     tol : float, default=1e-9
-        Largest violation of the optimality conditions, relative to the terms of f.
+        Tolerance: largest violation of the optimality conditions, relative to the terms
+        of f.
     max_iter : int, default=-1
-        Cap on the steps of the solver, per pair of classes; -1 for a generous one.
+        Limit on solver iterations per pair of classes; -1 for a generous limit.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Sorted labels.
+        Class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Factor of C per class.
     support_ : ndarray of shape (n_SV,)
-        Rows of the support vectors, by class.
+        Indices of support vectors, ordered by class.
     support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Their features; of shape (0, 0) if kernel="precomputed".
+        Support vectors; of shape (0, 0) if kernel="precomputed".
     n_support_ : ndarray of shape (n_classes,)
         Number of support vectors per class.
     dual_coef_ : ndarray of shape (n_classes - 1, n_SV)
-        Signed coefficients, in the layout of :class:`sklearn.svm.SVC`; dense for
-        sparse X too.
+        Dual coefficients times labels, in the layout of :class:`sklearn.svm.SVC`;
+        dense even if X is sparse.
     intercept_ : ndarray of shape (n_pairs,)
-        b per pair of classes, n_pairs = n_classes * (n_classes - 1) / 2.
+        Intercept b per pair of classes; n_pairs = n_classes * (n_classes - 1) / 2.
     coef_ : ndarray or CSR matrix of shape (n_pairs, n_features)
         Weights of the features, only if kernel="linear".
     gamma_ : float or None
-        The number used for gamma; None for a precomputed or callable kernel.
+        The value used for gamma; None for a precomputed or callable kernel.
     fit_status_ : int
-        0 if every pair reached ``tol``, else 1.
+        0 if every pair reached ``tol``, 1 otherwise.
     duality_gap_ : ndarray of shape (n_pairs,)
-        Relative difference between primal and dual value, the proof of optimality, up
-        to rounding of the decision values.
+        Relative difference between primal and dual value, a proof of optimality up to
+        rounding of the decision values.
     n_iter_ : ndarray of shape (n_pairs,)
-        Steps of the solver; 0 if the coefficients come from a search.
+        Number of solver iterations; 0 if the coefficients come from a search.
     shape_fit_ : tuple of int
         Shape of the X passed to fit.
     n_features_in_ : int
-        Number of columns of X.
+        Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X has them and all are strings.
+        Names of features seen during fit, if X has feature names that are all strings.
 
     See Also
     --------
-    sklearn.svm.SVC : The same classifier on LIBSVM.
+    sklearn.svm.SVC : The same classifier, solved by LIBSVM.
 
     Notes
     -----
-    A row with weight 0 takes no part, as if it were absent; only "scale" and "balanced"
-    still count it, as they do in scikit-learn. A class without weight does not
-    count. If b is not unique, the middle of its interval is taken, as LIBSVM does. A
-    kernel that is not positive semi-definite gets a warning: it has no proved optimum.
+    A row with weight 0 is ignored; only "scale" and "balanced" still count it, as in
+    scikit-learn. A class whose samples all have weight 0 is ignored, too. If b is not
+    unique, the midpoint of its interval is used, as in LIBSVM. With a kernel that is
+    not positive semi-definite the optimum cannot be proved; a warning is given.
 
     References
     ----------
@@ -165,7 +168,7 @@ class SVC(KernelClassifier):
         self.max_iter = max_iter
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVC:
-        """Solve one SVM per pair of classes.
+        """Fit one SVM per pair of classes.
 
         Parameters
         ----------
@@ -174,23 +177,23 @@ class SVC(KernelClassifier):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C per sample, >= 0; a row with 0 takes no part.
+            Rescales C per sample; at least 0. Rows with weight 0 are ignored.
 
         Returns
         -------
         SVC
-            This estimator.
+            Fitted estimator.
         """
         self._fit(X, y, sample_weight)
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
-        """Fit, and return what of it is worth keeping for further questions."""
+        """Fit, and return the task with its solutions."""
         task = fit_task(self, X, y, sample_weight)
         if not task.gram.definite:
             check_kernel_size(task.K, "A kernel that is not positive semi-definite")
             self._warn_indefinite(task, stacklevel=3)
-        # A search that has solved the problem already leaves its solution here.
+        # Coefficients that a search has computed already.
         fitted = restore(task, self.__dict__.pop("_kept_betas", None))
         self._store(fitted)
         if task.gram.definite and self.fit_status_:
@@ -200,20 +203,20 @@ class SVC(KernelClassifier):
         return fitted
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the values whose signs, or whose largest, decide the label.
+        """Evaluate the decision function for the samples in X.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Samples; if kernel="precomputed", their kernel values with the training
-            samples, (n_samples, n_training_samples).
+            samples, of shape (n_samples, n_training_samples).
 
         Returns
         -------
         ndarray
-            Two classes: f, (n_samples,), positive for ``classes_[1]``. More:
-            (n_samples, n_classes) for "ovr", (n_samples, n_pairs) for "ovo", where a
-            positive value is a vote for the first class of the pair.
+            For two classes f, of shape (n_samples,), positive for ``classes_[1]``. For
+            more, of shape (n_samples, n_classes) for "ovr" and (n_samples, n_pairs) for
+            "ovo", where a positive value is a vote for the first class of the pair.
         """
         values = self._values(X)
         if len(self.classes_) == 2:
@@ -223,7 +226,10 @@ class SVC(KernelClassifier):
         return one_value_per_class(values)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label with most votes; X as in :meth:`decision_function`."""
+        """Predict class labels for the samples in X, by votes over pairs of classes.
+
+        Parameters are those of :meth:`decision_function`.
+        """
         values = self._values(X)
         if self.break_ties and len(self.classes_) > 2:
             return self.classes_[np.argmax(one_value_per_class(values), axis=1)]
@@ -235,13 +241,13 @@ class SVC(KernelClassifier):
         check_is_fitted(self)
         if self.kernel != "linear":
             raise AttributeError(
-                f"coef_ exists only for kernel='linear'; this SVC has {self.kernel!r}."
+                f"coef_ is only available with kernel='linear'; got {self.kernel!r}."
             )
         columns = self._columns()
         if sparse.issparse(self.support_vectors_):
             columns = sparse.csr_array(columns)
         weights = columns.T @ self.support_vectors_
-        # They follow from dual_coef_: changing them would change no prediction.
+        # Read-only: predictions use dual_coef_.
         values: Any = weights.data if sparse.issparse(weights) else weights
         values.flags.writeable = False
         return weights
@@ -268,32 +274,32 @@ class SVC(KernelClassifier):
         self.fit_status_ = int(not all(solution.converged for solution in solutions))
 
     def _columns(self) -> FloatArray:
-        """``dual_coef_`` with one column per pair, (n_SV, n_pairs)."""
+        """Return ``dual_coef_`` with one column per pair, (n_SV, n_pairs)."""
         codes = np.repeat(np.arange(len(self.classes_)), self.n_support_)
         return pair_coefficients(self.dual_coef_, codes)
 
     def _warn_of_rounding(self, K: FloatArray, solutions: Sequence[Solution]) -> None:
-        """Warn if values are sums of terms so large that rounding decides labels."""
+        """Warn if decision values sum such large terms that rounding may matter."""
         sums = [float(solution.alpha.sum()) for solution in solutions]
         terms = float(K.diagonal().max(initial=0.0)) * max(sums)
         if not 2.0**-52 * terms > ROUNDING:
             return
         warnings.warn(
-            f"Decision values are sums of terms as large as {terms:.0e}, of which "
-            f"doubles keep +-{2.0**-52 * terms:.0e}: rounding may decide labels, and "
-            "duality_gap_ proves no more than that. Standardise the features "
+            f"Decision values are sums of terms up to {terms:.0e} with rounding errors "
+            f"up to {2.0**-52 * terms:.0e}: rounding may change labels, and "
+            "duality_gap_ is only accurate to that. Standardise the features "
             "(sklearn.preprocessing.StandardScaler) or lower C.",
             CertificateWarning,
             stacklevel=4,
         )
 
     def _warn_not_converged(self, solutions: Sequence[Solution]) -> None:
-        """Warn with what was reached, what was wanted, and what to do."""
+        """Warn about pairs of classes that did not reach ``tol``."""
         failed = [solution for solution in solutions if not solution.converged]
         worst = max(failed, key=lambda solution: solution.kkt_residual)
         warnings.warn(
-            f"{len(failed)} of {len(solutions)} machine(s) did not converge: KKT "
-            f"residual {worst.kkt_residual:.1e}, wanted tol={self.tol:g} (relative "
+            f"{len(failed)} of {len(solutions)} binary SVM(s) did not converge: KKT "
+            f"residual {worst.kkt_residual:.1e}, required tol={self.tol:g} (relative "
             f"duality gap {worst.duality_gap:.1e}). Raise max_iter "
             f"(max_iter={self.max_iter}), standardise the features "
             "(sklearn.preprocessing.StandardScaler) or lower C.",

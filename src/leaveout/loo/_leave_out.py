@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From a task and a plan to the left-out values of a classifier.
 
-``FAMILIES`` says, per classifier, which subproblems it has, how each is solved and left
-out, and how their values become labels.
+``FAMILIES`` defines, per classifier, its subproblems, their solver, the leave-one-out
+methods, and how values become labels.
 """
 
 from __future__ import annotations
@@ -60,33 +60,33 @@ from leaveout.run._parallel import limit_blas
 
 @dataclass(frozen=True)
 class Family:
-    """What a kind of classifier does with a task.
+    """How a type of classifier is solved and left out.
 
     Parameters
     ----------
     name : str
         Its class in this package.
     methods : mapping of str to Method
-        Ways to leave samples out; the first is "auto", one is "refit".
+        Leave-one-out methods; the first is "auto", one is "refit".
     make_problems : callable (task, whole) -> iterator of Subproblem
-        Subproblems one after the other, each on all samples if ``whole``.
+        Yields the subproblems, each on all samples if ``whole``.
     solve : callable (problem) -> solution
-        Solver of one of them.
+        Solves a subproblem.
     certify : callable (problem, solution, found, folds) -> LooIntervals, optional
-        Withdraws certificates that rounding may have spoilt.
+        Removes certificates that rounding may have invalidated.
     tighten : callable (problem, solution) -> (problem, solution), optional
-        Lowers upper bounds that no left-out solution reaches.
+        Lowers upper bounds that cannot be active in a left-out solution.
     kernel_range : int, default=20
         The Gram matrix is scaled if its largest K_ii is outside 2^±kernel_range.
     needs_psd : bool, default=False
-        Whether a kernel that is not positive semi-definite is refitted, not certified.
+        Whether an indefinite kernel requires refits without certificates.
     pairs : bool, default=False
         Whether pairs of classes vote, unless the classifier is one-vs-rest.
     warm_start : bool, default=False
-        Whether ``solve`` takes the ``beta`` of another solution as its start.
+        Whether ``solve`` can start from the ``beta`` of another solution.
     bounds_alpha : bool, default=False
-        Whether C is a factor of the upper bounds of alpha and nothing else: a list of C
-        is one path then, and a small C may be anti-learning.
+        Whether C only scales the upper bounds of alpha. A list of C is then one path,
+        and a small C may be anti-learning.
     hard_margin : bool, default=False
         Whether C may be infinite.
     """
@@ -112,20 +112,20 @@ class Plan:
     Parameters
     ----------
     family : Family
-        What kind of classifier it is.
+        Type of the classifier.
     method : str
         Name of one of its methods.
     options : dict
-        Keywords of this method alone.
+        Keyword arguments of this method only.
     source : callable (task, plan) -> list of LeftOut
-        None for :func:`solve_and_leave_out`; for ``preprocessing="refit"`` one that
-        fits the steps in every fold.
+        None for :func:`solve_and_leave_out`; with ``preprocessing="refit"`` a function
+        that fits the steps in each fold.
     groups : ndarray of shape (n,), optional
         Samples with equal numbers, from 0, are left out together.
     rebalance : bool, default=False
-        Whether class weights follow the counts of the fold.
+        Whether class weights are computed again in each fold.
     labels_only : bool, default=False
-        Stop when a label is known.
+        Whether to stop when a label is known.
     n_threads : int, default=1
         Threads over folds.
     """
@@ -141,11 +141,11 @@ class Plan:
 
     @property
     def whole(self) -> bool:
-        """Whether subproblems have all samples, because folds may hold any of them."""
+        """Whether subproblems have all samples, because folds may contain any."""
         return self.groups is not None or self.rebalance
 
     def folds(self, subproblem: Subproblem) -> Folds | None:
-        """Return what is left out of a subproblem together; None for single samples."""
+        """Return the folds of a subproblem; None for single samples."""
         if not self.whole:
             return None
         codes = self.groups
@@ -160,23 +160,23 @@ class Plan:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is kept of one subproblem: no Gram matrix."""
+    """Results of one subproblem, without its Gram matrix."""
 
     found: LooIntervals  # left-out values of all samples of the task
-    beta: FloatArray | None = None  # (n,), of the full solution, if the family has it
+    beta: FloatArray | None = None  # (n,), full solution, if the family has warm starts
     anti_learning: bool = False  # whether its labels follow the class proportions
 
 
 @dataclass(frozen=True)
 class LooRun:
-    """The leave-one-out result, and what a refit on all samples may start from.
+    """The leave-one-out result, and coefficients for a refit on all samples.
 
     Parameters
     ----------
     result : LooResult
         Labels, values and certificates of all samples.
     betas : ndarray of shape (n_subproblems, n), optional
-        Coefficients of SVMs, at unit scale; None if every fold made its own.
+        Coefficients of SVMs, at unit scale; None if every fold was refitted.
     """
 
     result: LooResult
@@ -193,7 +193,7 @@ class Fitted:
 
 
 def leave_out(task: Task, plan: Plan) -> LooRun:
-    """Solve every subproblem of a task and leave every sample or group out of it.
+    """Solve every subproblem of a task, and leave out every sample or group.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def leave_out(task: Task, plan: Plan) -> LooRun:
 
 
 def solve_and_leave_out(task: Task, plan: Plan) -> list[LeftOut]:
-    """Solve each subproblem once, and leave samples out of its solution."""
+    """Solve each subproblem once, and leave out samples from its solution."""
     return [
         leave_subproblem_out(task, plan, sub, plan.family.solve(sub.problem))
         for sub in plan.family.make_problems(task, plan.whole)
@@ -229,15 +229,15 @@ def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
 
 
 def restore(task: Task, betas: FloatArray | None) -> Fitted:
-    """Return the solutions of an SVC from coefficients that are known.
+    """Return the solutions of an SVC from known coefficients.
 
     Parameters
     ----------
     task : Task
-        Of a :class:`leaveout.SVC`; solved to its own ``tol``.
-    betas : ndarray of shape (n_subproblems, n)
-        :attr:`LooRun.betas` of the same task. A subproblem for which they are not
-        optimal is solved; with None, all are.
+        Task of a :class:`leaveout.SVC`, solved to its ``tol``.
+    betas : ndarray of shape (n_subproblems, n) or None
+        :attr:`LooRun.betas` of the same task. Subproblems for which they are not
+        optimal are solved; all are if None.
 
     Returns
     -------
@@ -259,9 +259,9 @@ def restore(task: Task, betas: FloatArray | None) -> Fitted:
 def leave_subproblem_out(
     task: Task, plan: Plan, sub: Subproblem, solution: Any, **memory: Any
 ) -> LeftOut:
-    """Leave samples out of one subproblem; the values are in the order of the samples.
+    """Leave out samples from one subproblem; return values for all samples of the task.
 
-    A subproblem on some of the samples has its value as it is for the others.
+    Samples that are not in the subproblem get the value of its full solution.
     """
     family, folds, n = plan.family, plan.folds(sub), task.C.shape[0]
     problem, tight = sub.problem, solution
@@ -298,10 +298,9 @@ def leave_subproblem_out(
 
 
 def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooRun]:
-    """Leave samples out at each of some C, the optimum at one starting the next.
+    """Leave out samples at each C; each solution starts from the previous one.
 
-    ``task`` is that at C = ``task.params.C``, best one of ``Cs``; what is returned is
-    in the order of ``Cs``.
+    ``task.params.C`` should be one of ``Cs``. Returns one run per C, in their order.
     """
     assert plan.source is None, "a path needs one Gram matrix for all folds"
     order = np.argsort(Cs, kind="stable")
@@ -333,9 +332,9 @@ def solve_path(
 ) -> Iterator[tuple[Any, Any]]:
     """Solve a subproblem with upper bounds factor * C_i, smallest factor first.
 
-    The coefficients of one optimum, scaled to the next bounds, are feasible there, and
-    nearly optimal: bounded points stay bounded. Measured on the simulation of Wang &
-    Yang (2022), such a start takes about 0.4 of the time of a start from zero.
+    The coefficients of one optimum, scaled to the next bounds, are feasible there and
+    nearly optimal, because bounded samples stay at their bounds. On the simulation of
+    Wang & Yang (2022) this takes about 0.4 of the time of a start from zero.
     """
     beta, before = None, 1.0
     for factor in factors:
@@ -356,7 +355,7 @@ def solve_path(
 def assemble_run(
     task: Task, plan: Plan, parts: list[LeftOut], seconds: float
 ) -> LooRun:
-    """Put the intervals of all subproblems together to labels and certificates."""
+    """Combine the intervals of all subproblems into labels and certificates."""
     found = [part.found for part in parts]
     values, lower, upper = (
         np.column_stack([getattr(intervals, name) for intervals in found])
@@ -374,7 +373,7 @@ def assemble_run(
         method=plan.method,
         counts={**_total_counts(found), "seconds": seconds},
         groups=plan.groups,
-        machine_values=values,
+        binary_values=values,
         anti_learning=_mostly_anti_learning(task, parts, decided["predictions"]),
     )
     betas = [part.beta for part in parts if part.beta is not None]
@@ -382,7 +381,7 @@ def assemble_run(
 
 
 def votes_by_pairs(task: Task) -> bool:
-    """Whether pairs of classes vote for a label, rather than the largest value."""
+    """Return whether pairs of classes vote, rather than the largest value deciding."""
     return FAMILIES[task.params.family].pairs and not task.params.one_vs_rest
 
 
@@ -393,23 +392,24 @@ def decide(
     upper: FloatArray,
     groups: IntArray | None,
 ) -> dict[str, Any]:
-    """Return labels, margins and what is ambiguous from the values of all outputs."""
+    """Return labels, margins and ambiguous samples from the values of all outputs."""
     if votes_by_pairs(task):
         return decide_one_vs_one(task, values, lower, upper)
     return decide_one_vs_rest(task, values, lower, upper, groups)
 
 
 def margins_of(task: Task, values: FloatArray) -> FloatArray:
-    """Return the margin of each sample by the values of all outputs, (n,)."""
+    """Return the margin of each sample from the values of all outputs, (n,)."""
     margins = one_vs_one_margins if votes_by_pairs(task) else one_vs_rest_margins
     return margins(values, task.target.codes)
 
 
 def fold_factors(codes: IntArray, class_weight: FloatArray, folds: Folds) -> FloatArray:
-    """Return what balanced class weights are multiplied by while a fold is out.
+    """Return the factors of balanced class weights while a fold is left out.
 
-    Weights by the counts without the fold, over ``class_weight``, those of all samples;
-    1 for a class that is gone. One row per fold, one column per class.
+    They are the balanced weights without the fold, divided by ``class_weight``, those
+    of all samples; 1 for a class without samples. One row per fold, one column per
+    class.
     """
     counts = np.zeros((len(folds), class_weight.size))
     fold = np.repeat(np.arange(len(folds)), folds.sizes)
@@ -425,9 +425,10 @@ def fold_factors(codes: IntArray, class_weight: FloatArray, folds: Folds) -> Flo
 def _mostly_anti_learning(
     task: Task, parts: list[LeftOut], predictions: np.ndarray
 ) -> bool:
-    """Whether most subproblems follow the class proportions, and the labels show it.
+    """Return whether the subproblems, and thus the labels, follow class proportions.
 
-    They do if they are not better than the most frequent label for every sample.
+    This requires that most subproblems are anti-learning, and that the labels are not
+    better than always predicting the most frequent class.
     """
     if 2 * sum(part.anti_learning for part in parts) <= len(parts):
         return False
@@ -446,7 +447,7 @@ def _total_counts(found: list[LooIntervals]) -> dict[str, float]:
 
 
 def _costliest_step(found: list[LooIntervals]) -> np.ndarray:
-    """Name, for each sample, the costliest way it was settled over the subproblems."""
+    """Return the costliest step per sample over the subproblems."""
     codes = np.column_stack([part.settled_by for part in found])
     cost = np.arange(1, len(SETTLED_BY) + 1)
     cost[UNTOUCHED] = 0
@@ -475,7 +476,7 @@ def _lpm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
 
 
 def _loom_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
-    """Yield the same with the share of its own term that a sample does without."""
+    """Yield the same with nu, the fraction of its own term that a sample lacks."""
     for sub in _lpm_subproblems(task, whole):
         problem = LoomProblem(**vars(sub.problem), nu=float(task.params.nu))
         yield replace(sub, problem=problem)
@@ -484,7 +485,7 @@ def _loom_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
 def _llw_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
     """Yield the problem of all classes; quadratic loss is a hard margin with a ridge.
 
-    Samples without weight are absent, whatever their code.
+    Samples with weight 0 are absent.
     """
     codes = np.maximum(task.target.codes, 0)
     problem = LlwProblem(task.K, codes, task.C, len(task.target.classes))
@@ -495,11 +496,11 @@ def _llw_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
 
 
 def solve_separable_llw(problem: LlwProblem) -> LlwSolution:
-    """Solve; NotSeparableError if there is no hard margin."""
+    """Solve the problem; raise NotSeparableError if there is no hard margin."""
     solution = solve_llw(problem)
     if not solution.separable:
         raise NotSeparableError(
-            "C=inf asks for a hard margin, and the kernel does not separate the "
+            "C=inf requires a hard margin, but the kernel does not separate the "
             "classes (or by less than 1e-5 of the spread of the samples). Use a finite "
             "C, or another kernel such as 'rbf' with a larger gamma."
         )
@@ -539,7 +540,7 @@ FAMILIES: dict[str, Family] = {
         _for_single_samples(LOOM_METHODS),
         _loom_subproblems,
         solve_loom,
-        kernel_range=2000,  # its solver brings the kernel to its own scale
+        kernel_range=2000,  # its solver scales the kernel itself
     ),
     "llw": Family(
         "LLWClassifier",

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From binary values to classes: pairs of classes, votes, margins, what is ambiguous.
+"""From binary decision values to classes: votes, margins and ambiguous samples.
 
-One-vs-one as scikit-learn and LIBSVM do it: for more than two classes, subproblem k
-stands between classes i < j, in the order (0, 1), (0, 2), ..., (1, 2), ..., and a
-positive value is for class i. For two classes the sign is turned, as everywhere in
-scikit-learn: a positive value is for class 1.
+One-vs-one follows scikit-learn and LIBSVM. For more than two classes, subproblem k
+separates classes i < j, in the order (0, 1), (0, 2), ..., (1, 2), ..., and a positive
+value is a vote for class i. For two classes the sign is reversed, as everywhere in
+scikit-learn: a positive value is a vote for class 1.
 
-One-vs-rest as scikit-learn's OneVsRestClassifier does it: subproblem k stands between
-class k and all others, and a positive value is for class k; the largest value wins, the
-lowest class among equals. For two classes there is one, whose positive values are for
-class 1, and 0 is class 0.
+One-vs-rest follows scikit-learn's OneVsRestClassifier. Subproblem k separates class k
+from all others, and a positive value is for class k; the largest value wins, and ties
+go to the lowest class. For two classes there is one subproblem, whose positive values
+are for class 1; 0 is for class 0.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def positive_class(i: int, j: int, n_classes: int) -> int:
-    """Return which of i < j a positive value of their subproblem votes for."""
+    """Return the class, i or j, that a positive value of their subproblem votes for."""
     return j if n_classes == 2 else i
 
 
 def stack_coefficients(betas: Sequence[FloatArray], codes: IntArray) -> FloatArray:
-    """Lay out the signed coefficients of all pairs, (n,) each, as ``dual_coef_`` is.
+    """Arrange the signed coefficients of all pairs, (n,) each, like ``dual_coef_``.
 
-    A sample of class i takes part in n_classes - 1 subproblems, those against each
-    other class in turn, and these are its rows: (n_classes - 1, n).
+    A sample takes part in n_classes - 1 subproblems, one for each other class; these
+    are the rows of the result, (n_classes - 1, n).
     """
     n_classes = _n_classes(len(betas))
     stacked = np.zeros((n_classes - 1, codes.shape[0]))
@@ -64,20 +64,20 @@ def pair_coefficients(dual_coef: FloatArray, codes: IntArray) -> FloatArray:
 
 
 def vote(values: FloatArray) -> IntArray:
-    """Return the class with most votes, the lowest among equals.
+    """Return the class with the most votes; ties go to the lowest class.
 
-    A value of 0 is a vote for j; of two classes, it is one for class 1.
+    A value of 0 is a vote for j, or for class 1 if there are two classes.
     """
     favours = values >= 0 if values.shape[1] == 1 else values > 0
     return elect(np.where(favours, 1, -1), _n_classes(values.shape[1]))
 
 
 def one_value_per_class(values: FloatArray) -> FloatArray:
-    """Return votes plus a share below 1/2 of the summed values, (n, n_classes).
+    """Return votes plus the summed values squeezed into (-1/3, 1/3), (n, n_classes).
 
-    What ``decision_function_shape="ovr"`` gives for three classes or more: the votes
-    order the classes, the sums s break ties, squeezed to s / (3 (|s| + 1)). A value of
-    0 is a vote for i here, unlike in :func:`vote`; scikit-learn has it so.
+    This is ``decision_function_shape="ovr"`` for three or more classes: the votes rank
+    the classes, and the sums s break ties, as s / (3 (|s| + 1)). As in scikit-learn, a
+    value of 0 is a vote for i here, unlike in :func:`vote`.
     """
     n_classes = _n_classes(values.shape[1])
     votes = np.zeros((values.shape[0], n_classes))
@@ -99,12 +99,12 @@ def _n_classes(n_pairs: int) -> int:
 def decide_one_vs_one(
     task: Task, values: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> dict[str, Any]:
-    """Turn the values of one subproblem per pair into labels, margins and intervals.
+    """Convert the values of one subproblem per pair into labels and margins.
 
     ``values``, ``lower`` and ``upper`` have one column per pair.
     """
     params, target = task.params, task.target
-    # With an intercept f is of the size of the labels; without one, of any size.
+    # With an intercept f is of the order of 1; without one, it may have any size.
     scale = float(params.fit_intercept) + np.abs(values).max(axis=0)
     lower = np.where(np.abs(lower) <= TIE * scale, 0.0, lower)
     upper = np.where(np.abs(upper) <= TIE * scale, 0.0, upper)
@@ -136,19 +136,19 @@ def decide_one_vs_one(
 
 
 def one_vs_one_margins(values: FloatArray, codes: IntArray) -> FloatArray:
-    """Return the margin of each sample by the values of all subproblems, (n,)."""
+    """Return the margin of each sample from the values of all subproblems, (n,)."""
     if values.shape[1] == 1:
         return _signs(codes) * values[:, 0]
     return _margins(one_value_per_class(values), codes)
 
 
 def _signs(codes: IntArray) -> FloatArray:
-    """Sign of the only value that votes for the true class."""
+    """Return the sign of a value that votes for the true class."""
     return np.where(codes == 1, 1.0, -1.0)
 
 
 def _margins(per_class: FloatArray, codes: IntArray) -> FloatArray:
-    """Return true class minus best other; -inf if the true class has none."""
+    """Return true class minus best other; -inf if the true class has no value."""
     rows = np.arange(codes.shape[0])
     others = per_class.copy()
     others[rows, codes] = -np.inf
@@ -159,10 +159,10 @@ def _margins(per_class: FloatArray, codes: IntArray) -> FloatArray:
 def _open_votes(
     values: FloatArray, open_: BoolArray, winner: IntArray, break_ties: bool
 ) -> BoolArray:
-    """Whether some choice of the undecided signs changes the winner.
+    """Return whether some choice of the undecided signs changes the winner.
 
-    With ``break_ties`` the values count, not only the signs: any undecided value
-    makes the sample ambiguous. So do more than ten of them.
+    With ``break_ties`` the values count, not only the signs, so any undecided value
+    makes the sample ambiguous. So do more than ten undecided signs.
     """
     ambiguous = np.zeros(values.shape[0], dtype=bool)
     for r in np.flatnonzero(open_.any(axis=1)):
@@ -183,11 +183,11 @@ def decide_one_vs_rest(
     upper: FloatArray,
     groups: IntArray | None = None,
 ) -> dict[str, Any]:
-    """Turn the values of one output per class into labels, margins and intervals.
+    """Convert the values of one output per class into labels and margins.
 
-    The intercepts are free of each other, so the interval of the margin runs from the
-    worst for the true class to the best. A class whose only member, or whose only
-    group, is left out is not there: its value is -inf.
+    The intercepts are independent, so the interval of the margin goes from the worst to
+    the best combination for the true class. If all samples of a class are left out, its
+    value is -inf.
     """
     target = task.target
     slack = TIE * (1.0 + np.abs(values).max())
@@ -212,14 +212,14 @@ def decide_one_vs_rest(
 
 
 def one_vs_rest_margins(values: FloatArray, codes: IntArray) -> FloatArray:
-    """Return the margin of each sample by the values of all subproblems, (n,)."""
+    """Return the margin of each sample from the values of all subproblems, (n,)."""
     if values.shape[1] == 1:
         values = np.hstack([-values, values]) / 2
     return _minus_best_other(values, values, codes)
 
 
 def _minus_best_other(own: FloatArray, others: FloatArray, codes: Any) -> FloatArray:
-    """Return ``own`` of the true class minus the largest of the others; else NaN."""
+    """Return ``own`` of the true class minus the largest other; NaN if unknown."""
     known = np.flatnonzero(codes >= 0)
     rest = others[known].copy()
     rest[np.arange(known.size), codes[known]] = -np.inf
@@ -231,7 +231,7 @@ def _minus_best_other(own: FloatArray, others: FloatArray, codes: Any) -> FloatA
 def _overlap(
     lower: FloatArray, upper: FloatArray, winner: Any, slack: float
 ) -> BoolArray:
-    """Whether the interval of some other class reaches that of the winner."""
+    """Return whether the interval of another class overlaps that of the winner."""
     rows = np.arange(winner.shape[0])
     reach = upper >= lower[rows, winner][:, None] - slack
     reach &= upper > -np.inf
@@ -240,10 +240,10 @@ def _overlap(
 
 
 def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the class with most votes of the pairs (0, 1), (0, 2) ...; first in a tie.
+    """Return the class with the most votes of all pairs; ties go to the lowest class.
 
-    The sign +1 is a vote for the second class of a pair if there are two classes, and
-    for the first if there are more, as in scikit-learn.
+    The sign +1 is a vote for class 1 if there are two classes, and for the first class
+    of the pair if there are more, as in scikit-learn.
     """
     if n_classes == 2:
         return (votes[:, 0] > 0).astype(np.intp)

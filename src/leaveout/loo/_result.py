@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Sums of C, and alpha and its C, that differ by less than this share are equal.
 EQUAL = 1e-9
-PLAIN = ("decision_values", "machine_values", "margins", "lower", "upper", "ambiguous")
+PLAIN = ("decision_values", "binary_values", "margins", "lower", "upper", "ambiguous")
 NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
 FACTS = ("method", "anti_learning")
 NORMAL_975 = 1.959963984540054  # of a normal distribution, 95 % is within +- this
@@ -78,8 +78,8 @@ class LooResult(Summary):
         pivots, refits, seconds …
     weights : ndarray of shape (n,), optional
         Weights of the samples in the error.
-    machine_values : ndarray of shape (n, n_machines), optional
-        Left-out value of each subproblem, with its sign: one column
+    binary_values : ndarray of shape (n, n_subproblems), optional
+        Left-out value of each binary subproblem, with its sign: one column
         for two classes, else one per pair of classes, or per class (one-vs-rest). A
         subproblem that was not trained on a sample has its full value there.
     groups : ndarray of int, shape (n,), optional
@@ -118,7 +118,7 @@ class LooResult(Summary):
     method: str
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: FloatArray | None = None
-    machine_values: FloatArray | None = None
+    binary_values: FloatArray | None = None
     groups: IntArray | None = None
     anti_learning: bool = False
 

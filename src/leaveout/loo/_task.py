@@ -17,13 +17,13 @@ from leaveout.engine._problem import Problem
 from leaveout.kernel._gram import Gram
 from leaveout.loo._multiclass import class_pairs, positive_class
 
-# A larger C times weights is no longer a number to compute with.
+# Larger products of C and weights would overflow in sums.
 LARGEST_PENALTY = 1e305
 
 
 @dataclass(frozen=True)
 class Params:
-    """Parameters of a classifier as its estimator has them.
+    """Parameters of a classifier, as in its estimator.
 
     ``family`` is a key of ``FAMILIES``. Parameters that a family does not have keep
     their defaults.
@@ -55,14 +55,14 @@ class Params:
 
 @dataclass(frozen=True)
 class Target:
-    """Which class each sample belongs to, and with what weight.
+    """Class and weight of each sample.
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
         Checked y.
     classes : ndarray of shape (n_classes,)
-        Sorted labels of the samples with a weight > 0; two or more.
+        Sorted labels of the samples with weight > 0; at least two.
     codes : ndarray of shape (n,)
         Index into ``classes``; -1 if no sample of its class has a weight > 0.
     weights : ndarray of shape (n,)
@@ -75,15 +75,15 @@ class Target:
     weights: FloatArray
 
     def take(self, rows: IntArray) -> Target:
-        """Return some of the samples; the classes stay, even those that lose all."""
+        """Return some of the samples; all classes are kept, even empty ones."""
         return Target(
             self.labels[rows], self.classes, self.codes[rows], self.weights[rows]
         )
 
     def vanishing(self, groups: IntArray | None = None) -> BoolArray:
-        """Return (n, n_classes): is a class gone without sample r, or its group.
+        """Return, (n, n_classes), if a class is empty without sample r or its group.
 
-        The groups are numbered from 0; without them each sample is one.
+        Groups are numbered from 0; by default each sample is a group.
         """
         n = self.codes.shape[0]
         groups = np.arange(n) if groups is None else groups
@@ -93,13 +93,13 @@ class Target:
         return (members == members.sum(axis=0))[groups]
 
     def singletons(self) -> list[tuple[int, int]]:
-        """Return (class, row) of each sample that is alone in its class."""
+        """Return (class, row) of each sample that is the only one of its class."""
         return [(int(c), int(r)) for c, r in np.argwhere(self.vanishing().T)]
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a classifier is to be fitted on, at unit scale.
+    """Data and parameters of a fit, at unit scale.
 
     Parameters
     ----------
@@ -108,13 +108,13 @@ class Task:
     params : Params
         Parameters of the classifier.
     gram : Gram or None
-        Gram matrix over all samples, its largest K_ii near 1; None if every fold makes
+        Gram matrix of all samples, its largest K_ii near 1; None if each fold computes
         its own.
     C : ndarray of shape (n,)
         Upper bound of each sample, C times class and sample weight, divided by the
         scale of the Gram matrix; 0 = sample absent.
     class_weight : ndarray of shape (n_classes,)
-        Factor of C per class; ones for one-vs-rest, where it is one of each subproblem.
+        Factor of C per class; ones for one-vs-rest, where each subproblem has its own.
     X : object
         Checked samples.
     """
@@ -132,7 +132,7 @@ class Task:
         return self.gram.K
 
     def unscale(self, coefficients: FloatArray) -> FloatArray:
-        """Return coefficients for the kernel as the user has it."""
+        """Return coefficients for the unscaled kernel."""
         return np.ldexp(coefficients, -self.gram.exponent)
 
 
@@ -143,11 +143,11 @@ class Subproblem:
     Parameters
     ----------
     problem : Problem, LoomProblem or LlwProblem
-        The mathematics.
+        The optimisation problem.
     rows : ndarray of shape (m,)
         Its samples in the task.
     codes : ndarray of shape (n,)
-        Class of each sample as the class weights of the subproblem count it.
+        Class of each sample, as counted by the class weights of the subproblem.
     class_weight : ndarray of shape (q,)
         Class weights by these codes.
     signs : tuple of int
@@ -162,15 +162,15 @@ class Subproblem:
 
 
 def make_target(labels: NDArray[Any], weights: FloatArray) -> Target:
-    """Encode checked labels; ValueError if there is one class."""
+    """Encode checked labels; raise ValueError if there is only one class."""
     found, codes = np.unique(labels, return_inverse=True)
     kept = np.bincount(codes, weights, minlength=len(found)) > 0
     if kept.sum() < 2:
         label = found[kept].tolist()[0]
         rows = "rows" if weights.all() else "rows with sample_weight > 0"
         raise ValueError(
-            f"y has one class, {label!r}, in all {np.count_nonzero(weights)} "
-            f"{rows}. A classifier needs two classes or more: add samples of another."
+            f"y has only one class, {label!r}, in all {np.count_nonzero(weights)} "
+            f"{rows}. A classifier needs at least two: add samples of another class."
         )
     renumbered = np.where(kept, np.cumsum(kept) - 1, -1)
     return Target(labels, found[kept], renumbered[codes], weights)
@@ -184,15 +184,15 @@ def make_task(
     *,
     kernel_range: int = KERNEL_RANGE,
 ) -> Task:
-    """Compute class weights and upper bounds, and bring both to unit scale.
+    """Compute class weights and upper bounds, and scale K and C to unit scale.
 
-    ``K -> 2^-e K, C -> 2^e C`` rounds nothing and leaves f as it is; the identity
-    unless the largest K_ii is outside 2^-kernel_range ... 2^kernel_range.
+    ``K -> 2^-e K, C -> 2^e C`` is free of rounding and does not change f. e is 0 unless
+    the largest K_ii is outside 2^-kernel_range ... 2^kernel_range.
     """
     class_weight = np.ones(len(target.classes))
     if not params.one_vs_rest:
         class_weight = resolve_class_weight(params.class_weight, target)
-    # class_weight[-1] stands in for the samples with code -1, whose weight is 0.
+    # Samples with code -1 pick class_weight[-1], but their weight is 0.
     factors = class_weight[target.codes] * target.weights
     C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
     with np.errstate(over="ignore"):
@@ -211,7 +211,7 @@ def make_task(
 
 
 def resolve_class_weight(class_weight: Any, target: Target) -> FloatArray:
-    """Return the factor of C per class; "balanced" counts only classes with rows."""
+    """Return the factor of C per class; "balanced" ignores empty classes."""
     if class_weight is None:
         return np.ones(len(target.classes))
     present = np.arange(len(target.classes))
@@ -227,14 +227,14 @@ def resolve_class_weight(class_weight: Any, target: Target) -> FloatArray:
 
 
 def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
-    """Raise if C times the weights is no longer a number, or 0 where it is not."""
+    """Raise if C times the weights overflows, or underflows to 0."""
     too_large = (C > LARGEST_PENALTY) & np.isfinite(penalty)
     lost = too_large | ((C == 0.0) & (factors > 0.0))
     if lost.any():
         row = int(np.argmax(lost))
         raise ValueError(
             f"C times the weights of row {row}, {penalty:g} * {factors[row]:g}, is "
-            f"{'too large' if C[row] else 'too small'} for a double. Take another C, "
+            f"{'too large' if C[row] else 'too small'} for a double. Use another C, "
             "or divide all weights by a common factor."
         )
 
@@ -242,8 +242,8 @@ def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
 def svm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
     """Yield the binary SVMs of a task: one per pair of classes, or one per class.
 
-    ``whole``: each has all samples, those of other classes with C = 0 (they have
-    values, but take no part), rather than the samples of its classes only.
+    If ``whole``, each has all samples, those of other classes with C = 0 (they have
+    values, but are not trained on); otherwise only the samples of its classes.
     """
     if task.params.one_vs_rest:
         for code in rest_codes(task.target):
@@ -260,13 +260,13 @@ def svm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
 
 
 def rest_codes(target: Target) -> list[int]:
-    """Return the classes that stand against the rest: the second of two, else all."""
+    """Return the classes with a one-vs-rest problem: the second of two, else all."""
     n_classes = len(target.classes)
     return [1] if n_classes == 2 else list(range(n_classes))
 
 
 def _against_rest(task: Task, code: int, whole: bool) -> Subproblem:
-    """Return one class against the rest; class weights are of 0, 1, as in sklearn."""
+    """Return one class against the rest; class_weight has keys 0 and 1 (sklearn)."""
     known = task.target.codes >= 0
     labels = (task.target.codes == code).astype(np.intp)
     codes = np.where(known, labels, -1)
@@ -286,7 +286,7 @@ def _subproblem(
     signs: tuple[int, int],
     whole: bool,
 ) -> Subproblem:
-    """Return a binary SVM on all samples, or on those that are present."""
+    """Return a binary SVM on all samples, or only on those with C > 0."""
     rows = np.arange(y.shape[0]) if whole else np.flatnonzero(C > 0)
     K = task.K if rows.size == y.shape[0] else task.K[np.ix_(rows, rows)]
     copies = task.gram.first_equal

@@ -17,17 +17,17 @@ from leaveout.kernel._gram import KERNELS, kernel_parameters
 
 
 def median_heuristic(X: Any, kernel: str = "rbf") -> float:
-    """Return the gamma that makes a typical kernel value neither 0 nor 1.
+    """Return the gamma for which a typical kernel value is neither 0 nor 1.
 
     It is 1 / median squared distance for "rbf", so that a typical value is exp(-1);
     1 / median sum of absolute differences for "laplacian"; 1 / median squared norm for
-    "poly" and "sigmoid". Zeros do not count; it is 1 if there is nothing else.
+    "poly" and "sigmoid". Zeros are ignored; it is 1 if all are zero.
     """
     size_of = KERNELS[kernel].size_of
     if size_of is None:
         return 1.0
-    rows = X[:: max(1, -(-X.shape[0] // 500))]  # fix the median to a few per cent
-    with np.errstate(over="ignore"):  # gram_matrix raises with a better message
+    rows = X[:: max(1, -(-X.shape[0] // 500))]  # enough for a few per cent
+    with np.errstate(over="ignore"):  # gram_matrix has a better message
         sizes = size_of(rows)
     sizes = sizes[sizes > 0]
     gamma = float(1.0 / np.median(sizes)) if sizes.size else 1.0
@@ -68,7 +68,7 @@ def default_Cs(scale: float = 1.0) -> FloatArray:  # noqa: N802
 def rank_candidates(scores: FloatArray, avoid: BoolArray | None = None) -> IntArray:
     """Rank scores from 1, the largest first; equal scores share the smallest rank.
 
-    Candidates to avoid rank after all others with a score, NaN ranks last.
+    Candidates in ``avoid`` rank after all others with a score; NaN ranks last.
     """
     known = ~np.isnan(scores)
     levels = np.full(scores.shape, np.inf)
@@ -81,9 +81,10 @@ def rank_candidates(scores: FloatArray, avoid: BoolArray | None = None) -> IntAr
 def take_best(
     ranks: IntArray, Cs: Sequence[Any], gammas: Sequence[Any] | None = None
 ) -> int:
-    """Return the first rank; ties go to the smaller C, then gamma, then the earlier.
+    """Return the candidate of the lowest rank.
 
-    What is not a number, such as gamma="scale", comes after all numbers.
+    Ties go to the smaller C, then to the smaller gamma, then to the earlier one. Values
+    that are not numbers, such as gamma="scale", come after all numbers.
     """
     columns = [column for column in (gammas, Cs, ranks) if column is not None]
     keys = [[v if isinstance(v, Real) else np.inf for v in own] for own in columns]
@@ -100,7 +101,7 @@ def best_within_one_se(
 ) -> int:
     """Return the smallest C, then gamma, within one standard error of the best.
 
-    Candidates to avoid are taken only if no other has a score; NaN is never taken.
+    Candidates in ``avoid`` are chosen only if no other has a score, NaN never.
     """
     best = take_best(rank_candidates(scores, avoid), Cs, gammas)
     error = standard_errors[best]
@@ -113,7 +114,7 @@ def best_within_one_se(
 
 
 def tabulate_params(candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return ``param_<name>``, masked arrays like GridSearchCV's."""
+    """Return ``param_<name>`` as masked arrays, as GridSearchCV does."""
     names = dict.fromkeys(name for candidate in candidates for name in candidate)
     table = {}
     for name in names:

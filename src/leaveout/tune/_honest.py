@@ -43,16 +43,16 @@ class HonestLoo(Summary):
     y : ndarray of shape (n,)
         True labels.
     predictions : ndarray of shape (n,)
-        Labels by the classifier tuned and fitted without the sample.
+        Labels predicted by the classifier tuned and fitted without the sample.
     folds : ndarray of shape (n,)
         Fold in which each sample was left out: its own, or that of its group.
     params : tuple of dict
-        Parameters chosen in each fold; empty where a fold had one class only.
+        Parameters chosen in each fold; empty if a fold had only one class.
     naive_error : float
-        Leave-one-out error of the parameters chosen on all samples; optimistic, the
-        smallest of many.
+        Leave-one-out error of the parameters chosen on all samples. Optimistic: the
+        smallest of many errors.
     seconds : float
-        Time it took.
+        Computing time.
     """
 
     __module__ = "leaveout"
@@ -66,12 +66,12 @@ class HonestLoo(Summary):
 
     @property
     def wrong(self) -> BoolArray:
-        """Mask of the samples with a wrong prediction."""
+        """Mask of wrong predictions."""
         return self.predictions != self.y
 
     @property
     def error(self) -> float:
-        """Share of wrong samples."""
+        """Fraction of wrong predictions."""
         return float(self.wrong.mean())
 
     @property
@@ -91,12 +91,12 @@ class HonestLoo(Summary):
 
     @property
     def optimism(self) -> float:
-        """How far the naive error is too small: ``error - naive_error``."""
+        """Bias of the naive error: ``error - naive_error``."""
         return self.error - self.naive_error
 
     @property
     def choices(self) -> list[tuple[Mapping[str, Any], int]]:
-        """Parameters and how many folds chose them, most frequent first."""
+        """Parameters and the number of folds that chose them, most frequent first."""
         texts = [repr(sorted(chosen.items())) for chosen in self.params]
         first = {text: k for k, text in reversed(list(enumerate(texts)))}
         counted = Counter(texts).most_common()
@@ -145,14 +145,14 @@ def honest_loo(
 ) -> HonestLoo:
     """Estimate the error with tuning included, by nested leave-one-out.
 
-    The smallest leave-one-out error of a grid is optimistic: the parameters were chosen
-    on the samples it is measured on. Here every sample is left out of the whole
-    procedure, the choice of parameters and preprocessing included.
+    The smallest leave-one-out error of a grid is optimistic, because the parameters
+    were chosen on the same samples. Here every sample is left out of the complete
+    procedure, including the choice of parameters and the preprocessing.
 
     Parameters
     ----------
     search : LooSearchCV or SVCCV
-        How parameters are chosen. It does not need to be fitted and is not changed.
+        The search to evaluate. It does not need to be fitted and is not changed.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed".
     y : array-like of shape (n_samples,)
@@ -160,15 +160,15 @@ def honest_loo(
     sample_weight : array-like of shape (n_samples,), default=None
         Passed to ``search.fit``. All samples count equally in the error.
     groups : array-like of shape (n_samples,), default=None
-        Samples with equal entries are left out together, outside and inside. At least
-        three groups.
+        Samples with equal entries are left out together, in the outer and the inner
+        loop. At least three groups are needed.
     n_jobs : int, default=None
-        Number of folds computed at a time; None means 1, -1 all cores. The searches
-        inside run one job.
+        Number of folds to run in parallel. None means 1, -1 means all cores. The inner
+        searches use one job each.
     verbose : int, default=1
-        Above 0, progress and the time left are written to stderr.
+        If positive, show progress and the remaining time on stderr.
     checkpoint : str or path-like, default=None
-        File that keeps each finished fold. Run again with the same data and search to
+        File that stores each finished fold. Run again with the same data and search to
         resume from it.
 
     Returns
@@ -214,7 +214,7 @@ def honest_loo(
         predictions[nested.folds == number] = nested.classes[outcome.codes]
     params = []
     for choice in (outcome.choice for outcome in outcomes.values()):
-        if isinstance(choice, int):  # a number in the grid
+        if isinstance(choice, int):
             choice = dict(sorted(full.cv_results_["params"][choice].items()))
         params.append(choice)
     return HonestLoo(
@@ -235,7 +235,7 @@ class _FoldOutcome(NamedTuple):
 
     number: int
     codes: IntArray
-    choice: int | dict[str, float]  # its number; its parameters if there is no list
+    choice: int | dict[str, float]  # index in the grid, or parameters for SVCCV
     warned: Warned = ()
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -245,7 +245,7 @@ class _FoldOutcome(NamedTuple):
 
 @dataclass(frozen=True)
 class _Nested:
-    """What all folds share."""
+    """Data and search shared by all folds."""
 
     search: Any
     X: Any
@@ -272,13 +272,13 @@ class _Nested:
         return fitted, tuple(warned)
 
     def run(self, number: int) -> _FoldOutcome:
-        """Leave one sample or group out of everything."""
+        """Leave out one sample or group, tune and fit on the rest, and predict."""
         left_out = self.folds == number
         kept, rows = np.flatnonzero(~left_out), np.flatnonzero(left_out)
         present = slice(None) if self.weights is None else self.weights[kept] > 0
         found = np.unique(self.labels[kept][present])
         if found.size == 1:
-            # There is nothing to choose: every candidate predicts that class.
+            # Every candidate predicts the only class.
             return _FoldOutcome(number, np.full(rows.size, self._code(found)[0]), {})
         fitted, warned = self.fit(kept)
         x = take_rows(self.X, rows)
@@ -299,7 +299,7 @@ class _Nested:
 
 
 def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Nested:
-    """Check the arguments; make the search inside a fold silent and sequential."""
+    """Check the arguments; make the inner search silent and sequential."""
     if not isinstance(search, LooSearchCV | SVCCV):
         raise TypeError(
             f"search must be a LooSearchCV or SVCCV; got {type(search).__name__}. Wrap "
@@ -322,18 +322,18 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _N
         )
         if folds.max() < 2:
             raise ValueError(
-                "groups: nested leave-one-out needs three groups or more, one to "
-                "predict, one to choose parameters by, one to fit on; got 2."
+                "groups: nested leave-one-out needs at least three groups, one to "
+                "predict, one to choose parameters, one to fit; got 2."
             )
     known = search.get_params(deep=False)
     quiet: dict[str, Any] = {"n_jobs": 1, "verbose": 0, "checkpoint": None}
     if "probability" in known:
         quiet["probability"] = False
     if known.get("refit") is False:
-        quiet["refit"] = True  # it has to predict
+        quiet["refit"] = True  # needed for predict
         if isinstance(search.scoring, list | tuple | set | Mapping):
             raise ValueError(
-                "search has several scores and refit=False, so it makes no choice. Set "
+                "search has several scores and refit=False, so no score decides. Set "
                 "refit to the name of the score that decides."
             )
     inner = clone(search).set_params(**quiet)
@@ -341,7 +341,7 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _N
 
 
 def _repeat_warnings(full: Warned, outcomes: Mapping[int, _FoldOutcome]) -> None:
-    """Give the warnings of the full fit, and one of each other kind of the folds."""
+    """Repeat the warnings of the full fit, and one per other category of the folds."""
     for category, text in full:
         warnings.warn(text, category, stacklevel=3)
     texts: dict[type[Warning], list[str]] = {}

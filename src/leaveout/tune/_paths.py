@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paths of a search: candidates that differ in C alone share a Gram matrix."""
+"""The paths of a search: candidates that differ only in C share a Gram matrix."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ from leaveout.run._parallel import (
 
 @dataclass(frozen=True)
 class CandidatePath:
-    """Candidates that differ in C alone."""
+    """Candidates that differ only in C."""
 
     number: int
-    params: Mapping[str, Any]  # the others
-    Cs: tuple[Any, ...]  # as the user gave them; None if the classifier has no C
+    params: Mapping[str, Any]  # all others
+    Cs: tuple[Any, ...]  # as passed by the user; None if the classifier has no C
     positions: tuple[int, ...]  # in the grid
 
 
 @dataclass(frozen=True)
 class PathJob:
-    """What all paths share; the options are those of :func:`leave_one_out`."""
+    """Data and options shared by all paths, as in :func:`leave_one_out`."""
 
     estimator: Any
     X: Any
@@ -61,16 +61,16 @@ class PathJob:
     method: str
     preprocessing: str
     balanced: str
-    catch: bool  # an error of a candidate is its outcome; else it ends the search
+    catch: bool  # store a candidate's error as its outcome instead of raising it
     n_threads: int = 1
 
 
-Outcome: TypeAlias = LooResult | Exception  # of a candidate; why it has no result
+Outcome: TypeAlias = LooResult | Exception  # result of a candidate, or its error
 
 
 @dataclass(frozen=True)
 class PathOutcome:
-    """Result and ``LooRun.betas`` per C of a path, and each warning once."""
+    """Result and ``LooRun.betas`` per C of a path, and the distinct warnings."""
 
     number: int
     results: tuple[Outcome, ...]
@@ -104,7 +104,7 @@ class PathOutcome:
 
 
 def set_candidate(estimator: Any, params: Mapping[str, Any]) -> Any:
-    """Return a clone with these parameters; estimators among them are cloned, too."""
+    """Return a clone with these parameters, which are cloned, too."""
     cloned = {name: clone(value, safe=False) for name, value in params.items()}
     return clone(estimator).set_params(**cloned)
 
@@ -137,12 +137,12 @@ def split_paths(
 
 
 def _identity(value: Any) -> Any:
-    """Compare numbers and texts by value, all else, which may not hash, by object."""
+    """Compare numbers and strings by value, everything else by identity."""
     return value if isinstance(value, Real | str | None) else id(value)
 
 
 def leave_path_out(path: CandidatePath, job: PathJob) -> PathOutcome:
-    """Leave one out at every C of a path, in the main process or in a worker."""
+    """Compute leave-one-out at every C of a path, in this process or in a worker."""
     estimator = set_candidate(job.estimator, path.params)
     with warnings.catch_warnings(record=True) as caught, limit_blas(job.n_threads):
         warnings.simplefilter("always")
@@ -155,7 +155,7 @@ def leave_path_out(path: CandidatePath, job: PathJob) -> PathOutcome:
 def _try_path(
     estimator: Any, Cs: tuple[Any, ...], job: PathJob
 ) -> Sequence[tuple[Outcome, FloatArray | None]]:
-    """Take all C at once; if that fails, each alone, so that only the bad ones fail."""
+    """Run all C at once; if that fails, each alone, so that only bad ones fail."""
     started = perf_counter()
     try:
         fitted = _leave_out_path(estimator, Cs, job)
@@ -177,7 +177,7 @@ def _try_path(
 
 
 def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[LooRun]:
-    """Leave one out at each C: as one path if possible, else one C at a time."""
+    """Compute leave-one-out at each C: as one path if possible, else one by one."""
     model = unwrap(estimator, ALL_FAMILIES)
     how: dict[str, Any] = {
         "sample_weight": job.sample_weight,
@@ -213,14 +213,14 @@ def run_paths(
     verbose: int,
     checkpoint: str | os.PathLike[str] | None,
 ) -> tuple[list[Outcome], list[FloatArray | None]]:
-    """Leave one out on every path; return result and betas of each candidate."""
+    """Run every path; return result and betas of each candidate."""
     n_workers = count_workers(n_jobs)
-    if len(paths) == 1 and runs_here():  # the one parallel loop is that over samples
+    if len(paths) == 1 and runs_here():  # parallelise over samples instead
         job, n_workers = replace(job, n_threads=n_workers), 1
     groups = None
     if job.groups is not None:
         groups = check_groups(job.groups, np.ones(len(labels)))
-    # Scoring is not part of it: results hold predictions, which are scored later.
+    # Scoring is not included: results hold predictions, which are scored later.
     kept = open_checkpoint(
         checkpoint,
         data=[job.X, job.y, job.sample_weight, job.groups],
@@ -246,7 +246,7 @@ def run_paths(
 
 
 def open_checkpoint(path: str | os.PathLike[str] | None, **parts: Any) -> Any:
-    """Open the checkpoint of a run with these parts, if there is a path."""
+    """Open the checkpoint of a run identified by ``parts``, if there is a path."""
     if path is None:
         return nullcontext()
     meta = {name: fingerprint(part) for name, part in parts.items()}
@@ -264,9 +264,9 @@ def run_tasks(
     unit: str,
     verbose: int,
 ) -> dict[int, Any]:
-    """Run the tasks that the checkpoint does not have; return all outcomes by number.
+    """Run the tasks missing in the checkpoint; return all outcomes by number.
 
-    An outcome has a ``number`` and ``pack``, which ``unpack`` undoes.
+    An outcome has a ``number`` and a method ``pack``, which ``unpack`` undoes.
     """
     done: dict[int, Any] = {}
     with checkpoint as kept:
@@ -299,7 +299,7 @@ def _show(
     paths: Sequence[CandidatePath],
     verbose: int,
 ) -> Iterator[PathOutcome]:
-    """Pass the outcomes on, with one line of progress, or one line for each."""
+    """Pass on the outcomes, with one progress line, or one line per outcome."""
     if verbose < 2:
         n_cells = sum(len(path.positions) for path in paths)
         label = f"{n_cells} cells in {len(paths)} paths"
@@ -317,7 +317,7 @@ def _show(
 
 
 def report_failures(results: Sequence[Outcome], error_score: Any) -> None:
-    """Warn of candidates that failed; raise if all did."""
+    """Warn about candidates that failed; raise if all failed."""
     failures = [result for result in results if isinstance(result, Exception)]
     if not failures:
         return
@@ -328,8 +328,8 @@ def report_failures(results: Sequence[Outcome], error_score: Any) -> None:
             raise failures[0]
         raise ValueError(f"All {len(results)} candidates failed:{listed}")
     warnings.warn(
-        f"{len(failures)} of {len(results)} candidates failed and get the score "
-        f"{error_score}; error_score='raise' shows where:{listed}",
+        f"{len(failures)} of {len(results)} candidates failed; their score is "
+        f"{error_score}. Set error_score='raise' for a traceback.{listed}",
         FitFailedWarning,
         stacklevel=3,
     )

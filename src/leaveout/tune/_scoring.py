@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scores of pooled left-out predictions, and their standard errors by the jackknife."""
+"""Scores of pooled left-out predictions, with jackknife standard errors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from leaveout.exceptions import PooledScoreWarning
 from leaveout.loo._result import LooResult
 
 PROBABILITIES = {"predict_proba", "predict_log_proba"}
-# Scorers of this kind use predictions and labels only, never X.
+# Scorers of this type use only predictions and labels, not X.
 MetricScorer = type(make_scorer(accuracy_score))
-# Scores that scikit-learn has, but has no name for.
+# scikit-learn has this metric, but no name for its scorer.
 OWN_SCORERS = {
     "neg_hinge_loss": make_scorer(
         hinge_loss, greater_is_better=False, response_method="decision_function"
@@ -33,7 +33,7 @@ OWN_SCORERS = {
 
 
 class PooledClassifier(ClassifierMixin, BaseEstimator):
-    """The left-out predictions as the classifier that a scorer calls.
+    """Left-out predictions, presented to a scorer as a classifier.
 
     A scorer must call it with all ``rows``; ``used`` records the methods it called.
     """
@@ -45,20 +45,21 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         self.used: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
-        """Record what is missing, and say why."""
+        """Raise with an explanation; record a request for probabilities."""
         if name in PROBABILITIES:
             self.used.add(name)
         raise AttributeError(
-            f"scoring uses {name!r}, but gets left-out predictions, not a fitted "
-            "classifier: they have predict, decision_function and classes_."
+            f"scoring uses {name!r}, but it is called with left-out predictions, not "
+            "with a fitted classifier. Available are predict, decision_function and "
+            "classes_."
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of each row by the classifier trained without it."""
+        """Return the label of each row, predicted by the model trained without it."""
         return self._pick("predict", X, self.result.predictions)
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the decision values of each row by the classifier trained without."""
+        """Return the decision values of each row by the model trained without it."""
         return self._pick("decision_function", X, self.result.decision_values)
 
     def _pick(self, method: str, X: Any, values: NDArray[Any]) -> NDArray[Any]:
@@ -66,15 +67,15 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         values = values if self.rows is None else values[self.rows]
         if count_rows(X) != values.shape[0]:
             raise ValueError(
-                f"scoring calls {method} with {count_rows(X)} rows, but each of the "
-                f"{values.shape[0]} rows it was given has its own left-out classifier. "
-                "Call it with all of them."
+                f"scoring calls {method} with {count_rows(X)} rows, but left-out "
+                f"predictions exist only for all {values.shape[0]} rows together. Call "
+                f"{method} with the X passed to the scorer."
             )
         return values
 
 
 def identical_rows(*columns: NDArray[Any]) -> list[tuple[IntArray, int]]:
-    """Return one row of each kind and how many agree with it in every column."""
+    """Return one row of each kind, and the number of rows equal to it."""
     codes = [np.unique(column, return_inverse=True)[1] for column in columns]
     _, first, counts = np.unique(
         np.column_stack(codes), axis=0, return_index=True, return_counts=True
@@ -83,11 +84,11 @@ def identical_rows(*columns: NDArray[Any]) -> list[tuple[IntArray, int]]:
 
 
 def random_blocks(n: int, groups: IntArray | None = None) -> list[tuple[IntArray, int]]:
-    """Return all rows in at most 50 blocks, always the same; groups stay together."""
+    """Split all rows into at most 50 reproducible blocks; groups stay together."""
     groups = np.arange(n) if groups is None else groups
     n_groups = int(groups.max()) + 1
     order = np.random.default_rng(0).permutation(n_groups)
-    parts = np.array_split(order, min(n_groups, 50))  # fix an error to a tenth
+    parts = np.array_split(order, min(n_groups, 50))  # accurate to about 10 %
     return [(np.flatnonzero(np.isin(groups, part)), 1) for part in parts]
 
 
@@ -97,11 +98,11 @@ def standard_errors(
     blocks: list[tuple[IntArray, int]],
     n: int,
 ) -> dict[str, float]:
-    """Return the jackknife's standard error of each score.
+    """Return the jackknife standard error of each score.
 
-    ``blocks`` are the rows left out of the score together, and how many blocks have the
-    same effect. For a mean theta and a block b of m rows, (n - m) (theta - theta_(-b))
-    is the sum of x - theta over b; for the accuracy p it gives sqrt(p (1 - p) / n).
+    ``blocks`` holds rows to leave out together, and the number of blocks with the same
+    effect. For a mean theta and a block b of m rows, (n - m) (theta - theta_(-b)) is
+    the sum of x - theta over b; for the accuracy p this gives sqrt(p (1 - p) / n).
     """
     squares = dict.fromkeys(scores, 0.0)
     for rows, n_alike in blocks:
@@ -115,18 +116,18 @@ def standard_errors(
 
 @dataclass
 class Scoring:
-    """The scorers of a search by name, a single one as "score"."""
+    """The scorers of a search by name; a single one is named "score"."""
 
     scorers: dict[str, Callable[..., Any]]
-    router: Any  # what scikit-learn's metadata routing asks
+    router: Any  # the scorer for scikit-learn's metadata routing
     multimetric: bool
-    is_accuracy: bool  # a LooResult knows it
+    is_accuracy: bool  # computed from the LooResult
     error_score: Any = "raise"
     params: dict[str, dict[str, Any]] = field(default_factory=dict)  # metadata of each
-    warned: bool = False  # of pooled decision values
+    warned: bool = False  # about pooled decision values
 
     def route(self, metadata: Mapping[str, Any]) -> None:
-        """Give each scorer what it has requested (scikit-learn's metadata routing)."""
+        """Store the metadata that each scorer requests, by metadata routing."""
         if self.multimetric:
             routed = process_routing(self.router, "score", **metadata)
             self.params = {name: dict(routed[name].score) for name in self.scorers}
@@ -134,15 +135,15 @@ class Scoring:
             self.params = {"score": dict(metadata)}
 
     def pass_weights(self, sample_weight: Any) -> None:
-        """Give the weights to all scorers that take any; warn of the others."""
+        """Pass the weights to all scorers that take them; warn about the others."""
         for name, scorer in self.scorers.items():
             metric = getattr(scorer, "_score_func", scorer)
             if self.is_accuracy or "sample_weight" in signature(metric).parameters:
                 self.params[name] = {"sample_weight": sample_weight}
             else:
                 warnings.warn(
-                    f"scoring: {name} takes no sample_weight, so all samples count "
-                    "equally in it.",
+                    f"scoring: {name} does not take sample_weight, so all samples "
+                    "count equally in it.",
                     UserWarning,
                     stacklevel=4,
                 )
@@ -156,7 +157,7 @@ class Scoring:
             return {"score": accuracy}, {"score": result.standard_error}
         pooled = PooledClassifier(result)
         scores = self._call(pooled, X, y, self.error_score)
-        # With method="bound" all values are those of one classifier; a mean of losses
+        # With method="bound" all values come from one classifier, and a mean of losses
         # does not compare samples.
         ranks = any(own not in OWN_SCORERS.values() for own in self.scorers.values())
         several = result.method != "bound" and ranks
@@ -164,9 +165,9 @@ class Scoring:
             self.warned = True
             warnings.warn(
                 f"scoring ({', '.join(map(repr, self.scorers))}) ranks decision values "
-                "of different classifiers, which is biased: the pooled AUC is too low, "
-                "on noise far below one half. leave_pair_out_auc gives the AUC without "
-                "this bias.",
+                "of different left-out classifiers, which is biased: the pooled AUC is "
+                "too low, on noise far below 0.5. Use leave_pair_out_auc for an AUC "
+                "without this bias.",
                 PooledScoreWarning,
                 stacklevel=4,
             )
@@ -175,7 +176,7 @@ class Scoring:
     def _call(
         self, pooled: PooledClassifier, X: Any, y: NDArray[Any], error_score: Any
     ) -> dict[str, float]:
-        """Call every scorer; one that returns a dict names its own scores."""
+        """Call every scorer; a scorer may return a dict of named scores."""
         scores: dict[str, float] = {}
         for name, scorer in self.scorers.items():
             params = self.params.get(name, {})
@@ -187,9 +188,9 @@ class Scoring:
                 if isinstance(error, AttributeError) and pooled.used & PROBABILITIES:
                     raise ValueError(
                         f"scoring: {name} needs predict_proba, but leave-one-out of an "
-                        "SVC gives decision values, not probabilities. Use a score of "
-                        "labels ('accuracy', 'balanced_accuracy', 'f1', …), or "
-                        "leave_pair_out_auc for the AUC."
+                        "SVC gives decision values, not probabilities. Use a score "
+                        "based on labels ('accuracy', 'balanced_accuracy', 'f1', …), "
+                        "or leave_pair_out_auc for the AUC."
                     ) from error
                 if error_score == "raise":
                     raise
@@ -210,7 +211,7 @@ class Scoring:
         X: Any,
         y: NDArray[Any],
     ) -> dict[str, float]:
-        """Leave rows out of the scores; NaN where they are then undefined."""
+        """Return jackknife standard errors; NaN if a score is undefined on a part."""
         result, n = pooled.result, y.shape[0]
         labels_only = pooled.used == {"predict"} and not any(self.params.values())
         metrics_only = all(isinstance(s, MetricScorer) for s in self.scorers.values())
@@ -225,7 +226,7 @@ class Scoring:
             return self._call(part, take_rows(X, rows), y[rows], "raise")
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # already given for the scores themselves
+            warnings.simplefilter("ignore")  # already issued for the scores themselves
             try:
                 return standard_errors(score_rows, scores, blocks, n)
             except Exception:  # such as the AUC of one class

@@ -55,62 +55,65 @@ from leaveout.tune._scoring import Scoring, make_scoring
 class LooSearchCV(GridSearchCV):
     """Choose parameters of a support vector classifier by exact leave-one-out.
 
-    Gives what ``GridSearchCV(estimator, param_grid, cv=LeaveOneOut())`` gives, with the
-    same interface, for about the cost of fitting the grid once. All values of C that
-    share a kernel form one path.
+    Gives the results of ``GridSearchCV(estimator, param_grid, cv=LeaveOneOut())``, with
+    the same interface, for about the cost of fitting the grid once. All values of C
+    with the same kernel parameters form one path.
 
     Parameters
     ----------
     estimator : SVC, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline that ends \
             in one, or OneVsRestClassifier of an SVC
-        scikit-learn's SVC or ours. It is cloned, never changed.
+        scikit-learn's SVC or leaveout's. It is cloned, never changed.
     param_grid : dict or list of dict
-        Values to try, by name of the parameter: ``{"C": [1, 10], "gamma": [0.1, 1]}``,
-        ``{"svc__C": [1, 10]}`` in a Pipeline.
+        Lists of values by parameter name: ``{"C": [1, 10], "gamma": [0.1, 1]}``, or
+        ``{"svc__C": [1, 10]}`` for a Pipeline.
     scoring : str, callable, list, tuple or dict, default=None
-        Scorers, as for GridSearchCV; None is the accuracy. Each is called once with all
+        Scorers, as in GridSearchCV; None is the accuracy. Each is called once with all
         left-out predictions, not once per sample, so "f1" and "balanced_accuracy" are
         meaningful. It cannot use ``predict_proba``. "neg_hinge_loss" is minus the mean
         hinge loss of the left-out decision values.
     refit : bool, str or callable, default=True
-        Whether to fit the best candidate on all samples. With several scores, the name
-        of the one that decides, or a function from ``cv_results_`` to ``best_index_``.
+        Whether to refit the best candidate on all samples. For multiple metrics, the
+        name of the score that decides, or a function from ``cv_results_`` to
+        ``best_index_``.
     n_jobs : int, default=None
-        Number of paths computed at a time, in processes; if there is one path only,
-        threads inside it. None means 1, or what :func:`joblib.parallel_config` says,
-        which can also send the paths to a cluster; -1 means all cores.
+        Number of paths to run in parallel processes; number of threads if there is only
+        one path. None means 1 unless in a :func:`joblib.parallel_config` context, which
+        can also send the paths to a cluster; -1 means all cores.
     verbose : int, default=0
-        1 shows progress on stderr, 2 a line for each path.
+        1 shows progress on stderr, 2 shows one line per path.
     checkpoint : str or path-like, default=None
-        File that keeps each finished path. An interrupted search resumes from it when
-        it is run again with the same data, estimator and grid; others are refused.
+        File that stores each finished path. Run an interrupted search again with the
+        same data, estimator and grid to resume from it; a file of another search is
+        refused.
     error_score : "raise" or float, default=nan
-        Score of a candidate that fails, with a FitFailedWarning. "raise" raises its
-        error.
+        Score of a candidate that fails, with a FitFailedWarning. If "raise", the error
+        is raised.
     method : {"auto", "walk", "refit"}, default="auto"
         As in :func:`leave_one_out`; "bound" for a LOOMClassifier.
     preprocessing : {"frozen", "refit"}, default="frozen"
         Whether the steps of a Pipeline are fitted once on all rows, or in each fold.
     balanced : {"frozen", "fold"}, default="frozen"
-        Whether ``class_weight="balanced"`` counts all rows, or those of the fold.
+        Whether ``class_weight="balanced"`` is computed once from all rows, or in each
+        fold.
 
     Attributes
     ----------
     cv_results_ : dict of ndarray
-        One entry per candidate, with GridSearchCV's keys without ``split*``.
+        One entry per candidate, with GridSearchCV's keys except ``split*``.
         ``mean_test_score`` is the score of the pooled left-out predictions, and
-        **std_test_score is its standard error**, not a deviation over splits, which
-        have one sample each. ``mean_fit_time`` is in seconds per left-out fit.
-        ``n_ambiguous`` counts samples whose label depends on which of several optimal
-        intercepts is taken. ``anti_learning``: whether C is too small, so that class
+        **std_test_score is its standard error**, not a standard deviation over splits,
+        which have one sample each. ``mean_fit_time`` is in seconds per left-out fit.
+        ``n_ambiguous`` is the number of samples whose label depends on the choice among
+        optimal intercepts. ``anti_learning`` is True if C is too small, so that class
         proportions alone decide (``LooResult.anti_learning``).
     best_index_ : int
-        The best candidate. Ties go to a candidate that is not anti-learning, then to
-        the smaller C, then to the smaller gamma, then to the earlier in the grid.
+        Index of the best candidate. Ties go to a candidate that is not anti-learning,
+        then to the smaller C, then to the smaller gamma, then to the earlier one.
     best_params_, best_score_ : dict, float
         Its parameters and score. The score is optimistic: the largest of many.
     best_loo_result_ : LooResult
-        Its left-out predictions, with decision values and margins.
+        Its left-out predictions, decision values and margins.
     best_estimator_ : estimator
         Fitted on all samples with the best parameters, if ``refit``.
     n_splits_ : int
@@ -120,13 +123,13 @@ class LooSearchCV(GridSearchCV):
 
     See Also
     --------
-    leave_one_out : One setting.
-    loo_curve : Every C of an interval.
+    leave_one_out : Leave-one-out for one setting.
+    loo_curve : The error for every C of an interval.
 
     Notes
     -----
     ``gamma="scale"`` and ``class_weight="balanced"`` are resolved once on all rows;
-    GridSearchCV resolves them in each split. With numbers both searches agree.
+    GridSearchCV resolves them in each split. With numeric values both searches agree.
 
     Examples
     --------
@@ -143,7 +146,7 @@ class LooSearchCV(GridSearchCV):
     """
 
     __module__ = "leaveout"
-    # GridSearchCV's other parameters, which mean nothing here.
+    # GridSearchCV's other parameters, which have no effect here.
     cv = None
     pre_dispatch = "2*n_jobs"
     return_train_score = False
@@ -177,7 +180,7 @@ class LooSearchCV(GridSearchCV):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return which metadata go to the estimator, the scorers and the search."""
-        # GridSearchCV would send groups to a splitter, and lacks our own scorers.
+        # GridSearchCV would route groups to a splitter, and lacks OWN_SCORERS.
         scorer = make_scoring(self.estimator, self.scoring).router
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         to_score = MethodMapping().add(caller="fit", callee="score")
@@ -189,28 +192,29 @@ class LooSearchCV(GridSearchCV):
     def fit(
         self, X: Any, y: Any = None, *, groups: Any = None, **params: Any
     ) -> LooSearchCV:
-        """Leave out every sample for all candidates, and take the best.
+        """Run leave-one-out for all candidates, and refit the best one.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples; the Gram matrix if kernel="precomputed"; what a Pipeline takes.
+            Samples; the Gram matrix if kernel="precomputed"; any input of a Pipeline.
         y : array-like of shape (n_samples,)
             Class labels.
         groups : array-like of shape (n_samples,), default=None
             Samples with equal entries are left out together, as with LeaveOneGroupOut.
         **params : dict
-            ``sample_weight``: factor of C per sample, and weight in the scores that
-            take one. With scikit-learn's metadata routing enabled, it goes to the
-            estimator and to the scorers that request it.
+            ``sample_weight`` rescales C per sample, and weights the samples in scores
+            that take weights. If scikit-learn's metadata routing is enabled, it is
+            passed to the estimator and the scorers that request it.
 
         Returns
         -------
         LooSearchCV
+            Fitted search.
         """
         self._check_parameters()
         for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # a fit that fails leaves nothing of an earlier one
+            delattr(self, name)  # a fit that fails keeps no results of an earlier one
         candidates, estimators, scoring = self._make_candidates()
         X, y = indexable(X, y)
         labels = check_labels(y, count_rows(X))
@@ -255,7 +259,7 @@ class LooSearchCV(GridSearchCV):
         }
         fitted |= self._choose(table, models, results, names)
         if "best_index_" in fitted:
-            # For those who go on from here: the optimum, and errors as exact shares.
+            # For reports and refits: errors as exact fractions, and the optimum.
             best = fitted["best_index_"]
             errors = [getattr(result, "error", np.nan) for result in results]
             fitted |= {"_errors_": np.array(errors), "_best_betas_": betas[best]}
@@ -267,7 +271,7 @@ class LooSearchCV(GridSearchCV):
         return self
 
     def _check_parameters(self) -> None:
-        """Raise if a parameter of the search is wrong."""
+        """Raise if a parameter of the search is invalid."""
         check_preprocessing(self.preprocessing)
         score, refit = self.error_score, self.refit
         if score != "raise" and not isinstance(score, Real):
@@ -278,28 +282,28 @@ class LooSearchCV(GridSearchCV):
                 f"{refit!r}."
             )
         if not isinstance(self.verbose, Integral):
-            raise TypeError(f"verbose must be a whole number; got {self.verbose!r}.")
+            raise TypeError(f"verbose must be an integer; got {self.verbose!r}.")
 
     def _check_refit(self, names: Any) -> None:
-        """Raise if refit does not say which of several scores decides."""
+        """Raise if refit does not select one of several scores."""
         if self.refit is False or callable(self.refit) or self.refit in list(names):
             return
         raise ValueError(
-            f"For multi-metric scoring, refit must say which score decides: one of "
-            f"{', '.join(map(repr, names))}, a function of cv_results_, or False; got "
-            f"{self.refit!r}."
+            f"For multi-metric scoring, refit must be the name of the score that "
+            f"decides ({', '.join(map(repr, names))}), a function of cv_results_, or "
+            f"False; got {self.refit!r}."
         )
 
     def _make_candidates(self) -> tuple[list[dict[str, Any]], list[Any], Scoring]:
-        """Return the grid, an estimator for each of its points, and the scorers."""
+        """Return the grid, one estimator per candidate, and the scorers."""
         candidates = list(ParameterGrid(self.param_grid))
         if not candidates:
-            raise ValueError("param_grid is empty. Give one dict or more.")
+            raise ValueError("param_grid is empty. Pass at least one dict.")
         try:
             scoring = make_scoring(self.estimator, self.scoring, self.error_score)
             estimators = [set_candidate(self.estimator, own) for own in candidates]
         except (TypeError, ValueError) as error:
-            model = unwrap(self.estimator, ALL_FAMILIES)  # its error comes first
+            model = unwrap(self.estimator, ALL_FAMILIES)  # its error takes precedence
             own = set(model.estimator.get_params()).intersection(*map(set, candidates))
             if not model.prefix or not own:
                 raise
@@ -316,7 +320,7 @@ class LooSearchCV(GridSearchCV):
         models: list[Model],
         scoring: Scoring,
     ) -> tuple[Any, list[dict[str, Any]]]:
-        """Return weights for leave-one-out, and what each candidate is fitted with."""
+        """Return weights for leave-one-out, and the fit parameters per candidate."""
         if not get_config()["enable_metadata_routing"]:
             shared = [_plain_metadata(params, model) for model in models]
             weights = shared[0][0]
@@ -344,10 +348,10 @@ class LooSearchCV(GridSearchCV):
         if callable(self.refit):
             best = index(self.refit(table))
             if not 0 <= best < len(models):
-                raise IndexError(f"refit returned {best}: not one of the candidates.")
+                raise IndexError(f"refit returned {best}, not a candidate's index.")
         else:
             decisive = "score" if names == ["score"] else self.refit
-            # The score decides, as with GridSearchCV; anti-learning only loses ties.
+            # The score decides, as in GridSearchCV; anti-learning only loses ties.
             flagged = np.ma.filled(table["anti_learning"], True)
             best = take_best(
                 2 * table[f"rank_test_{decisive}"] + flagged,
@@ -376,8 +380,8 @@ class LooSearchCV(GridSearchCV):
         best = set_candidate(self.estimator, params)
         model = unwrap(best, ALL_FAMILIES)
         if isinstance(model.estimator, SVC) and not model.params.one_vs_rest:
-            model.estimator._kept_betas = betas  # fit takes them instead of solving
-        if sparse.issparse(X):  # scikit-learn's SVC sorts in place, and takes no others
+            model.estimator._kept_betas = betas  # fit uses them instead of solving
+        if sparse.issparse(X):  # scikit-learn's SVC would sort the indices in place
             X = tidy_sparse(X.tocsr())
         started = perf_counter()
         best.fit(X, y, **fit_params)
@@ -390,7 +394,7 @@ class LooSearchCV(GridSearchCV):
 def _plain_metadata(
     params: Mapping[str, Any], model: Model
 ) -> tuple[Any, dict[str, Any]]:
-    """Return ``sample_weight``, or in a Pipeline ``svc__sample_weight``, both ways."""
+    """Return ``sample_weight`` (or ``svc__sample_weight``), alone and as fit params."""
     inside = f"{model.prefix}sample_weight"
     given = {name: value for name, value in params.items() if value is not None}
     weights = given.pop("sample_weight", given.pop(inside, None))
@@ -398,7 +402,7 @@ def _plain_metadata(
         raise TypeError(
             f"fit got {', '.join(map(repr, given))}; without metadata routing it takes "
             f"groups and {' or '.join(dict.fromkeys(('sample_weight', inside)))}. "
-            "Enable it by sklearn.set_config(enable_metadata_routing=True)."
+            "Enable routing with sklearn.set_config(enable_metadata_routing=True)."
         )
     if weights is None:
         return None, {}
@@ -412,7 +416,7 @@ def _plain_metadata(
 
 
 def _route_weights(estimator: Any, params: dict[str, Any], model: Model) -> Any:
-    """Follow scikit-learn's metadata routing down to the SVC; return its weights."""
+    """Follow scikit-learn's metadata routing to the SVC; return its weights."""
     own, holder = params, estimator
     for name in model.prefix.split("__")[:-1]:
         if not own:
@@ -433,7 +437,7 @@ def _route_weights(estimator: Any, params: dict[str, Any], model: Model) -> Any:
 
 
 def _weight_errors(results: list[Outcome], weights: FloatArray) -> list[Outcome]:
-    """Weight the errors of the results as the score that decides is weighted."""
+    """Weight the errors of the results like the score that decides."""
     return [
         replace(result, weights=weights) if isinstance(result, LooResult) else result
         for result in results
@@ -466,7 +470,7 @@ def tabulate(
         **tabulate_params(candidates),
         "params": list(candidates),
     }
-    names = max(map(list, scores), key=len)  # a function that failed names one score
+    names = max(map(list, scores), key=len)  # a scorer that failed has only one name
     default = np.nan if scoring.error_score == "raise" else scoring.error_score
     for name in names:
         means = np.array([own.get(name, default) for own in scores], dtype=np.float64)

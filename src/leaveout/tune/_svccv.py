@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``SVCCV``: a support vector classifier that chooses C and gamma by itself."""
+"""``SVCCV``: a support vector classifier that tunes C and gamma."""
 
 from __future__ import annotations
 
@@ -50,58 +50,58 @@ def _has_probabilities(self: SVCCV) -> bool:
 class SVCCV(ClassifierMixin, BaseEstimator):
     """Support vector classifier tuned by exact leave-one-out.
 
-    Chooses C and gamma on a grid that fits the scale of the data by the exact
-    leave-one-out error of every cell, fits the best cell on all samples, and takes
-    probabilities from its left-out decision values.
+    Chooses C and gamma on a grid adapted to the scale of the data, by the exact
+    leave-one-out error of every cell (grid point). The best cell is refitted on all
+    samples, and its left-out decision values calibrate the probabilities.
 
     Parameters
     ----------
     kernel : str or callable, default="rbf"
         As in :class:`SVC`.
     Cs : "auto" or array-like, default="auto"
-        Values of C. "auto" is 0.01, 0.1, ..., 1000; divided by a power of ten near the
+        Values of C. "auto" is 0.01, 0.1, ..., 1000, divided by a power of ten near the
         variance of the samples if kernel is "linear" or "precomputed".
     gammas : "auto" or array-like, default="auto"
-        Values of gamma, for the kernels that have one. "auto" is 1/16, 1/4, 1, 4 and 16
-        times 1 / median squared distance ("rbf"; similar for others).
+        Values of gamma, for kernels that have one. "auto" is 1/16, 1/4, 1, 4 and 16
+        times 1 / median squared distance ("rbf"; similar for other kernels).
     scoring : str or callable, default=None
-        Score of the left-out predictions that decides; None is the accuracy. It is
-        called once with all of them, as in :class:`LooSearchCV`.
+        Score to maximise; None is the accuracy. It is called once with all left-out
+        predictions, as in :class:`LooSearchCV`.
     probability : bool, default=True
-        Whether to provide ``predict_proba``, which costs almost nothing.
+        Whether to enable probability estimates, at almost no cost.
     class_weight : dict or "balanced", default=None
         Factor of C per class; "balanced" is resolved once, on all rows.
     one_se : bool, default=False
-        Take the cell with the smallest C, then the smallest gamma, whose score is
+        Choose the cell with the smallest C, then the smallest gamma, whose score is
         within one standard error of the best.
     degree : int, default=3
-        Exponent of kernel="poly".
+        Degree of the polynomial kernel ("poly").
     coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
+        Independent term of "poly" and "sigmoid".
     n_jobs, verbose, checkpoint
         As in :class:`LooSearchCV`.
 
     Attributes
     ----------
     C_, gamma_ : float
-        The values chosen. ``gamma_`` is None for a kernel without one.
+        Chosen values. ``gamma_`` is None for a kernel without gamma.
     loo_error_, loo_error_std_ : float
         Leave-one-out error of the chosen cell, and its standard error. The error is
         optimistic: the smallest of many.
     loo_decision_values_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        ``decision_function`` of each sample by the classifier trained without it.
+        Decision values of each sample by the classifier trained without it.
     loo_result_ : LooResult
         Predictions, margins and certificates of the chosen cell.
     cv_results_ : dict of ndarray
         One entry per cell, as in :class:`LooSearchCV`.
     best_index_, best_params_, best_score_
-        Position of the chosen cell in it, its parameters, its score.
+        Index of the chosen cell in ``cv_results_``, its parameters and its score.
     best_estimator_ : SVC
-        Fitted on all samples.
-    platt_slope_, platt_offset_ : ndarray of shape (n_machines,)
-        P = 1 / (1 + exp(-(slope f + offset))) for each pair of classes, if probability.
+        Classifier fitted on all samples.
+    platt_slope_, platt_offset_ : ndarray of shape (n_pairs,)
+        P = 1 / (1 + exp(-(slope f + offset))) per pair of classes, if ``probability``.
     classes_, n_features_in_, feature_names_in_
-        Sorted labels; number and names of the columns of X.
+        As in :class:`SVC`.
 
     See Also
     --------
@@ -111,15 +111,15 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     -----
     Scale the features first: ``make_pipeline(StandardScaler(), SVCCV())``. The scaler
     is then fitted once on all rows, including those left out later. Ties go to the
-    smaller C, then to the smaller gamma. Cells with C too small, where class
-    proportions alone decide (``LooResult.anti_learning``), are taken only if there is
-    no other; a warning then says so.
+    smaller C, then to the smaller gamma. Cells whose C is too small, so that class
+    proportions alone decide (``LooResult.anti_learning``), are chosen only if there is
+    no other cell, with a warning.
 
-    Probabilities are Platt's, fitted to the exact left-out values [1]_ [2]_, for more
-    than two classes coupled over pairs [3]_. If the left-out values order the classes
-    the wrong way round, as on pure noise, the probabilities are the proportions of the
-    classes, and a warning says so. As in scikit-learn's SVC, the most probable
-    class need not be the one ``predict`` returns.
+    Probabilities come from Platt scaling of the exact left-out values [1]_ [2]_; for
+    more than two classes they are coupled over pairs [3]_. If the left-out values rank
+    the classes in the wrong order, as on pure noise, the probabilities are the class
+    proportions, with a warning. As in scikit-learn's SVC, the most probable class may
+    differ from the one that ``predict`` returns.
 
     References
     ----------
@@ -196,12 +196,13 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Factor of C per sample, and weight in the scores and in the fit of the
-            probabilities. Rows with weight 0 are ignored.
+            Rescales C per sample, and weights the samples in the scores and in the
+            calibration. Rows with weight 0 are ignored.
 
         Returns
         -------
         SVCCV
+            Fitted estimator.
         """
         self._check_parameters()
         X = check_features(self, X, reset=True)
@@ -224,7 +225,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
             error_score="raise",
         )
         weights = {} if sample_weight is None else {"sample_weight": target.weights}
-        # All get the weights here; routing would require each to request them.
+        # With routing, estimator and scorers would have to request the weights.
         routing_off = config_context(enable_metadata_routing=False)
         with warnings.catch_warnings(record=True) as caught, routing_off:
             warnings.simplefilter("always")
@@ -236,18 +237,18 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the values of the chosen classifier; X as in :class:`SVC`."""
+        """Evaluate the decision function; parameters as in :class:`SVC`."""
         X = self._check(X)
         return self.best_estimator_.decision_function(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the labels by the chosen classifier; X as in decision_function."""
+        """Predict class labels; parameters as in :class:`SVC`."""
         X = self._check(X)
         return self.best_estimator_.predict(X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class, in the order of ``classes_``."""
+        """Return class probabilities, in the order of ``classes_``."""
         X = self._check(X)
         values = self.best_estimator_._values(X)
         fitted = zip(self.platt_slope_, self.platt_offset_, strict=True)
@@ -255,22 +256,22 @@ class SVCCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of the probability of each class."""
+        """Return the logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def _check_parameters(self) -> None:
-        """Raise if a parameter is wrong; the SVC checks its own."""
+        """Raise if a parameter is invalid; the SVC checks its own parameters."""
         check_flag("probability", self.probability)
         check_flag("one_se", self.one_se)
         if isinstance(self.scoring, list | tuple | set | Mapping):
             raise ValueError(
-                f"scoring must be one score, which decides; got {self.scoring!r}. "
+                f"scoring must be a single score; got {self.scoring!r}. "
                 "Use LooSearchCV for several."
             )
 
     def _make_grid(self, X: Any, present: BoolArray) -> dict[str, list[float]]:
-        """Return the values to try, ascending; rows without weight do not count."""
+        """Return the grid, sorted; rows with weight 0 are ignored."""
         rows = np.flatnonzero(present)
         X = X[np.ix_(rows, rows)] if self.kernel == "precomputed" else X[rows]
         if _is_auto("Cs", self.Cs):
@@ -290,7 +291,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         """Set the fitted attributes from those of a search."""
         self.loo_result_: LooResult = search["best_loo_result_"]
         if self.probability:
-            values: Any = self.loo_result_.machine_values
+            values: Any = self.loo_result_.binary_values
             sigmoids = fit_pair_sigmoids(values, target)
             self.platt_slope_ = np.array([s.slope for s in sigmoids])
             self.platt_offset_ = np.array([s.offset for s in sigmoids])
@@ -308,27 +309,27 @@ class SVCCV(ClassifierMixin, BaseEstimator):
         self.gamma_ = None if gamma is None else float(gamma)
 
     def _warn_passed_over(self) -> None:
-        """Warn if the best score was not taken because the cell is anti-learning."""
+        """Warn if the best score was not chosen because its cell is anti-learning."""
         scores = self.cv_results_["mean_test_score"]
         above = scores[_flagged(self.cv_results_) & (scores > self.best_score_)]
         if above.size and not self.loo_result_.anti_learning:
             warnings.warn(
                 f"{above.size} cell(s) with a score up to {above.max():.4g} were "
-                f"passed over for one with {self.best_score_:.4g}: their C is too "
-                "small, class proportions alone decide. If that scores better, there "
-                "may be nothing to learn; else try larger C or other features.",
+                f"passed over for one with {self.best_score_:.4g}, because their C is "
+                "too small: class proportions alone decide. The features may carry no "
+                "information about the classes. Try larger C or other features.",
                 AntiLearningWarning,
                 stacklevel=3,
             )
 
     def _check(self, X: Any) -> Any:
-        """Return new samples, checked against those of fit."""
+        """Return new samples, checked against those seen in fit."""
         check_is_fitted(self)
         return check_features(self, X, reset=False)
 
 
 def take_chosen(search: LooSearchCV, best: SVC, X: Any, y: Any) -> SVCCV:
-    """Return what SVCCV would be for the chosen cell of a search alone."""
+    """Return the SVCCV whose grid is only the chosen cell of a search."""
     table, at = search.cv_results_, search.best_index_
     cell = {
         name: search.best_params_[name]
@@ -368,8 +369,8 @@ def _take_cell(table: Mapping[str, Any], one_se: bool) -> int:
     """Return the best cell that is not anti-learning, if there is one."""
     if "mean_test_score" not in table:
         raise ValueError(
-            "scoring must return one number, which decides; it returned several. Use "
-            "LooSearchCV for these."
+            "scoring must return a single number, but it returned several. Use "
+            "LooSearchCV for several scores."
         )
     scores, avoid = table["mean_test_score"], _flagged(table)
     cells = table["param_C"], table.get("param_gamma")
@@ -379,15 +380,15 @@ def _take_cell(table: Mapping[str, Any], one_se: bool) -> int:
 
 
 def _is_auto(name: str, values: Any) -> bool:
-    """Return whether the values come from the data; refuse any other text."""
+    """Return whether the values are "auto"; refuse any other string."""
     if isinstance(values, str) and values != "auto":
         raise ValueError(f"{name} must be 'auto' or numbers; got {values!r}.")
     return isinstance(values, str)
 
 
 def _check_gammas(gammas: Any) -> FloatArray:
-    """Return finite positive numbers, one or more."""
+    """Return one or more finite positive numbers."""
     values = np.ravel(np.asarray(gammas, dtype=object))
     if not values.size:
-        raise ValueError("gammas is empty. Give one value of gamma or more.")
+        raise ValueError("gammas is empty. Pass at least one value of gamma.")
     return np.array([check_number("gamma", gamma, above=0.0) for gamma in values])
