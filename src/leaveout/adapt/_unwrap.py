@@ -55,27 +55,13 @@ OTHERWISE = (
 
 @dataclass(frozen=True)
 class Model:
-    """A classifier, and the Pipeline steps before it.
+    """A classifier, and the Pipeline steps before it."""
 
-    Parameters
-    ----------
-    estimator : estimator
-        The user's classifier; it is not changed.
-    params : Params
-        Its parameters, with family and one_vs_rest.
-    prefix : str, default=""
-        Prefix of its parameters in the user's estimator: ``prefix + "C"``.
-    steps : tuple of (str, transformer), default=()
-        Steps before the classifier, without "passthrough" and None.
-    in_pipeline : bool, default=False
-        Whether there is a Pipeline, even one without steps before the classifier.
-    """
-
-    estimator: Any
+    estimator: Any  # the user's classifier; it is not changed
     params: Params
-    prefix: str = ""
-    steps: tuple[tuple[str, Any], ...] = ()
-    in_pipeline: bool = False
+    prefix: str = ""  # of its parameters in the user's estimator: prefix + "C"
+    steps: tuple[tuple[str, Any], ...] = ()  # without "passthrough" and None
+    in_pipeline: bool = False  # also if there are no steps before the classifier
 
 
 def family_of(estimator: Any) -> str | None:
@@ -107,32 +93,11 @@ def unwrap(
     around: str = "",
     one_vs_rest: bool = False,
 ) -> Model:
-    """Unwrap Pipelines and OneVsRestClassifier; TypeError if unsupported inside.
+    """Return the model inside Pipelines and a OneVsRestClassifier.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The user's estimator.
-    families : tuple of str
-        Supported families.
-    around : str, default=""
-        Description of what was unwrapped already.
-    one_vs_rest : bool, default=False
-        Whether a OneVsRestClassifier was unwrapped already.
-
-    Returns
-    -------
-    Model
-        The classifier inside, its parameters and the steps before it.
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from sklearn.svm import SVC
-    >>> model = unwrap(make_pipeline(StandardScaler(), SVC(C=3)))
-    >>> model.params.C, model.prefix
-    (3, 'svc__')
+    TypeError if it is of none of the ``families``. ``around`` and ``one_vs_rest`` say
+    what was unwrapped already: words for messages, and whether a OneVsRestClassifier
+    was.
     """
     if family_of(estimator) in (SVM_ONLY if one_vs_rest else families):
         return Model(estimator, read_params(estimator, one_vs_rest))

@@ -81,18 +81,6 @@ def solve_svc(
     -------
     Solution
         With ``converged=False`` if the cap was reached; never an exception.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leaveout.engine._problem import Problem
-    >>> x = np.array([[-1.0], [1.0], [3.0]])
-    >>> problem = Problem(x @ x.T, np.array([-1.0, 1, 1]), np.full(3, 10.0))
-    >>> solution = solve_svc(problem)
-    >>> solution.beta
-    array([-0.5,  0.5,  0. ])
-    >>> solution.intercept
-    0.0
     """
     present = problem.y[problem.C > 0.0]
     if problem.fit_intercept and abs(present.sum()) == present.shape[0]:

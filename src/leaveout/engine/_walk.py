@@ -140,18 +140,8 @@ def _leave_singles_out(
 class Walker:
     """Leaves groups of samples out of one problem, each group by one walk.
 
-    Parameters
-    ----------
-    problem : Problem
-        The binary problem.
-    solution : Solution
-        Its optimum.
-    labels_only : bool, default=False
-        Stop a walk of a single sample when its label is known.
-    n_threads : int, default=1
-        Threads over groups.
-    everywhere : bool, default=False
-        Whether f is wanted for all samples, not only for those left out.
+    With ``labels_only`` the walk of a single sample stops when its label is known; with
+    ``everywhere`` f is computed for all samples, not only for those left out.
     """
 
     def __init__(

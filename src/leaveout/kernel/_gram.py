@@ -121,27 +121,16 @@ def gram_matrix(
     degree: int = 3,
     coef0: float = 0.0,
 ) -> FloatArray:
-    """Compute the kernel values between the rows of X and those of Y.
+    """Compute the kernel values between the rows of X and those of Y, or of X.
 
-    Parameters
-    ----------
-    X, Y : array-like or sparse matrix of shape (n, p), (m, p)
-        Samples; Y=None means X, and gives a symmetric matrix. If kernel="precomputed",
-        X holds the kernel values and only the number of rows of Y matters.
-    kernel : str or callable
-        A name in ``KERNELS``, with the formulas of :mod:`sklearn.metrics.pairwise`;
-        "precomputed"; or a function of two matrices that returns the values, (n, m).
-    gamma : float, default=None
-        None means 1 / p. For "scale" and "auto" see :func:`resolve_gamma`.
-    degree, coef0 : int, float
-        Exponent of "poly"; constant of "poly" and "sigmoid".
+    ``kernel`` is a name in ``KERNELS``, with the formulas of
+    :mod:`sklearn.metrics.pairwise`; "precomputed" (X holds the values, and only the
+    number of rows of Y matters); or a function of two matrices. ``gamma=None`` means
+    1 / p.
 
-    Returns
-    -------
-    K : ndarray of shape (n, m)
-        Float64, C-contiguous. With Y=None it is symmetric, and equal samples have equal
-        rows and columns, both to the last bit; between X and Y, BLAS may round equal
-        rows differently. Besides K, it needs memory for only 128 rows and a copy of X.
+    With Y=None the matrix is symmetric, and equal samples have equal rows and columns,
+    both to the last bit; between X and Y, BLAS may round equal rows differently.
+    Besides K, it needs memory for only 128 rows and a copy of X.
     """
     if kernel == "precomputed":
         return check_gram(X, None if Y is None else Y.shape[0])

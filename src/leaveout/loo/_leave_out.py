@@ -229,20 +229,10 @@ def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
 
 
 def restore(task: Task, betas: FloatArray | None) -> Fitted:
-    """Return the solutions of an SVC from known coefficients.
+    """Return the solutions of a task of :class:`leaveout.SVC` from known coefficients.
 
-    Parameters
-    ----------
-    task : Task
-        Task of a :class:`leaveout.SVC`, solved to its ``tol``.
-    betas : ndarray of shape (n_subproblems, n) or None
-        :attr:`LooRun.betas` of the same task. Subproblems for which they are not
-        optimal are solved; all are if None.
-
-    Returns
-    -------
-    Fitted
-        The subproblems without absent samples, and their solutions.
+    ``betas`` are :attr:`LooRun.betas` of the same task. Subproblems for which they are
+    not optimal are solved; all are if None.
     """
     tol, max_iter = float(task.params.tol), int(task.params.max_iter)
     subproblems, solutions = list(svm_subproblems(task, whole=False)), []
