@@ -62,7 +62,7 @@ ONE_MISSING = r"y has 1 missing label\(s\).* row 3. Drop"
 @pytest.mark.parametrize(
     ("y", "match"),
     [
-        (["a"] * 6, "y has one class, 'a', in all 6 rows. .*add samples"),
+        (["a"] * 6, "y has only one class, 'a', in all 6 rows. .*add samples"),
         (
             y + 0.25 * X[:, 0],
             "Unknown label type: continuous. y must .*6 distinct",
