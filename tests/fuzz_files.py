@@ -244,7 +244,6 @@ def read_rows(rows):
             counted = found
         else:
             counted.add(found)
-        counted.labels()
     return "read"
 
 

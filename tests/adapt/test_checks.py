@@ -28,6 +28,8 @@ def changed(array, index, value):
 NAN, INF = changed(X, (2, 1), np.nan), changed(X, (3, 0), -np.inf)
 NAN_HERE = r"X contains NaN in row 2, column 1;.*SimpleImputer"
 INF_HERE = r"X contains infinity \(inf\) in row 3, column 0;.*rescale"
+BROKEN = sparse.csr_array(X)
+BROKEN.indices[-1] = 7
 NAMED = pd.DataFrame({"width": X[:, 0], "height": changed(X[:, 1], 4, np.nan)})
 TEXTS = {"age": X[:, 0], "sex": list("mfmfmf"), "town": list("abcabc")}
 TEXT_NAMED = r"X has values that are not numbers in column 'sex', 'town':.*OneHotEnc"
@@ -43,6 +45,7 @@ LARGE = changed(X, (slice(None), 0), 1e308)
         (NAN, {}, ValueError, NAN_HERE),
         (INF, {}, ValueError, INF_HERE),
         (sparse.csr_array(NAN), {}, ValueError, NAN_HERE),
+        (BROKEN, {}, ValueError, "must be < 2"),
         (NAMED, {}, ValueError, "X contains NaN in row 4, column 'height'; 1 value"),
         (pl.DataFrame(TEXTS), {}, ValueError, TEXT_NAMED),
         (DICTS, {}, TypeError, "not numbers in column 1:.*drop them"),

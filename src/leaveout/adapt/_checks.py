@@ -158,6 +158,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
             f"X has values that are not numbers in {columns}: {error}. Encode such "
             "columns (sklearn.preprocessing.OneHotEncoder) or drop them."
         ) from error
+    if sparse.issparse(checked):
+        checked.check_format(full_check=True)  # SciPy's products trust the indices
     _check_finite(checked, getattr(X, "columns", None))
     owner = BaseEstimator() if reset is None else estimator
     validate_data(owner, X, reset=reset is not False, skip_check_array=True)
