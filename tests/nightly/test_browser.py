@@ -89,7 +89,7 @@ def test_nothing_is_loaded_and_markup_in_the_data_is_text(page, made):
     asked = [event["request"]["url"] for event in sent]
     assert [u for u in asked if not u.startswith("data:")] == [made[0]]
     with pytest.raises(NoAlertPresentException):
-        page.switch_to.alert  # noqa: B018, raises if nobody called alert
+        page.switch_to.alert  # noqa: B018, raises if no script called alert
     text = page.find_element(By.TAG_NAME, "body").text
     assert f"'{EVIL}' (2 categories)" in text  # the name of a column
     rows = visible_rows(page)
