@@ -107,7 +107,7 @@ def _check_ignores_labels(name: str, step: Any, X: Any, labels: NDArray[Any]) ->
             if not _output_stays(step, X, labels, wanted):
                 raise ValueError(
                     f"{what} gives a different output at every fit on the same rows, "
-                    "so leaveout cannot detect whether it uses y. Set its random_state, "
+                    "so leaveout cannot detect whether it uses y. Set random_state, "
                     "or use leave_one_out(..., preprocessing='refit')."
                 )
             raise ValueError(
