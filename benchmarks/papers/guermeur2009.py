@@ -33,7 +33,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 import leaveout as lo
-from leaveout.llw._bounds import llw_key_numbers
+from leaveout.llw._bounds import bound_llw, llw_geometry
 from leaveout.llw._solve import LlwProblem, solve_llw
 from leaveout.llw._walk import loo_llw_walk
 from leaveout.run._parallel import limit_blas
@@ -176,7 +176,7 @@ def run_random(args: argparse.Namespace) -> None:
             if not solution.separable:
                 continue
             wrong = left_out_errors(problem, solution)
-            numbers = llw_key_numbers(problem, solution)
+            numbers = llw_geometry(problem, solution)
             lemma1 += numbers.paper_ratio[wrong].tolist()
             sharp += numbers.sharp_ratio[wrong].tolist()
             cells.append((wrong.sum(), *bound_counts(numbers)))
@@ -205,12 +205,9 @@ def run_random(args: argparse.Namespace) -> None:
 
 def bound_counts(numbers) -> tuple[float, float, float, float]:
     """Return Theorem 2, the sharper sum, the sharper count, the count of Lemma 1."""
-    Q, norm = numbers.n_classes, numbers.squared_norm
-    paper = Q * (Q - 1) ** 2 * numbers.diameter_squared * norm
-    reach = float(numbers.reach_squared.max())
-    total = (Q - 1) ** 2.5 / float(np.sqrt(Q)) * reach * norm
-    count = np.count_nonzero(numbers.sharp_ratio >= 1 - 1e-7)
-    return paper, total, count, np.count_nonzero(numbers.paper_ratio >= 1 - 1e-7)
+    n = len(numbers.alpha)
+    paper, lemma, total, count = (n * row.value for row in bound_llw(numbers))
+    return paper, total, round(count), round(lemma)
 
 
 def run_data(args: argparse.Namespace) -> None:
@@ -230,7 +227,7 @@ def run_data(args: argparse.Namespace) -> None:
                 print(name, machine, "not separable")
                 continue
             wrong = left_out_errors(problem, solution)
-            numbers = llw_key_numbers(problem, solution)
+            numbers = llw_geometry(problem, solution)
             paper, total, count, lemma1 = bound_counts(numbers)
             rows.append(
                 DataRow(

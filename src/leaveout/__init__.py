@@ -29,6 +29,7 @@ _NAMES_OF_MODULE = {
     "large._feature_svc": "FeatureSVC",
     "large._loo": "ProvedError",
     "loo._result": "LooPath LooResult",
+    "llw._bounds": "LlwGeometry",
     "methods._bounds": "Bound",
     "report._displays": "LooCurveDisplay LooGridDisplay LooMarginDisplay",
     "tune._honest": "HonestLoo honest_loo",

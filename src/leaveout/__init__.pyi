@@ -103,6 +103,7 @@ from leaveout.exceptions import (
 )
 from leaveout.large._feature_svc import FeatureSVC as FeatureSVC
 from leaveout.large._loo import ProvedError as ProvedError
+from leaveout.llw._bounds import LlwGeometry as LlwGeometry
 from leaveout.loo._result import LooPath as LooPath
 from leaveout.loo._result import LooResult as LooResult
 from leaveout.methods._bounds import Bound as Bound

@@ -52,8 +52,9 @@ def test_inseparable_classes_have_no_hard_margin():
     with pytest.raises(lo.NotSeparableError, match="hard margin"):
         lo.leave_one_out(hard, line, Y)
     bounds = lo.llw_bounds(hard, line, Y)
-    names = ("radius_margin", "sharp_sum", "sharp_count")
-    assert [bounds[name].value for name in names] == [np.inf, np.inf, 1.0]
+    names = ("radius_margin", "lemma_count", "sharp_sum", "sharp_count")
+    assert [bounds[name].value for name in names] == [np.inf, 1.0, np.inf, 1.0]
+    assert bounds.geometry is None
 
 
 def test_bounds_and_exact_error():
@@ -68,6 +69,23 @@ def test_bounds_and_exact_error():
     hinge = lo.llw_bounds(lo.LLWClassifier(10.0, gamma=1.0), X, Y, exact=False)
     assert hinge["sharp_sum"].value == pytest.approx(bounds["sharp_sum"].value)
     assert "quadratic" in hinge["sharp_sum"].note
+    assert hinge["sharp_sum"].kind == "other loss"
+    np.testing.assert_allclose(hinge.geometry.margins, bounds.geometry.margins)
+
+
+def test_bound_of_the_quadratic_loss_does_not_hold_for_the_hinge_loss():
+    rng = np.random.default_rng(11)
+    codes = np.r_[0, 0, 1, 1, 2, 2, rng.integers(0, 3, 3)]
+    points = rng.normal(size=(9, 2))
+    found = []
+    for loss in ("hinge", "quadratic"):
+        clf = lo.LLWClassifier(C=10, loss=loss, kernel="poly", gamma=3.0)
+        found.append(lo.llw_bounds(clf, points, codes))
+    hinge, quadratic = found
+    assert quadratic["sharp_count"].kind == "bound"
+    assert quadratic["sharp_count"].value >= quadratic["exact"].value
+    assert hinge["sharp_count"].kind == "other loss"
+    assert hinge["sharp_count"].value < hinge["exact"].lower
 
 
 def test_progress(capsys):

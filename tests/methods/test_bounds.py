@@ -52,7 +52,7 @@ def test_bounds_hold_on_random_problems():
         assert (optimum.alpha < hard.C).all()
         wrong, ambiguous = wrong_and_ambiguous(hard, loo_walk(hard, solution=optimum))
         row = tabulate_bounds(problem, solve_svc(problem))["radius-margin L2"]
-        assert row.kind == "bound"
+        assert row.kind == "other loss"
         assert row.value >= (wrong | ambiguous).mean() - 1e-12
 
 

@@ -22,7 +22,7 @@ from leaveout.engine._certificate import (
 )
 from leaveout.engine._problem import LooIntervals, Problem, Solution
 from leaveout.engine._walk import loo_walk
-from leaveout.llw._bounds import bound_llw
+from leaveout.llw._bounds import LlwGeometry, bound_llw, llw_geometry
 from leaveout.llw._solve import solve_llw
 from leaveout.loo._leave_out import Plan, leave_out, solve_task
 from leaveout.loo._summary import Summary, as_percent
@@ -35,6 +35,7 @@ from leaveout.methods._bounds import (
     ESTIMATE,
     EXACT,
     IN_DOUBT,
+    OTHER_LOSS,
     SVM_BOUNDS,
     WEAK,
     Bound,
@@ -60,6 +61,9 @@ class LooBounds(Summary):
         Number of samples.
     fit_intercept : bool
         Whether the model has an intercept. With one, most bounds are only estimates.
+    geometry : LlwGeometry or None
+        From :func:`llw_bounds`: margins, ball and norms behind its rows. None if no
+        hard margin exists, and from :func:`loo_bounds`.
     """
 
     __module__ = "leaveout"
@@ -67,6 +71,7 @@ class LooBounds(Summary):
     rows: tuple[Bound, ...]
     n_samples: int
     fit_intercept: bool
+    geometry: LlwGeometry | None = None
 
     def __getitem__(self, name: str) -> Bound:
         """Return the row of that name."""
@@ -249,11 +254,12 @@ def llw_bounds(
 ) -> LooBounds:
     """Bound the leave-one-out error of an LLWClassifier.
 
-    ``radius_margin`` is Theorem 2 of Guermeur & Monfrini (2009); ``sharp_sum`` and
-    ``sharp_count`` are sharper. Only ``sharp_count`` can be below 1; the other two are
-    for comparing kernels and values of C. They are bounds for ``C=inf`` and for
-    ``loss="quadratic"``. For the hinge loss with a finite C no such bound is known; the
-    rows then hold the bounds for the quadratic loss with the same C.
+    ``radius_margin`` is Theorem 2 of Guermeur & Monfrini (2009), ``lemma_count`` the
+    share of samples that satisfy their Lemma 1; ``sharp_sum`` and ``sharp_count`` are
+    sharper. Only the counts can be below 1; the sums are for comparing kernels and
+    values of C. They are bounds for ``C=inf`` and for ``loss="quadratic"``. For the
+    hinge loss with a finite C no such bound is known; the rows then hold the bounds for
+    the quadratic loss with the same C, and their kind is "other loss".
 
     Parameters
     ----------
@@ -268,9 +274,9 @@ def llw_bounds(
     Returns
     -------
     LooBounds
-        A table to print; see ``bounds["sharp_count"].value`` and
-        ``bounds.to_frame()``. If the classes cannot be separated with ``C=inf``, the
-        sums are infinite and the exact error is missing.
+        A table to print; see ``bounds["sharp_count"].value``, ``bounds.to_frame()``
+        and the margins in ``bounds.geometry``. If the classes cannot be separated with
+        ``C=inf``, the sums are infinite and the exact error is missing.
 
     References
     ----------
@@ -288,6 +294,7 @@ def llw_bounds(
     ...     print(row.name, row.kind, round(row.value, 3))
     support-vector count bound 0.26
     radius_margin bound 306.982
+    lemma_count bound 0.247
     sharp_sum bound 50.116
     sharp_count bound 0.2
     exact exact 0.053
@@ -312,17 +319,22 @@ def llw_bounds(
         # With a soft margin b may not be unique if no multiplier is free.
         kind = BOUND if problem.is_hard else WEAK
         rows = [Bound("support-vector count", kind, count, cost="0")]
-        if problem.is_hard:
-            rows = rows if solution.separable else []
-            rows += bound_llw(problem, solution)
-        else:
+        hard, margin, kind, note = problem, solution, BOUND, ""
+        if not problem.is_hard:
             hard = problem.as_hard_margin()
-            rows += bound_llw(hard, solve_llw(hard), "of the quadratic loss, same C")
+            margin = solve_llw(hard)
+            kind, note = OTHER_LOSS, "of the quadratic loss, same C"
+        elif not solution.separable:
+            rows = []
+        geometry = None
+        if margin.separable:
+            geometry = llw_geometry(hard, margin, task.gram.exponent)
+        rows += bound_llw(geometry, kind, note)
         seconds = perf_counter() - started
     rows = [replace(row, seconds=seconds) for row in rows]
     if exact and solution.separable:
         rows.append(_exact(task, plan, present))
-    return LooBounds(tuple(rows), int(present.sum()), True)
+    return LooBounds(tuple(rows), int(present.sum()), True, geometry)
 
 
 def _exact(task: Task, plan: Plan, present: BoolArray) -> Bound:

@@ -8,6 +8,7 @@ holds for the given problem:
 
     bound       at least the share of samples that are wrong or ambiguous
     weak bound  at least the share that are wrong; ambiguous ones may be missed
+    other loss  a bound for the classifier with squared loss, none for this one
     estimate    no guarantee
 
 Each function cites its paper. To add a bound, list its function in ``SVM_BOUNDS``.
@@ -34,7 +35,8 @@ from leaveout.methods._stopping import (
     values_at_worst_b,
 )
 
-BOUND, WEAK, ESTIMATE, EXACT = "bound", "weak bound", "estimate", "exact"
+BOUND, WEAK, OTHER_LOSS = "bound", "weak bound", "other loss"
+ESTIMATE, EXACT = "estimate", "exact"
 # If rounding may move f by more, support vectors cannot be identified.
 DOUBT = 1e-5
 IN_DOUBT = "terms cancel: rounding may hide errors"
@@ -50,8 +52,9 @@ class Bound:
     ----------
     name : str
         Its name.
-    kind : {"bound", "weak bound", "estimate", "exact"}
-        What it guarantees for this classifier.
+    kind : {"bound", "weak bound", "other loss", "estimate", "exact"}
+        What it guarantees for this classifier. "other loss" is a bound on the error of
+        the classifier with squared slacks and the same C, and none for this one.
     value : float
         Share of samples; sums, such as radius-margin, may exceed 1.
     lower : float
@@ -164,7 +167,7 @@ def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
     else:
         reach = float(hard.K.diagonal().max())
     value = reach * float(optimum.alpha.sum()) / problem.n_samples
-    kind = BOUND if optimum.converged else ESTIMATE
+    kind = OTHER_LOSS if optimum.converged else ESTIMATE
     note, cost = "of the L2-SVM with the same C", "a fit + n² per step"
     return Bound("radius-margin L2", kind, value, cost=cost, note=note)
 
