@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of .npz sets")
     parser.add_argument("--quick", action="store_true", help="three small sets")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--sets", nargs="+", help="table 3: measure only these")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true", help="keep what is stored")
     parser.add_argument(

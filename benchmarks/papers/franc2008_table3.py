@@ -301,7 +301,7 @@ def run(args: argparse.Namespace) -> list[str]:
             cells = read_rows(NAME, Cell, CELLS)
         else:
             (RESULTS / NAME / CELLS).unlink(missing_ok=True)
-    names = QUICK if args.quick else BY_SIZE
+    names = QUICK if args.quick else args.sets or BY_SIZE
     done = {cell.key for cell in cells}
     for realisation in range(1, 2 if args.quick else 1 + REALISATIONS):
         for name in [] if args.only_show else names:
