@@ -140,7 +140,7 @@ def test_auxiliary_bound_is_below_the_best_solution_through_the_sample(fit_inter
 
 
 def test_condition_is_switched_off_if_it_proves_little():
-    """With a kernel near the identity it proves nothing: off after ten samples."""
+    """With a kernel near the identity it proves nothing: off after three samples."""
     case = random_case(np.random.default_rng(27), n=40, kernel="rbf", C=100.0)
     problem = Problem(np.eye(40) + 1e-3 * case.K, case.y, np.full(40, 100.0))
     always = loo_stopping(problem, eps=1e-3, n_trial=0).counts
@@ -148,6 +148,16 @@ def test_condition_is_switched_off_if_it_proves_little():
     assert always["proved"] < 0.5 * always["solves"]
     assert loo_refit(problem, eps=1e-3).counts["columns"] < switched["columns"]
     assert switched["columns"] < always["columns"]
+    # The overhead of the condition is one column per step, on three samples only.
+    solver = LeftOutSolver(problem, solve_svc(problem), 1e-3)
+    _, rows = check_left_out(problem, solve_svc(problem))
+    parts = [
+        solver.leave_out(rows[:3], Condition.AUXILIARY),
+        solver.leave_out(rows[3:]),
+    ]
+    assert switched["columns"] == sum(part.counts["columns"] for part in parts)
+    threads = loo_stopping(problem, eps=1e-3, n_threads=2).counts
+    assert threads["columns"] == switched["columns"]
     exact = loo_stopping(problem).counts
     assert exact["proved"] + exact["refits"] == exact["solves"]
 

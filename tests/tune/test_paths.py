@@ -68,6 +68,7 @@ def test_checkpoint_of_another_run_names_the_difference(data, tmp_path):
         ("estimator", {"estimator__tol": 1e-8}, {}),
         ("grid", {"param_grid": {"C": [1.0]}}, {}),
         ("estimator", {"balanced": "fold"}, {}),
+        ("estimator", {"method_params": {"eps": 1e-3}}, {}),
     ):
         with pytest.raises(lo.CheckpointError, match=rf"differs: {what}\."):
             clone(search).set_params(**params).fit(**{"X": X, "y": y, **changed})

@@ -261,3 +261,17 @@ def test_groups_are_metadata_of_the_search(data):
     assert search.n_splits_ == 10
     search.set_params(scoring="neg_hinge_loss").fit(*data, groups=groups)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_method_params_reach_every_candidate(data):
+    X, y = data
+    how = {"method": "refit", "method_params": {"eps": 1e-3}}
+    search = LooSearchCV(SVC(), GRID, **how).fit(X, y)
+    alone = lo.leave_one_out(SVC(**search.best_params_), X, y, **how)
+    found = search.best_loo_result_
+    assert found.counts["steps"] > 0  # of SMO, which exact refits do not use
+    np.testing.assert_array_equal(found.predictions, alone.predictions)
+    assert lo.honest_loo(search, X, y, verbose=0).naive_error == alone.error
+    for wrong, message in (({"eps": 0}, "eps must be > 0"), ({"x": 1}, "'x', which")):
+        with pytest.raises(ValueError, match=message):
+            LooSearchCV(SVC(), GRID, method="refit", method_params=wrong).fit(X, y)

@@ -52,6 +52,9 @@ CONDITIONS = {"auxiliary": Condition.AUXILIARY, "ball": Condition.BALL}
 # of the problem, is near a tie or ill-conditioned; the active set then solves it.
 LAST_EPS = 1e-6
 LAST_STEPS = 10
+# The trial ends early if so many more labels are not proved than are. One that is not
+# proved costs half as much again as without the condition.
+LOST = 3
 
 
 def check_left_out(
@@ -344,8 +347,9 @@ def loo_stopping(
         a ball around the current point, and all solutions in it agree, which needs no
         second problem.
     n_trial : int, default=10
-        If the condition proves fewer than half of the first ``n_trial`` samples, the
-        others are solved without it. 0: never.
+        If the condition proves fewer than half of the first ``n_trial`` samples, or if
+        among these three more are not proved than are, the others are solved without
+        it. 0: never.
 
     Returns
     -------
@@ -369,7 +373,13 @@ def loo_stopping(
     )
     proving = CONDITIONS[condition]
     counts = dict.fromkeys(("solves", "proved", "refits", "steps", "columns"), 0.0)
-    for rows in np.split(open_rows, [n_trial]):
+    done = balance = 0  # proved minus not proved
+    while done < open_rows.size:
+        in_trial = done < n_trial and proving != Condition.NONE
+        # As many samples as cannot end the trial sooner, for any number of threads.
+        size = min(n_trial - done, LOST + balance) if in_trial else open_rows.size
+        rows = open_rows[done : done + size]
+        done += rows.size
         if proving == Condition.NONE and exact:
             singles = Folds.singles(rows)
             part = refit_each(problem, solution, singles, n_threads=n_threads)
@@ -379,8 +389,10 @@ def loo_stopping(
         part = solver.leave_out(rows, proving, finish=exact, n_threads=n_threads)
         found.write(rows, part)
         counts = {name: counts[name] + part.counts[name] for name in counts}
-        if np.count_nonzero(part.settled_by == STOPPING) < 0.5 * rows.size:
-            proving = Condition.NONE
+        if in_trial:
+            balance += 2 * int(part.counts["proved"]) - rows.size
+            if balance <= -LOST or (done >= n_trial and balance < 0):
+                proving = Condition.NONE
     counts["solves"] = float(open_rows.size)
     return replace(found, counts=counts)
 

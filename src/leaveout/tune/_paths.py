@@ -59,6 +59,7 @@ class PathJob:
     sample_weight: Any
     groups: Any
     method: str
+    method_params: Mapping[str, Any] | None
     preprocessing: str
     balanced: str
     catch: bool  # store a candidate's error as its outcome instead of raising it
@@ -183,6 +184,7 @@ def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[L
         "sample_weight": job.sample_weight,
         "groups": job.groups,
         "method": job.method,
+        "method_params": job.method_params,
         "preprocessing": job.preprocessing,
         "balanced": job.balanced,
         "n_jobs": job.n_threads,
@@ -220,11 +222,12 @@ def run_paths(
     groups = None
     if job.groups is not None:
         groups = check_groups(job.groups, np.ones(len(labels)))
+    how = (job.method, job.method_params, job.preprocessing, job.balanced)
     # Scoring is not included: results hold predictions, which are scored later.
     kept = open_checkpoint(
         checkpoint,
         data=[job.X, job.y, job.sample_weight, job.groups],
-        estimator=[job.estimator, job.method, job.preprocessing, job.balanced],
+        estimator=[job.estimator, *how],
         grid=[[path.params, path.Cs, path.positions] for path in paths],
     )
     done = run_tasks(

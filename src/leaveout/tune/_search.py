@@ -89,8 +89,10 @@ class LooSearchCV(GridSearchCV):
     error_score : "raise" or float, default=nan
         Score of a candidate that fails, with a FitFailedWarning. If "raise", the error
         is raised.
-    method : {"auto", "walk", "refit"}, default="auto"
+    method : str, default="auto"
         As in :func:`leave_one_out`; "bound" for a LOOMClassifier.
+    method_params : mapping, default=None
+        Parameters of the method, as in :func:`leave_one_out`.
     preprocessing : {"frozen", "refit"}, default="frozen"
         Whether the steps of a Pipeline are fitted once on all rows, or in each fold.
     balanced : {"frozen", "fold"}, default="frozen"
@@ -163,6 +165,7 @@ class LooSearchCV(GridSearchCV):
         checkpoint: str | os.PathLike[str] | None = None,
         error_score: Any = np.nan,
         method: str = "auto",
+        method_params: Mapping[str, Any] | None = None,
         preprocessing: str = "frozen",
         balanced: str = "frozen",
     ) -> None:
@@ -175,6 +178,7 @@ class LooSearchCV(GridSearchCV):
         self.checkpoint = checkpoint
         self.error_score = error_score
         self.method = method
+        self.method_params = method_params
         self.preprocessing = preprocessing
         self.balanced = balanced
 
@@ -231,10 +235,10 @@ class LooSearchCV(GridSearchCV):
                 refit=self.refit is not False,
             )
         catch = self.error_score != "raise"
-        options = (self.method, self.preprocessing, self.balanced, catch)
+        how = (self.method, self.method_params, self.preprocessing, self.balanced)
         results, betas = run_paths(
             paths,
-            PathJob(self.estimator, X, y, weights, groups, *options),
+            PathJob(self.estimator, X, y, weights, groups, *how, catch),
             labels,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
