@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import re
 
 """Tables and what becomes of their columns: features, classes, or a reason why not."""
 
 import csv
+import re
 
 import numpy as np
 import pandas as pd

@@ -123,7 +123,7 @@ MARKED = encode(pd.DataFrame({"a": ["marker-text", "b"]}), compression="none")
         (b"\xff\xfe", r"is empty"),
         ("dose;n;y\n0,14;999;r\n0,00;1.230;b\n",
          r"decimals\? '1.230' in row 2 of column 'n' has a point, .* decimal='.'"),
-        ("dose\tn\ty\n0.1257\t42,745\tr\n3\t999\tb\n", "'0.1257' in row 1 of column 'dose'"),
+        ("dose\tn\ty\n0.1257\t42,745\tr\n3\t999\tb\n", "'0.1257' in row 1 of col"),
         ("b;a;y\n0,5;1.234;r\n0,25;22.5;b\n", "'1.234' in row 1 of column 'a' has a p"),
         (encode(FRAME)[:100], r"corrupt Parquet file"),
         (MARKED.replace(b"marker-text", b"marker\xfftext"), r"corrupt Parquet file"),

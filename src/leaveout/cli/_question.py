@@ -179,9 +179,9 @@ def _choose(
         search = search_grid(prepared, grid, svc, n_jobs=n_jobs, verbose=verbose)
         chosen = [name for name, value in params.items() if value is None]
         params, n_candidates = search.best_params_, len(search.cv_results_["params"])
-        options = " and ".join(f"--{name}" for name in chosen)
+        flags = " and ".join(f"--{name}" for name in chosen)
         print_status(
             f"{' and '.join(chosen)} chosen by leave-one-out among {n_candidates} "
-            f"candidates; use {options} to set {'it' if len(chosen) == 1 else 'them'}."
+            f"candidates; use {flags} to set {'it' if len(chosen) == 1 else 'them'}."
         )
     return svc.set_params(**params), params, n_candidates
