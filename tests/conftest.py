@@ -14,3 +14,9 @@ settings.load_profile("leaveout")
 def rng():
     """Return a generator with the same seed in every test."""
     return np.random.default_rng(20080101)
+
+
+@pytest.fixture(autouse=True)
+def start_workers_for_small_work(monkeypatch):
+    """After the first task of a search, so that tests with n_jobs=2 use processes."""
+    monkeypatch.setattr("leaveout.run._parallel.SECONDS_WORTH_WORKERS", 0.0)

@@ -38,9 +38,9 @@ def list_names(names: Iterable[object]) -> str:
 
 
 def name_cell(column: object, row: int, value: object) -> str:
-    """Describe a cell of a table: column, row counted from 1, value."""
+    """Describe a cell of a table: value, row counted from 1, column."""
     text = str(value) if len(str(value)) <= 50 else f"{str(value)[:49]}…"
-    return f"'{column}' (row {row + 1}: {text!r})"
+    return f"{text!r} in row {row + 1} of column '{column}'"
 
 
 def list_columns(names: Sequence[object]) -> str:

@@ -44,7 +44,7 @@ from leaveout.cli._command import collect_warnings, write_options
         (2, "select --grid C", "'C' has no values."),
         (2, "select --grid C=1,inf", "'C=1,inf' has a value that is not finite."),
         (2, "select --grid C=0:1:3", "'C=0:1:3' has an end that is not positive;"),
-        (2, "select --grid C=1:2:0", "'C=1:2:0' asks for 0 values; a range has 1 to"),
+        (2, "select --grid C=1:2:0", "'C=1:2:0' has 0 values; a range has 1 to"),
         (2, "select --grid degree=2.5", "has a degree that is not a whole number"),
         (2, "select --grid C=1 --grid C=2", "'C=2' gives C a second time."),
     ],
@@ -144,6 +144,7 @@ def test_version_and_help(run):
         ("--help", "", "--install-completion"),
         ("--version", "", lo.__version__),
         ("select --fast", "", "No such option: --fast"),
+        ("select --grid C=1,x", "", "'C=1,x' is not a list of numbers"),
         ("", "leaveout sel", "select"),
     ],
 )

@@ -366,12 +366,28 @@ LARGE = np.where(np.arange(40)[:, None] < 20, 1e200 * X[:40], X[:40])
         ({"features": "linear", "C": 1e12}, (X, Y), "C=.* for features .* lower C"),
         ({}, (X, np.zeros(120, dtype=int)), r"one class.*\[0\]"),
         ({}, (X, Y, (Y == 1).astype(float)), "two classes with positive weight"),
+        ({}, (X, np.arange(120)), "y has 120 distinct values in 120 rows, 120 of"),
         ({}, (LARGE, Y[:40]), "gamma='scale' needs the variance of X"),
     ],
 )
 def test_invalid_arguments_are_refused(parameters, data, match):
     with pytest.raises((TypeError, ValueError), match=match):
         FeatureSVC(**parameters, rows_at_once=10).fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("target", "match"),
+    [
+        (np.arange(120.0), "y has 120 distinct values in 120 rows"),
+        (X[:, 0], r"y has numbers such as -?\d.* It looks like a regression target"),
+    ],
+)
+def test_numeric_targets_of_files_are_refused(tmp_path, target, match):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {"a": X[:, 0], "b": X[:, 1], "y": target}
+    parquet.write_table(pytest.importorskip("pyarrow").table(columns), tmp_path / "t")
+    with pytest.raises(ValueError, match=match):
+        FeatureSVC(rows_at_once=10).fit(tmp_path / "t", "y")
 
 
 def test_leave_one_out_points_to_the_attributes():

@@ -5,6 +5,7 @@ Dask and Ray are tested in tests/nightly/test_clusters.py.
 """
 
 import multiprocessing
+import os
 import sys
 import threading
 import time
@@ -20,7 +21,13 @@ import leaveout as lo
 from leaveout.data import make_mixture
 from leaveout.methods import METHODS
 from leaveout.run import _parallel
-from leaveout.run._parallel import limit_blas, map_chunks, map_parallel, sum_in_order
+from leaveout.run._parallel import (
+    limit_blas,
+    map_chunks,
+    map_parallel,
+    map_worthwhile,
+    sum_in_order,
+)
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -196,3 +203,11 @@ def test_blas_uses_one_thread_while_the_pool_works(monkeypatch):
         for name in ("walk", "curve", "suspects", "LPM"):
             FUNCTIONS[name](2)
     assert set(seen) == {1}
+
+
+@pytest.mark.parametrize(("seconds", "n_here"), [(60.0, 6), (0.0, 1)])
+def test_workers_start_only_for_long_work(monkeypatch, seconds, n_here):
+    monkeypatch.setattr(_parallel, "SECONDS_WORTH_WORKERS", seconds)
+    found = list(map_worthwhile(os.getpid, [()] * 6, n_jobs=2))
+    assert found.count(os.getpid()) == n_here
+    assert len(found) == 6

@@ -208,22 +208,22 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"{y[0]}. It looks like a regression target: bin it into classes, or use a "
             "regressor."
         )
-    _check_classes_repeat(y.tolist())
+    check_classes_repeat(Counter(y.tolist()))
     return y.copy()
 
 
-def _check_classes_repeat(labels: list[Any]) -> None:
+def check_classes_repeat(counts: Mapping[Any, int]) -> None:
     """Refuse ids and numbers to predict: many classes, many of them with one sample.
 
     The mean class size alone does not decide: in a fold of 26 letters x 3 samples it
     is 2, as in 442 numbers of which 214 are distinct, but there 84 occur once.
     """
-    counts = Counter(labels)
-    n_classes, n_single = len(counts), sum(n == 1 for n in counts.values())
-    few = len(labels) < LEAST_CLASS_SIZE * n_classes and 3 * n_single > n_classes
+    n_rows, n_classes = sum(counts.values()), len(counts)
+    n_single = sum(n == 1 for n in counts.values())
+    few = n_rows < LEAST_CLASS_SIZE * n_classes and 3 * n_single > n_classes
     if n_classes > MANY_CLASSES and few:
         raise ValueError(
-            f"y has {n_classes} distinct values in {len(labels)} rows, {n_single} of "
+            f"y has {n_classes} distinct values in {n_rows} rows, {n_single} of "
             "them in one row only. It looks like a regression target or an id: bin it "
             "into classes, or choose another column."
         )

@@ -14,7 +14,7 @@ def main() -> None:
     try:
         from leaveout.cli._app import app
     except ModuleNotFoundError as missing:
-        if missing.name not in ("typer", "rich"):
+        if missing.name != "typer":
             raise
-        sys.exit(f"The command line needs {missing.name}: pip install 'leaveout[cli]'.")
+        sys.exit("The command line needs typer: pip install 'leaveout[cli]'.")
     app(prog_name="leaveout")

@@ -12,9 +12,11 @@ from scipy import sparse
 from leaveout.cli._command import write_options
 from leaveout.cli._options import KernelOptions, TableOptions
 from leaveout.estimators._svc import SVC
+from leaveout.kernel._gram import kernel_parameters
 from leaveout.tables._columns import read_dataset
 from leaveout.tables._dataset import Dataset, load_example
 from leaveout.tables._preparation import describe_preparation, make_preparation
+from leaveout.tune._choice import default_Cs, default_gammas, kernel_scale
 from leaveout.tune._search import LooSearchCV
 
 # Squares of larger numbers, summed over many samples, are infinite.
@@ -111,3 +113,25 @@ def search_grid(
     """Run leave-one-out in every cell of the grid."""
     search = LooSearchCV(svc, grid, refit=False, error_score="raise", **how)
     return search.fit(prepared.X, prepared.dataset.y, groups=prepared.dataset.groups)
+
+
+def parameters_of(kernel: str) -> set[str]:
+    """Return the parameters that a classifier with this kernel has."""
+    return {"C", *kernel_parameters(kernel)}
+
+
+def complete_grid(
+    grid: dict[str, list[float]], X: Any, kernel: str
+) -> dict[str, list[float]]:
+    """Add the values that come from the data; refuse what the kernel cannot use."""
+    uses = parameters_of(kernel)
+    useless = [name for name in grid if name not in uses]
+    if useless:
+        raise ValueError(
+            f"--grid {useless[0]}=… does not apply to --kernel {kernel}, which has "
+            f"{' and '.join(sorted(uses))}."
+        )
+    full = {"C": grid.get("C") or default_Cs(kernel_scale(X, kernel)).tolist()}
+    if "gamma" in uses:
+        full["gamma"] = grid.get("gamma") or default_gammas(X, kernel).tolist()
+    return full | {name: grid[name] for name in ("degree", "coef0") if name in grid}

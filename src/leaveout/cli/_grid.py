@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parameter grid: values from the command line, the rest from the data."""
+"""The values of ``--grid``. No imports of NumPy: a mistake is reported at once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import typer
 
 from leaveout._messages import did_you_mean
-from leaveout.kernel._gram import kernel_parameters
-from leaveout.tune._choice import default_Cs, default_gammas, kernel_scale
 
 GRID_PARAMETERS = ("C", "gamma", "degree", "coef0")
 # More values would take hours, or all memory if mistyped.
@@ -60,9 +56,12 @@ def _spread(text: str, name: str, low: str, high: str, count: str) -> list[float
     if not all(0 < end < math.inf for end in ends):
         raise _bad(text, "has an end that is not positive; the scale is logarithmic")
     if not 1 <= n_values <= MAX_COUNT:
-        raise _bad(text, f"asks for {n_values} values; a range has 1 to {MAX_COUNT}")
-    found = np.geomspace(*ends, n_values)
-    return (np.rint(found) if name == "degree" else found).tolist()
+        raise _bad(text, f"has {n_values} values; a range has 1 to {MAX_COUNT}")
+    start, stop = map(math.log10, ends)
+    step = (stop - start) / max(1, n_values - 1)
+    inner = [10.0 ** (start + k * step) for k in range(1, n_values - 1)]
+    found = [ends[0], *inner, ends[1]][:n_values]  # the ends to the last bit
+    return [float(round(x)) for x in found] if name == "degree" else found
 
 
 def _bad(text: str, what: str, stop: str = ".") -> typer.BadParameter:
@@ -71,25 +70,3 @@ def _bad(text: str, what: str, stop: str = ".") -> typer.BadParameter:
         f"with NAME one of {', '.join(GRID_PARAMETERS)}.",
         param_hint="'--grid'",
     )
-
-
-def parameters_of(kernel: str) -> set[str]:
-    """Return the parameters that a classifier with this kernel has."""
-    return {"C", *kernel_parameters(kernel)}
-
-
-def complete_grid(
-    grid: dict[str, list[float]], X: Any, kernel: str
-) -> dict[str, list[float]]:
-    """Add the values that come from the data; refuse what the kernel cannot use."""
-    uses = parameters_of(kernel)
-    useless = [name for name in grid if name not in uses]
-    if useless:
-        raise ValueError(
-            f"--grid {useless[0]}=… does not apply to --kernel {kernel}, which has "
-            f"{' and '.join(sorted(uses))}."
-        )
-    full = {"C": grid.get("C") or default_Cs(kernel_scale(X, kernel)).tolist()}
-    if "gamma" in uses:
-        full["gamma"] = grid.get("gamma") or default_gammas(X, kernel).tolist()
-    return full | {name: grid[name] for name in ("degree", "coef0") if name in grid}

@@ -17,6 +17,8 @@ from typing import Annotated, Any
 
 import typer
 
+from leaveout.cli._grid import parse_grid
+
 
 class Kernel(StrEnum):
     """Kernels that are positive semi-definite for any data."""
@@ -54,6 +56,11 @@ def _parse_gamma(text: str) -> float | str:
         raise typer.BadParameter(
             f"'{text}' is neither a number nor 'scale' or 'auto'."
         ) from why
+
+
+def _check_grid(texts: list[str] | None) -> list[str] | None:
+    parse_grid(texts)
+    return texts
 
 
 def check_folder(path: Path | None) -> Path | None:
@@ -111,7 +118,11 @@ IdColumn = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="CSV", help="File to write.", callback=check_folder
+        "--output",
+        "-o",
+        metavar="CSV",
+        help="Write one line per sample.",
+        callback=check_folder,
     ),
 ]
 Jobs = Annotated[
@@ -140,7 +151,7 @@ class ColumnOptions:
     categorical: list[str] | None = _value(
         "COL", "Numeric column to treat as categories; repeatable."
     )
-    groups: str | None = _value("COL", "Column of groups, each left out as a whole.")
+    groups: str | None = _value("COL", "Column of groups to leave out together.")
     no_standardize: bool = _flag(
         "Do not scale features to mean 0, variance 1.", "--no-standardize"
     )
@@ -199,9 +210,11 @@ class SelectOptions:
     """The grid, what else to compute, and the files to write."""
 
     grid: list[str] | None = _value(
-        "NAME=VALUES", "Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable."
+        "NAME=VALUES",
+        "Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable.",
+        callback=_check_grid,
     )
-    honest: bool = _flag("Also compute the error with tuning included.", "--honest")
+    honest: bool = _flag("Also compute the nested error, to report.", "--honest")
     curve: bool = _flag("Also compute the error for every C (two classes).", "--curve")
     save: Path | None = _file(
         "MODEL.skops", "Write the chosen model.", check=_check_model

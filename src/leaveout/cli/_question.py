@@ -26,14 +26,16 @@ from leaveout.cli._command import (
 from leaveout.cli._data import (
     Prepared,
     check_binary,
+    complete_grid,
     load,
     make_svc,
+    parameters_of,
     prepare,
     search_grid,
 )
-from leaveout.cli._grid import complete_grid, parameters_of
 from leaveout.cli._options import ModelOptions, ShowOptions, TableOptions
 from leaveout.estimators._svc import SVC
+from leaveout.loo._summary import wrap
 from leaveout.report._select_report import (
     describe_bounds,
     describe_dataset,
@@ -120,37 +122,44 @@ def run_question(
             check_binary(dataset, "leaveout bounds", other)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
-            svc, params = _choose(prepared, model, n_jobs)
+            svc, params, n_candidates = _choose(prepared, model, n_jobs)
         with clock.measure("leave-one-out"):
             answer = question(svc, prepared, n_jobs)
     code = format_model(model.kernel.value, params, svc.class_weight)
-    told = f"{format_dataset(dataset)}\n{prepared.sentence}\n\n{code}\n{answer.found}"
+    head = f"{format_dataset(dataset)}\n{wrap([prepared.sentence])}\n\n{code}"
+    if n_candidates > 1 and question is leave_out:
+        head += (
+            f"\nOptimistic: the smallest of {n_candidates} errors; leaveout select "
+            "--honest computes\n  the error to report"
+        )
+    text = f"{head}\n{answer.found}"
     try:
         if output is not None:
             write_atomically(output, format_csv(answer.table).encode())
-            told += f"\nSamples written to {output}"
+            text += f"\nSamples written to {output}"
     finally:  # print the result even if the file cannot be written
         if show.as_json:
-            whole = {
+            full = {
                 **describe_dataset(dataset),
                 "preparation": prepared.sentence,
                 "model": code,
                 "parameters": params,
+                "n_candidates": n_candidates,
                 **answer.details,
                 "warnings": warned,
                 "seconds": clock.seconds,
             }
-            print(json.dumps(whole, indent=2))
+            print(json.dumps(full, indent=2))
         else:
-            print_result(told)
+            print_result(text)
     if show.verbose:
         print_status(str(clock))
 
 
 def _choose(
     prepared: Prepared, options: ModelOptions, n_jobs: int
-) -> tuple[SVC, dict[str, Any]]:
-    """Return an SVC not fitted yet, and its parameters."""
+) -> tuple[SVC, dict[str, Any], int]:
+    """Return an SVC not fitted yet, its parameters, and among how many chosen."""
     svc, kernel = make_svc(options), options.kernel.value
     given = {name: getattr(options, name) for name in ("C", "gamma", "degree", "coef0")}
     uses = parameters_of(kernel)
@@ -162,11 +171,17 @@ def _choose(
         for name, value in given.items()
         if name in uses
     }
+    n_candidates = 1
     if None in params.values():
         fixed = {name: [v] for name, v in params.items() if v is not None}
         grid = complete_grid(fixed, prepared.numbers, kernel)
         verbose = int(sys.stderr.isatty())
         search = search_grid(prepared, grid, svc, n_jobs=n_jobs, verbose=verbose)
-        params = search.best_params_
-        print_status("Parameters chosen by leave-one-out; --C and --gamma set them.")
-    return svc.set_params(**params), params
+        chosen = [name for name, value in params.items() if value is None]
+        params, n_candidates = search.best_params_, len(search.cv_results_["params"])
+        flags = " and ".join(f"--{name}" for name in chosen)
+        print_status(
+            f"{' and '.join(chosen)} chosen by leave-one-out among {n_candidates} "
+            f"candidates; use {flags} to set {'it' if len(chosen) == 1 else 'them'}."
+        )
+    return svc.set_params(**params), params, n_candidates

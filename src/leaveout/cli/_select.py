@@ -28,12 +28,13 @@ from leaveout.cli._command import (
 from leaveout.cli._data import (
     Prepared,
     check_binary,
+    complete_grid,
     load,
     make_svc,
     prepare,
     search_grid,
 )
-from leaveout.cli._grid import complete_grid, parse_grid
+from leaveout.cli._grid import parse_grid
 from leaveout.cli._options import (
     KernelOptions,
     SelectOptions,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._checks import check_number
+from leaveout.adapt._checks import check_classes_repeat, check_number
 from leaveout.exceptions import ClusterLostError
 from leaveout.large._features import Encode, FeatureMap, FeatureRows
 from leaveout.large._rows import GOLDEN, mix_bits
@@ -124,6 +124,11 @@ def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
     hashes = _hashes(block.start + np.arange(m), seed)
     classes: dict[Hashable, ClassSample] = {}
     labels, codes = np.unique(block.y, return_inverse=True)
+    if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
+        raise ValueError(
+            f"y has numbers such as {labels[labels != np.rint(labels)][0]}. It looks "
+            "like a regression target: bin it into classes, or choose another column."
+        )
     for code, label in enumerate(labels.tolist()):
         rows = np.flatnonzero(codes == code)
         n_weighted = int(np.count_nonzero(weight[rows]))
@@ -245,6 +250,7 @@ class FitRun:
                 "y needs at least two classes with positive weight; it has one class: "
                 f"{self.classes.tolist()}."
             )
+        check_classes_repeat({label: part.n_rows for label, part in known.items()})
         self.pairs = class_pairs(len(self.classes))
         self.parts = [known[label] for label in self.classes.tolist()]
         for part in self.parts:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
+from textwrap import fill
 from typing import Any
+
+WIDTH = 80  # of a terminal
 
 
 def as_percent(share: float) -> str:
@@ -17,6 +20,13 @@ def format_error(error: float, interval: tuple[float, float]) -> str:
     """Write an error and its interval, "2.1 % (95 % interval 1.2 to 3.7 %)"."""
     low, high = interval
     return f"{as_percent(error)} (95 % interval {100 * low:.1f} to {as_percent(high)})"
+
+
+def wrap(lines: Iterable[str]) -> str:
+    """Break lines that are too long for a terminal; the rest is indented."""
+    shape: dict[str, Any] = {"width": WIDTH, "subsequent_indent": "  "}
+    shape |= {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(fill(line, **shape) for line in lines)
 
 
 class Summary:
@@ -53,7 +63,8 @@ class Summary:
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
             shape = "  ".join(f"{{:{self._align}{width}}}" for width in widths)
             lines = [shape.format(*row).rstrip() for row in rows]
-        return "\n".join([*filter(None, [self._head()]), *lines, *self._notes()])
+        notes = [wrap([note]) for note in self._notes()]
+        return "\n".join([*filter(None, [self._head()]), *lines, *notes])
 
     def _repr_html_(self) -> str:
         """Return the verdict, then the table, for notebooks."""

@@ -4,26 +4,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from textwrap import fill
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from leaveout.loo._summary import as_percent, format_error
+from leaveout._messages import list_items
+from leaveout.loo._summary import WIDTH, as_percent, format_error, wrap
 from leaveout.report._select_report import SelectReport
 from leaveout.tables._dataset import Dataset
-
-WIDTH = 80  # of a terminal
 
 
 def format_dataset(dataset: Dataset) -> str:
     """Write name, size, classes and groups of the data, then the notes."""
     n_samples, n_features = dataset.X.shape
     counts = Counter(dataset.y.tolist()).most_common()
-    classes = ", ".join(f"{label} ({count})" for label, count in counts)
+    classes = list_items([f"{label} ({count})" for label, count in counts])
+    features = "1 feature" if n_features == 1 else f"{n_features} features"
     lines = [
-        f"{dataset.name}: {n_samples} samples, {n_features} features",
+        f"{dataset.name}: {n_samples} samples, {features}",
         f"Classes ({dataset.target_name}): {classes}",
     ]
     if dataset.groups is not None:
@@ -83,9 +82,12 @@ def format_choice(report: SelectReport) -> str:
     """Write which cell was chosen, its error, and what to compare it with."""
     result, honest, curve = report.result, report.honest, report.curve
     model = format_model(report.kernel, report.best_params, report.class_weight)
-    wrong = ", ".join(
-        f"{label} {report.wrong_by_class[label]} of {count}"
-        for label, count in report.class_counts.items()
+    counts = report.wrong_by_class
+    wrong = list_items(
+        [
+            f"{label}: {counts[label]} of {report.class_counts[label]}"
+            for label in sorted(counts, key=lambda label: -counts[label])
+        ]
     )
     largest, n_cells = next(iter(report.class_counts)), len(report.errors)
     lines = [f"Chosen: {model}"]
@@ -96,11 +98,18 @@ def format_choice(report: SelectReport) -> str:
     if n_cells > 1:
         advice = "" if honest else "; --honest computes the error to report"
         lines.append(f"Optimistic: the smallest of {n_cells} errors{advice}")
-    lines += [
-        f"Wrong: {int(result.wrong.sum())} of {len(report.dataset.y)} ({wrong})",
-        f"Ambiguous: {result.n_ambiguous}",
-        f"Always {largest!r} would be wrong on {as_percent(report.majority_error)}",
-    ]
+    lines.append(
+        f"Wrong: {int(result.wrong.sum())} of {len(report.dataset.y)} ({wrong})"
+    )
+    if result.n_ambiguous:
+        lines.append(
+            f"Ambiguous: {result.n_ambiguous}, whose labels depend on which optimal "
+            "intercept is taken"
+        )
+    lines.append(
+        f"Always predicting {largest!r} would be wrong on "
+        f"{as_percent(report.majority_error)}"
+    )
     lines += [
         f"{name} is the {end} of the grid: also try "
         f"--grid {name}={low:.3g}:{high:.3g}:{count}"
@@ -115,15 +124,8 @@ def format_choice(report: SelectReport) -> str:
     return wrap(lines)
 
 
-def wrap(lines: Iterable[str]) -> str:
-    """Break lines that are too long for a terminal; the rest is indented."""
-    shape: dict[str, Any] = {"width": WIDTH, "subsequent_indent": "  "}
-    shape |= {"break_long_words": False, "break_on_hyphens": False}
-    return "\n".join(fill(line, **shape) for line in lines)
-
-
 def format_select(report: SelectReport) -> str:
-    """Return the whole report for a terminal."""
+    """Return the complete report for a terminal."""
     return "\n".join(
         [
             format_dataset(report.dataset),

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import islice, starmap
 from numbers import Integral
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, Protocol, Self, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
@@ -27,6 +27,9 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from leaveout.exceptions import ClusterLostError, WorkerKilledError
+
+# Starting worker processes, which import scikit-learn, takes 1 to 3 s.
+SECONDS_WORTH_WORKERS = 4.0
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -205,6 +208,26 @@ def map_parallel(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results.close()
+
+
+def map_worthwhile(
+    function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], *, n_jobs: int
+) -> Generator[Any, None, None]:
+    """Yield ``function(*task)`` in any order; start workers only if it pays.
+
+    On this computer, the first task runs in this process, and so does each next one as
+    long as those left would take less than SECONDS_WORTH_WORKERS, judged by the mean.
+    """
+    n_done, spent = 0, 0.0
+    while n_jobs > 1 and runs_here() and n_done < len(tasks):
+        if spent * (len(tasks) - n_done) > SECONDS_WORTH_WORKERS * n_done:
+            break
+        started = perf_counter()
+        result = function(*tasks[n_done])
+        n_done, spent = n_done + 1, spent + perf_counter() - started
+        yield result
+    if n_done < len(tasks):
+        yield from map_parallel(function, tasks[n_done:], n_jobs=n_jobs, ordered=False)
 
 
 def _map_in_rounds(

@@ -28,6 +28,7 @@ from leaveout._messages import (
 from leaveout.tables._dataset import N_CATEGORIES, Dataset, warn_duplicate_rows
 from leaveout.tables._files import (
     Table,
+    header_hint,
     is_svmlight,
     mark_missing,
     name_file,
@@ -117,9 +118,10 @@ def read_dataset(
     how = {"sep": sep, "decimal": decimal, "encoding": encoding}
     table = read_table(content, path, as_text=as_text, **how)
     if target is None:
+        names = list(table.frame.columns)
         raise ValueError(
             f"Name the column of classes: target=. The columns of '{path}' are "
-            f"{list_columns(list(table.frame.columns))}."
+            f"{list_columns(names)}.{header_hint(names)}"
         )
     roles = Roles(target, id_column, group_column, drop, categorical)
     with name_file(path):
@@ -174,10 +176,8 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
     try:
         check_names_known(names, list(frame.columns), f"'{path}'")
     except ValueError as error:
-        hint = ""
-        if all(re.fullmatch(_NUMBER, str(name)) for name in frame.columns):
-            hint = " The first row holds numbers only: add a row of names above it."
-        elif set(names) & set(frame.iloc[:, 0].astype(str)):
+        hint = header_hint(frame.columns)
+        if not hint and set(names) & set(frame.iloc[:, 0].astype(str)):
             hint = (
                 " It is in the first column. leaveout needs one row per sample: "
                 "transpose the table."
@@ -242,10 +242,9 @@ def make_features(
     refused = [cell for name in free for cell in _find_number_like(name, words[name])]
     if refused:
         raise ValueError(
-            f"{len(refused)} column(s) look like numbers or dates, but cannot be read "
-            f"as numbers: {list_items(refused)}. Correct the values, give decimal= or "
-            "sep=, leave the column out (drop=), or take it as categories "
-            "(categorical=)."
+            f"values that look like numbers or dates, but cannot be read as numbers: "
+            f"{list_items(refused)}. Correct the values, give decimal= or sep=, leave "
+            "the column out (drop=), or take it as categories (categorical=)."
         )
     unique = [c for c in free if len(frame) >= N_ROWS_FOR_ID and words[c].is_unique]
     kept = tuple(c for c in frame.columns if c in words and c not in unique)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 # More categories than this, and one per three rows or more, are pointed out.
 N_CATEGORIES = 20
+_GROUP_NAME = re.compile(
+    r"subject|patient|person|participant|donor|animal|batch|plate", re.IGNORECASE
+)
 # With fewer rows a column agrees with the classes by chance.
 N_ROWS_FOR_PURITY = 20
 
@@ -109,7 +113,9 @@ def _note_subjects(frame: DataFrame, classes: IntArray) -> list[str]:
         both = codes.astype(np.int64) * (int(classes.max()) + 1) + classes
         if len(np.unique(both)) == len(entries):
             pure.append(name)
-        elif values.dtype.kind == "U" and len(entries) > N_CATEGORIES:
+        elif len(entries) > N_CATEGORIES and (
+            values.dtype.kind == "U" or _GROUP_NAME.search(str(name))
+        ):
             many.append(name)
     advice = (
         'If it identifies a patient, site or batch, use group_column="{}"; otherwise '

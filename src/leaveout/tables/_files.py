@@ -19,7 +19,7 @@ import sys
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO, StringIO
@@ -307,8 +307,22 @@ def _check_names(names: list[str]) -> None:
         first = [k + 1 for k, name in enumerate(names) if name == twice[0]]
         raise ValueError(
             f"more than one column is named {list_names(twice)} "
-            f"('{twice[0]}': columns {', '.join(map(str, first))}). Rename them."
+            f"('{twice[0]}': columns {', '.join(map(str, first))}). "
+            f"{header_hint(names).strip() or 'Rename them.'}"
         )
+
+
+def header_hint(names: Iterable[object]) -> str:
+    """Return advice if the first row looks like data: half of it are numbers.
+
+    Sorted numbers beside names are a header: wavelengths, years, indices.
+    """
+    words = [str(name).strip("'") for name in names]
+    numbers = [float(word) for word in words if _NUMERIC.fullmatch(word)]
+    in_order = numbers == sorted(numbers) and len(numbers) < len(words)
+    if 2 * len(numbers) < len(words) or in_order:
+        return ""
+    return " The first row looks like data: add a row of column names above it."
 
 
 def _parse(

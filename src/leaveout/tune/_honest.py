@@ -205,6 +205,7 @@ def honest_loo(
         lambda number, arrays, facts: _FoldOutcome(number, **arrays, **facts),
         partial(show_progress, label="Folds", verbose=verbose > 0),
         n_workers=count_workers(n_jobs),
+        small=True,
         unit="folds",
         verbose=verbose,
     )

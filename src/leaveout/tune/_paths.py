@@ -34,9 +34,13 @@ from leaveout.run._parallel import (
     count_workers,
     limit_blas,
     map_parallel,
+    map_worthwhile,
     runs_here,
     show_progress,
 )
+
+# With more samples a path takes seconds: workers are started at once.
+N_SAMPLES_SMALL = 1000
 
 
 @dataclass(frozen=True)
@@ -237,6 +241,7 @@ def run_paths(
         partial(PathOutcome.unpack, y=labels, groups=groups),
         partial(_show, paths=paths, verbose=verbose),
         n_workers=n_workers,
+        small=len(labels) <= N_SAMPLES_SMALL,
         unit="paths",
         verbose=verbose,
     )
@@ -264,12 +269,14 @@ def run_tasks(
     show: Callable[[Iterator[Any], int], Iterator[Any]],
     *,
     n_workers: int,
+    small: bool,
     unit: str,
     verbose: int,
 ) -> dict[int, Any]:
     """Run the tasks missing in the checkpoint; return all outcomes by number.
 
-    An outcome has a ``number`` and a method ``pack``, which ``unpack`` undoes.
+    An outcome has a ``number`` and a method ``pack``, which ``unpack`` undoes. If the
+    tasks may be ``small``, workers are started only if it pays.
     """
     done: dict[int, Any] = {}
     with checkpoint as kept:
@@ -282,10 +289,9 @@ def run_tasks(
         left = [task for number, task in enumerate(tasks) if number not in done]
         if runs_here():  # on a cluster even a single task goes to a worker
             n_workers = min(n_workers, max(1, len(left)))
+        run = map_worthwhile if small else partial(map_parallel, ordered=False)
         with (
-            closing(
-                map_parallel(function, left, n_jobs=n_workers, ordered=False)
-            ) as outcomes,
+            closing(run(function, left, n_jobs=n_workers)) as outcomes,
             report_interruption(kept, len(tasks), unit),
         ):
             for outcome in show(outcomes, len(left)) if left else ():
