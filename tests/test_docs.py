@@ -9,6 +9,7 @@ import csv
 import doctest
 import json
 import re
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -94,6 +95,25 @@ def test_api_page_is_complete():
         name for name in leaveout.__all__ if not re.search(rf"^   {name}$", text, re.M)
     ]
     assert not missing
+
+
+def test_links_in_the_readme_work_on_a_package_index_too():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pages, source = project["urls"]["Documentation"], project["urls"]["Source"]
+    images = source.replace("github.com", "raw.githubusercontent.com")
+    roots = {
+        f"{pages}/": "docs/",
+        f"{source}/blob/main/": "",
+        f"{images}/main/": "",
+    }
+    links = re.findall(r"\]\((.*?)\)", (ROOT / "README.md").read_text())
+    assert len(links) > 10
+    for link in links:
+        [(url, folder)] = [item for item in roots.items() if link.startswith(item[0])]
+        path = ROOT / folder / link.removeprefix(url)
+        if path.suffix == ".html":
+            path = path.with_suffix(".md")
+        assert path.is_file(), link
 
 
 def stored(name):
