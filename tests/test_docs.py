@@ -140,6 +140,8 @@ def test_numbers_in_the_readme_equal_stored_results():
     assert f"**{ends} times as fast as a grid search.**" in text
     assert len(ratios) == 5
     assert "12 candidates, five data sets of 150 to 200 samples" in text
+    compared = " ".join((ROOT / "docs" / "compare.md").read_text().split())
+    assert f"it was {ends} times as fast" in compared
 
     path = ROOT / "benchmarks" / "results" / "stress" / "results.json"
     answers = json.loads(path.read_text())["answers"]
