@@ -17,7 +17,7 @@ import leaveout as lo
 from leaveout.data import make_banana
 
 X, y = make_banana(120, random_state=1)
-machines = {
+models = {
     "C = 1000, gamma = 2": lo.SVC(C=1000, gamma=2),
     "C = 1, gamma = 0.1": lo.SVC(C=1, gamma=0.1),
 }
@@ -28,7 +28,7 @@ machines = {
 
 BLUE, ORANGE = "#0072B2", "#E69F00"
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", sharey=True)
-for ax, (name, svc) in zip(axes, machines.items(), strict=True):
+for ax, (name, svc) in zip(axes, models.items(), strict=True):
     svc.fit(X, y)
     wrong_in_training = svc.predict(X) != y
     result = lo.leave_one_out(svc, X, y)

@@ -18,8 +18,8 @@ import leaveout as lo
 
 X, y = load_breast_cancer(return_X_y=True)
 X, y = scale(X[:200]), y[:200].copy()
-turned = np.random.default_rng(0).choice(200, size=10, replace=False)
-y[turned] = 1 - y[turned]
+flipped = np.random.default_rng(0).choice(200, size=10, replace=False)
+y[flipped] = 1 - y[flipped]
 
 # %%
 # The ranking, most suspicious first.
@@ -28,7 +28,7 @@ svc = SVC(C=1, gamma=0.02)
 found = lo.suspects(svc, X, y, top=20)
 print(found)
 top = found.rows[:10]
-print(f"{np.isin(top, turned).sum()} of the first ten were turned.")
+print(f"{np.isin(top, flipped).sum()} of the first ten have flipped labels.")
 
 # %%
 # The sorted margins; rings mark the first ten suspects.

@@ -13,11 +13,11 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.calibration import calibration_curve
+from sklearn.calibration import CalibratedClassifierCV, calibration_curve
+from sklearn.frozen import FrozenEstimator
 
 import leaveout as lo
 from leaveout.data import make_mixture, make_mixture_centers
-from leaveout.tune._calibration import fit_sigmoid
 
 centers = make_mixture_centers(10, random_state=0)
 X, y = make_mixture(200, centers=centers, random_state=1)
@@ -31,10 +31,10 @@ print(clf.loo_result_)
 # overconfident.
 
 X_new, y_new = make_mixture(20_000, centers=centers, random_state=2)
-naive = fit_sigmoid(clf.decision_function(X), y == 1)
+naive = CalibratedClassifierCV(FrozenEstimator(clf.best_estimator_)).fit(X, y)
 curves = {
     "left-out values": (clf.predict_proba(X_new)[:, 1], "#0072B2", "o"),
-    "training values": (naive(clf.decision_function(X_new)), "#D55E00", "s"),
+    "training values": (naive.predict_proba(X_new)[:, 1], "#D55E00", "s"),
 }
 
 figure, ax = plt.subplots(figsize=(5, 4.5), layout="constrained")

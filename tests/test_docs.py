@@ -9,6 +9,7 @@ import csv
 import doctest
 import json
 import re
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -96,6 +97,25 @@ def test_api_page_is_complete():
     assert not missing
 
 
+def test_links_in_the_readme_work_on_a_package_index_too():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pages, source = project["urls"]["Documentation"], project["urls"]["Source"]
+    images = source.replace("github.com", "raw.githubusercontent.com")
+    roots = {
+        f"{pages}/": "docs/",
+        f"{source}/blob/main/": "",
+        f"{images}/main/": "",
+    }
+    links = re.findall(r"\]\((.*?)\)", (ROOT / "README.md").read_text())
+    assert len(links) > 10
+    for link in links:
+        [(url, folder)] = [item for item in roots.items() if link.startswith(item[0])]
+        path = ROOT / folder / link.removeprefix(url)
+        if path.suffix == ".html":
+            path = path.with_suffix(".md")
+        assert path.is_file(), link
+
+
 def stored(name):
     """Return the rows of a stored benchmark, by workload."""
     path = ROOT / "benchmarks" / "results" / name / "results.csv"
@@ -120,6 +140,8 @@ def test_numbers_in_the_readme_equal_stored_results():
     assert f"**{ends} times as fast as a grid search.**" in text
     assert len(ratios) == 5
     assert "12 candidates, five data sets of 150 to 200 samples" in text
+    compared = " ".join((ROOT / "docs" / "compare.md").read_text().split())
+    assert f"it was {ends} times as fast" in compared
 
     path = ROOT / "benchmarks" / "results" / "stress" / "results.json"
     answers = json.loads(path.read_text())["answers"]

@@ -4,6 +4,7 @@
 ``{benchmark} NAME`` shows ``benchmarks/results/NAME/results.csv`` and says when and
 where it was measured (``config.yaml``). ``:by: COLUMN`` with ``:aggregate: COLUMN=HOW``
 puts the rows with equal COLUMN together, HOW being sum, max, min or first.
+``:heads: COLUMN=TEXT, ...`` names columns in the words of the page.
 ``{other-benchmarks}`` shows every result that the page has not shown yet.
 """
 
@@ -88,8 +89,17 @@ def measured(name: str) -> str:
     return " ".join([text, *(f"{note[0].upper()}{note[1:]}." for note in notes)])
 
 
-def make_table(rows: list[dict[str, str]]) -> nodes.table:
+def read_pairs(text: str) -> dict[str, str]:
+    """Read the option ``a=b, c=d``."""
+    pairs = (part.split("=") for part in text.split(","))
+    return {key.strip(): value.strip() for key, value in pairs}
+
+
+def make_table(rows: list[dict[str, str]], heads: dict[str, str]) -> nodes.table:
     """Build a table; columns that are empty throughout are left out."""
+    unknown = sorted(set(heads) - set(rows[0]))
+    if unknown:
+        raise ValueError(f"heads names {unknown}, which are not columns.")
     names = [name for name in rows[0] if any(row[name] for row in rows)]
     table = nodes.table(classes=["benchmark"])
     group = nodes.tgroup(cols=len(names))
@@ -97,7 +107,7 @@ def make_table(rows: list[dict[str, str]]) -> nodes.table:
     group += [nodes.colspec(colwidth=1) for _ in names]
     head, body = nodes.thead(), nodes.tbody()
     group += [head, body]
-    head += make_row(name.replace("_", " ") for name in names)
+    head += make_row(heads.get(name, name.replace("_", " ")) for name in names)
     for row in rows:
         body += make_row(short(row[name]) for name in names)
     return table
@@ -119,6 +129,7 @@ class Benchmark(Directive):
         "by": directives.unchanged,
         "aggregate": directives.unchanged,
         "columns": directives.unchanged,
+        "heads": directives.unchanged,
     }
 
     def run(self):
@@ -132,13 +143,13 @@ class Benchmark(Directive):
         environment.shown_benchmarks.add(name)
         rows = read_rows(name)
         if "by" in self.options:
-            pairs = (part.split("=") for part in self.options["aggregate"].split(","))
-            how = {column.strip(): name.strip() for column, name in pairs}
+            how = read_pairs(self.options["aggregate"])
             rows = aggregate(rows, self.options["by"], how)
         if "columns" in self.options:
             wanted = [column.strip() for column in self.options["columns"].split(",")]
             rows = [{column: row[column] for column in wanted} for row in rows]
-        return [make_table(rows), source_line(name)]
+        heads = read_pairs(self.options["heads"]) if "heads" in self.options else {}
+        return [make_table(rows, heads), source_line(name)]
 
 
 class OtherBenchmarks(Directive):
@@ -153,7 +164,7 @@ class OtherBenchmarks(Directive):
         for name in found:
             if name not in shown:
                 title = nodes.rubric(text=name.replace("_", " "))
-                content += [title, make_table(read_rows(name)), source_line(name)]
+                content += [title, make_table(read_rows(name), {}), source_line(name)]
         return content
 
 

@@ -26,7 +26,7 @@ def median_heuristic(X: Any, kernel: str = "rbf") -> float:
     size_of = KERNELS[kernel].size_of
     if size_of is None:
         return 1.0
-    rows = X[:: max(1, -(-X.shape[0] // 500))]  # enough for a few per cent
+    rows = X[:: max(1, -(-X.shape[0] // 500))]  # enough for a few percent
     with np.errstate(over="ignore"):  # gram_matrix has a better message
         sizes = size_of(rows)
     sizes = sizes[sizes > 0]
