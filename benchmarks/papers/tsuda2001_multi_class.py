@@ -8,7 +8,7 @@ import argparse
 import numpy as np
 from sklearn.datasets import load_digits
 from tsuda2001_common import (
-    VARIANTS,
+    PREDICTORS,
     Cell,
     Guess,
     Row,
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> list[str]:
     widths = WIDTHS[::5] if args.quick else WIDTHS
     for kind, n_splits in SPLITS.items():
         groups: list[list[Cell]] = []
-        single: dict[str, list[Guess]] = {name: [] for name in VARIANTS}
+        single: dict[str, list[Guess]] = {name: [] for name in PREDICTORS}
         for split in range(1 if args.quick else n_splits):
             random = np.random.default_rng([args.seed, split])
             X, y = load_classes(random)
@@ -69,14 +69,14 @@ def run(args: argparse.Namespace) -> list[str]:
                 if c != first
             ]
             everything = [cell for cells in tested for cell in cells]
-            for name, variant in VARIANTS.items():
-                predictor = learn(learned, variant, args.quick)
+            for name in PREDICTORS:
+                predictors = learn(learned, name, args.quick)
                 single[name].append(
-                    guess(everything, name, predictor, "Fig. 5", f"digits {kind}")
+                    guess(everything, name, predictors, "Fig. 5", f"digits {kind}")
                 )
             groups += tested
         bounds = ["Span", "JH", "SVC"] if kind == "SVM" else []
-        criteria = ["OPT", "LOO", *bounds, *VARIANTS]
+        criteria = ["OPT", "LOO", *bounds, *PREDICTORS]
         rows += summarise("Fig. 5", f"digits {kind}", groups, criteria)
         here = [mean_guess(parts) for parts in single.values()]
         show(here)
