@@ -101,14 +101,16 @@ def bounds(machine: lo.SVC, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     }
 
 
-def learn(cells: list[Cell], name: str, quick: bool) -> list[lo.LooPredictor]:
+def learn(
+    cells: list[Cell], name: str, quick: bool, seed: int = 0
+) -> list[lo.LooPredictor]:
     """Train the predictors of a criterion on cells with known left-out labels."""
     tasks = [(cell.machine, cell.X, cell.y) for cell in cells]
     wrong = [np.ma.array(cell.wrong, mask=cell.ambiguous) for cell in cells]
     most = 500 if quick else 2000
     return [
         lo.LooPredictor(
-            variant=variant, n_estimators=n, max_samples=most, random_state=0
+            variant=variant, n_estimators=n, max_samples=most, random_state=seed
         ).fit(tasks, wrong)
         for variant, n in PREDICTORS[name]
     ]

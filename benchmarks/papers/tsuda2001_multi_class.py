@@ -25,6 +25,10 @@ PENALTY = 10.0
 # Eleven widths sigma, as in the paper; here in units of the median distance.
 WIDTHS = np.arange(0.2, 1.3, 0.1)
 SPLITS = {"SVM": 5, "LPM": 3}
+NOTES = [
+    f"Fig. 5: splits SVM {SPLITS['SVM']}, LPM {SPLITS['LPM']}, C = {PENALTY:g}; "
+    "error bars over splits and classes"
+]
 
 
 def load_classes(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +53,7 @@ def grid_of_class(
     ]
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: argparse.Namespace) -> None:
     """Measure, print, store."""
     rows: list[Row] = []
     guesses: list[Guess] = []
@@ -83,10 +87,6 @@ def run(args: argparse.Namespace) -> list[str]:
         guesses += here
     if not args.quick:
         store("multi_class", rows, guesses)
-    return [
-        f"Fig. 5: splits SVM {SPLITS['SVM']}, LPM {SPLITS['LPM']}, C = {PENALTY:g}; "
-        "error bars over splits and classes"
-    ]
 
 
 def mean_guess(parts: list[Guess]) -> Guess:

@@ -25,6 +25,11 @@ PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 FIGURES = {"SVM": "Fig. 3", "LPM": "Fig. 4"}
 REALISATIONS = 10
+NOTES = [
+    f"Figs. 3, 4: {REALISATIONS} realisations, as in the paper",
+    f"Figs. 3, 4: grid C {PENALTIES}, gamma times features {WIDTHS}",
+    "Figs. 3, 4: error bars are standard errors over realisations",
+]
 
 
 def make_grid(kind: str, name: str, args: argparse.Namespace) -> list[list[Cell]]:
@@ -46,7 +51,7 @@ def make_grid(kind: str, name: str, args: argparse.Namespace) -> list[list[Cell]
     return grids
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: argparse.Namespace) -> None:
     """Measure, print, store."""
     rows: list[Row] = []
     guesses: list[Guess] = []
@@ -68,8 +73,3 @@ def run(args: argparse.Namespace) -> list[str]:
             guesses += here
     if not args.quick:
         store("two_class", rows, guesses)
-    return [
-        f"realisations: {REALISATIONS}, as in the paper",
-        f"grid: C {PENALTIES}, gamma times features {WIDTHS}",
-        "error bars are standard errors over realisations",
-    ]

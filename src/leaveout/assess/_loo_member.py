@@ -59,7 +59,8 @@ class LooMember:
 
     def is_beyond(self, features: FloatArray) -> BoolArray:
         """Return which samples have a feature outside the training range."""
-        return ((features < self.low) | (features > self.high)).any(axis=1)
+        beyond: BoolArray = (features < self.low) | (features > self.high)
+        return np.any(beyond, axis=1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain numbers and lists."""
