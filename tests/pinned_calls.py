@@ -453,7 +453,7 @@ def predictor():
         "errors": again.predict_errors(svc, *sample),
         "rate": again.predict_error_rate(svc, *sample),
         "features": own.feature_names_,
-        "n_samples": own.n_samples_,
+        "n_samples": [member.n_samples for member in own.estimators_],
     }
 
 

@@ -31,12 +31,19 @@ GENERATORS = {
     "ringnorm": make_ringnorm,
     "twonorm": make_twonorm,
     "waveform": partial(make_waveform, n_classes=2),
+    # More features than samples.
+    "mixture200": partial(make_mixture, n_features=200),
+    "mixture1000": partial(make_mixture, n_features=1000),
+    "blobs500": partial(make_class_blobs, n_classes=2, separation=4.0, n_features=500),
+    "blobs2000": partial(
+        make_class_blobs, n_classes=2, separation=4.0, n_features=2000
+    ),
 }
 SIZES = (60, 100)
 PENALTIES = (0.1, 1.0, 10.0, 100.0)
 GAMMAS = (0.05, 0.3, 1.5)  # times the number of features
 FLIPPED = (0.0, 0.1)  # share of labels turned over: real data have errors
-MAX_SAMPLES = 2000
+N_ESTIMATORS, MAX_SAMPLES = 5, 3000
 
 
 def make_tasks(kind: str) -> list[tuple[Any, np.ndarray, np.ndarray]]:
@@ -59,7 +66,9 @@ def make_tasks(kind: str) -> list[tuple[Any, np.ndarray, np.ndarray]]:
 
 def train(kind: str) -> lo.LooPredictor:
     """Train the default predictor of one kind."""
-    predictor = lo.LooPredictor(max_samples=MAX_SAMPLES, random_state=0)
+    predictor = lo.LooPredictor(
+        n_estimators=N_ESTIMATORS, max_samples=MAX_SAMPLES, random_state=0
+    )
     return predictor.fit(make_tasks(kind))
 
 
@@ -78,12 +87,13 @@ def main() -> None:
         )
         path = FOLDER / f"_loo_predictor_{kind}.json"
         path.write_text(text + "\n")
-        kept = int(np.count_nonzero(predictor.coef_))
-        print(
-            f"{path.name}: {predictor.n_samples_} samples, "
-            f"{predictor.error_rate_:.1%} errors, {kept} of {predictor.coef_.size} "
-            "monomials kept"
-        )
+        for member in predictor.estimators_:
+            kept = int(np.count_nonzero(member.coef))
+            print(
+                f"{path.name}, {member.variant}: {member.n_samples} samples, "
+                f"{member.error_rate:.1%} errors, {kept} of {member.coef.size} "
+                "monomials kept"
+            )
 
 
 if __name__ == "__main__":

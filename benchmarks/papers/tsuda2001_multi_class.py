@@ -8,7 +8,7 @@ import argparse
 import numpy as np
 from sklearn.datasets import load_digits
 from tsuda2001_common import (
-    VARIANTS,
+    PREDICTORS,
     Cell,
     Guess,
     Row,
@@ -25,6 +25,10 @@ PENALTY = 10.0
 # Eleven widths sigma, as in the paper; here in units of the median distance.
 WIDTHS = np.arange(0.2, 1.3, 0.1)
 SPLITS = {"SVM": 5, "LPM": 3}
+NOTES = [
+    f"Fig. 5: splits SVM {SPLITS['SVM']}, LPM {SPLITS['LPM']}, C = {PENALTY:g}; "
+    "error bars over splits and classes"
+]
 
 
 def load_classes(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +53,7 @@ def grid_of_class(
     ]
 
 
-def run(args: argparse.Namespace) -> list[str]:
+def run(args: argparse.Namespace) -> None:
     """Measure, print, store."""
     rows: list[Row] = []
     guesses: list[Guess] = []
@@ -57,7 +61,7 @@ def run(args: argparse.Namespace) -> list[str]:
     widths = WIDTHS[::5] if args.quick else WIDTHS
     for kind, n_splits in SPLITS.items():
         groups: list[list[Cell]] = []
-        single: dict[str, list[Guess]] = {name: [] for name in VARIANTS}
+        single: dict[str, list[Guess]] = {name: [] for name in PREDICTORS}
         for split in range(1 if args.quick else n_splits):
             random = np.random.default_rng([args.seed, split])
             X, y = load_classes(random)
@@ -69,24 +73,20 @@ def run(args: argparse.Namespace) -> list[str]:
                 if c != first
             ]
             everything = [cell for cells in tested for cell in cells]
-            for name, variant in VARIANTS.items():
-                predictor = learn(learned, variant, args.quick)
+            for name in PREDICTORS:
+                predictors = learn(learned, name, args.quick)
                 single[name].append(
-                    guess(everything, name, predictor, "Fig. 5", f"digits {kind}")
+                    guess(everything, name, predictors, "Fig. 5", f"digits {kind}")
                 )
             groups += tested
         bounds = ["Span", "JH", "SVC"] if kind == "SVM" else []
-        criteria = ["OPT", "LOO", *bounds, *VARIANTS]
+        criteria = ["OPT", "LOO", *bounds, *PREDICTORS]
         rows += summarise("Fig. 5", f"digits {kind}", groups, criteria)
         here = [mean_guess(parts) for parts in single.values()]
         show(here)
         guesses += here
     if not args.quick:
         store("multi_class", rows, guesses)
-    return [
-        f"Fig. 5: splits SVM {SPLITS['SVM']}, LPM {SPLITS['LPM']}, C = {PENALTY:g}; "
-        "error bars over splits and classes"
-    ]
 
 
 def mean_guess(parts: list[Guess]) -> Guess:

@@ -9,6 +9,7 @@ from importlib import import_module as _import_module
 
 _NAMES_OF_MODULE = {
     "_model_file": "ModelCard load_model read_model_card save_model",
+    "adapt._fitted": "KernelExpansion",
     "assess._bounds": "LooBounds llw_bounds loo_bounds",
     "assess._leave_one_out": "leave_one_out loo_path",
     "assess._loo_curve": "LooCurve loo_curve",
@@ -23,8 +24,8 @@ _NAMES_OF_MODULE = {
         "AntiLearningWarning CalibrationWarning CertificateWarning CheckpointError "
         "CheckpointWarning ClusterLostError DataFileError GramTooLargeError "
         "LeaveoutError LeaveoutWarning ModelFileError NotSeparableError "
-        "PooledScoreWarning PreprocessingWarning SingletonClassWarning "
-        "WorkerKilledError"
+        "PooledScoreWarning PredictorWarning PreprocessingWarning "
+        "SingletonClassWarning WorkerKilledError"
     ),
     "large._feature_svc": "FeatureSVC",
     "large._loo": "ProvedError",

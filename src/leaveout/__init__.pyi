@@ -13,6 +13,7 @@ from leaveout._model_file import (
 from leaveout._model_file import (
     save_model as save_model,
 )
+from leaveout.adapt._fitted import KernelExpansion as KernelExpansion
 from leaveout.assess._bounds import (
     LooBounds as LooBounds,
 )
@@ -91,6 +92,9 @@ from leaveout.exceptions import (
 )
 from leaveout.exceptions import (
     PooledScoreWarning as PooledScoreWarning,
+)
+from leaveout.exceptions import (
+    PredictorWarning as PredictorWarning,
 )
 from leaveout.exceptions import (
     PreprocessingWarning as PreprocessingWarning,

@@ -50,6 +50,10 @@ class CalibrationWarning(LeaveoutWarning):
     """Decision values carry no information; probabilities are class proportions."""
 
 
+class PredictorWarning(LeaveoutWarning):
+    """Errors predicted by a LooPredictor may be unreliable."""
+
+
 class PooledScoreWarning(LeaveoutWarning):
     """A score compares decision values of different left-out classifiers."""
 

@@ -8,7 +8,7 @@ from leaveout.adapt._fitted import FittedExpansion
 from leaveout.assess._loo_features import leave_one_out_features, name_features
 
 VARIANTS = pytest.mark.parametrize(
-    "variant", ["natural", "signed", "scaled", "printed"]
+    "variant", ["natural", "relative", "signed", "scaled", "printed"]
 )
 
 
@@ -52,15 +52,34 @@ def of_one(e, p, k, variant, spread):
 
 
 def one_by_one(e, variant):
+    if variant == "relative":
+        return relative_one_by_one(one_by_one(e, "natural"))
     n, diagonal = e.codes.size, e.K.diagonal()
     mapped = np.sqrt(np.add.outer(diagonal, diagonal) - 2 * e.K)
     rows = []
     for p in range(n):
         row = of_one(e, p, p, variant, mapped.max())
         for square, k in sorted((e.squares[p, k], k) for k in range(n) if k != p)[:3]:
-            row += [np.sqrt(square / e.squares.max()), mapped[p, k] / mapped.max()]
+            power = 2 if variant == "natural" else 1
+            row += [np.sqrt(square / e.squares.max())]
+            row += [(mapped[p, k] / mapped.max()) ** power]
             row += of_one(e, p, k, variant, mapped.max())
         rows.append(row)
+    return np.array(rows)
+
+
+def relative_one_by_one(natural):
+    step = 5 if natural.shape[1] == 18 else 4  # columns per neighbour
+    last = step - 3  # of the own margin, after the coefficient and the row dual
+    rows = []
+    for row in natural:
+        s, new = abs(row[0]) + abs(row[last]), row.copy()
+        new[[0, last]] /= s
+        for k in range(3):
+            start = last + 1 + k * step
+            for i in (start + 2, start + step - 1):
+                new[i] = row[i] / (s + abs(row[i]))
+        rows.append(new)
     return np.array(rows)
 
 

@@ -16,7 +16,8 @@ def test_training_again_gives_the_default(kind, monkeypatch):
     again = train_loo_predictor.train(kind)
     stored = lo.LooPredictor.load_default(kind)
     assert again.feature_names_ == stored.feature_names_
-    assert again.n_samples_ == stored.n_samples_
-    for name in ("mean_", "scale_", "coef_", "intercept_"):
-        wanted = pytest.approx(getattr(stored, name), rel=1e-5, abs=1e-6)
-        assert getattr(again, name) == wanted
+    for new, old in zip(again.estimators_, stored.estimators_, strict=True):
+        assert (new.variant, new.n_samples) == (old.variant, old.n_samples)
+        for name in ("mean", "scale", "low", "high", "coef", "intercept"):
+            wanted = pytest.approx(getattr(old, name), rel=1e-5, abs=1e-6)
+            assert getattr(new, name) == wanted

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -17,13 +17,83 @@ from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_labels
-from leaveout.kernel._gram import check_gram, gram_matrix, resolve_gamma
+from leaveout.kernel._gram import (
+    check_gram,
+    gram_matrix,
+    kernel_parameters,
+    resolve_gamma,
+)
 
 NEEDED = (
     "Use a classifier that is a kernel expansion: an SVC for two classes "
-    "(scikit-learn's or leaveout's), OneVsRestClassifier(SVC()), a classifier with "
-    "expansion_coef_ and intercept_ such as LPMClassifier, or a Pipeline ending in one."
+    "(scikit-learn's or leaveout's), OneVsRestClassifier(SVC()), a classifier with the "
+    "attributes of leaveout.KernelExpansion such as LPMClassifier, or a Pipeline "
+    "ending in one."
 )
+
+
+@runtime_checkable
+class KernelExpansion(Protocol):
+    """What :class:`LooPredictor` needs of a fitted classifier: a kernel expansion.
+
+    A class does not need to inherit from it; attributes and ``predict`` are enough. Its
+    decision values are sum_j a_j K(x, x_j) + b over its training samples x_j. To be
+    fitted by ``LooPredictor``, it also needs ``fit`` and ``get_params``, as every
+    classifier of scikit-learn has them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    expansion_coef_ : ndarray of shape (n_classifiers, n_samples) or (n_samples,)
+        Coefficients a, one per training sample and in their order. With two classes
+        there is one classifier, positive for ``classes_[1]``; with more, one per class.
+    intercept_ : float or ndarray of shape (n_classifiers,)
+        Intercepts b.
+    kernel : str or callable
+        As in :class:`SVC`: the name of a kernel, "precomputed", or a function of two
+        matrices. Where a named kernel uses them, ``gamma``, ``degree`` and ``coef0``
+        must be attributes, too.
+    row_dual_ : ndarray of shape (n_classifiers, n_samples), optional
+        Dual variables of the constraints, if they differ from the coefficients, as in
+        :class:`LPMClassifier`. They are divided by ``C``, if there is one.
+
+    Examples
+    --------
+    Kernel ridge regression on labels -1 and 1:
+
+    >>> import numpy as np
+    >>> import leaveout as lo
+    >>> from sklearn.base import BaseEstimator, ClassifierMixin
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> class KernelRidge(ClassifierMixin, BaseEstimator):
+    ...     kernel = "rbf"
+    ...     def __init__(self, alpha=1.0, gamma=0.1):
+    ...         self.alpha, self.gamma = alpha, gamma
+    ...     def fit(self, X, y):
+    ...         self.classes_, codes = np.unique(y, return_inverse=True)
+    ...         K = rbf_kernel(X, gamma=self.gamma) + self.alpha * np.eye(len(X))
+    ...         self.expansion_coef_ = np.linalg.solve(K, 2.0 * codes - 1.0)
+    ...         self.X_, self.intercept_ = X, 0.0
+    ...         return self
+    ...     def predict(self, X):
+    ...         values = rbf_kernel(X, self.X_, gamma=self.gamma) @ self.expansion_coef_
+    ...         return self.classes_[(values > 0).astype(int)]
+    >>> X, y = lo.data.make_banana(40, random_state=0)
+    >>> isinstance(KernelRidge().fit(X, y), lo.KernelExpansion)
+    True
+    """
+
+    classes_: Any
+    expansion_coef_: Any
+    intercept_: Any
+    kernel: Any
+
+    def predict(self, X: Any) -> Any:
+        """Return the class label of each row of X."""
+
+
+KernelExpansion.__module__ = "leaveout"  # where users find it
 
 
 @dataclass(frozen=True)
@@ -74,11 +144,12 @@ def read_expansion(estimator: Any, X: Any, y: Any) -> FittedExpansion:
     X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     labels = check_labels(y, X.shape[0])
     codes = _encode(estimator, labels)
-    coef, intercept = _coefficients(estimator, X)
     one = estimator
     if isinstance(estimator, OneVsRestClassifier):
         one = estimator.estimators_[0]
+    _check_kind(one)
     K, squares = _geometry(one, X)
+    coef, intercept = _coefficients(estimator, X, K)
     row_dual = getattr(estimator, "row_dual_", None)
     bound = _bounds(one, len(estimator.classes_), codes)
     return FittedExpansion(
@@ -105,19 +176,56 @@ def _encode(estimator: Any, labels: Any) -> IntArray:
     return np.searchsorted(classes, labels)
 
 
-def _coefficients(estimator: Any, X: Any) -> tuple[FloatArray, FloatArray]:
+def _check_kind(classifier: Any) -> None:
+    """Raise if the classifier is neither an SVC nor a KernelExpansion."""
+    if _is_svc(classifier) or isinstance(classifier, KernelExpansion):
+        return
+    name, missing = type(classifier).__name__, ""
+    if hasattr(classifier, "expansion_coef_"):
+        wanted = [*KernelExpansion.__annotations__, "predict"]
+        lacks = [each for each in wanted if not hasattr(classifier, each)]
+        missing = f": it has expansion_coef_, but not {', '.join(lacks)}"
+    raise TypeError(f"{name} is not supported{missing}. {NEEDED}")
+
+
+def _coefficients(estimator: Any, X: Any, K: FloatArray) -> tuple[Any, Any]:
     """Return signed coefficients, one row per classifier, and the intercepts."""
     if isinstance(estimator, OneVsRestClassifier):
-        pairs = [_coefficients(each, X) for each in estimator.estimators_]
+        pairs = [_coefficients(each, X, K) for each in estimator.estimators_]
         coefs, intercepts = zip(*pairs, strict=True)
         return np.concatenate(coefs), np.concatenate(intercepts)
     if _is_svc(estimator):
         return _svc_coefficients(estimator, X)
-    if not hasattr(estimator, "expansion_coef_"):
-        raise TypeError(f"{type(estimator).__name__} is not supported. {NEEDED}")
-    coef = np.atleast_2d(estimator.expansion_coef_)
+    coef = np.atleast_2d(np.asarray(estimator.expansion_coef_, dtype=np.float64))
+    intercept = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
     _check_size(estimator, coef.shape[1], X.shape[0])
-    return coef, np.atleast_1d(estimator.intercept_)
+    _check_expansion(estimator, X, K @ coef.T + intercept)
+    return coef, intercept
+
+
+def _check_expansion(estimator: Any, X: Any, values: FloatArray) -> None:
+    """Raise if ``predict`` contradicts the decision values of the expansion."""
+    name, n_classes = type(estimator).__name__, len(estimator.classes_)
+    n_wanted = 1 if n_classes == 2 else n_classes
+    if values.shape[1] != n_wanted:
+        raise ValueError(
+            f"The {name} has {n_classes} classes, so expansion_coef_ must have "
+            f"{n_wanted} row(s) and intercept_ as many values; they give "
+            f"{values.shape[1]} decision values per sample."
+        )
+    if n_wanted == 1:
+        values = np.hstack([-values, values])
+    labels = _encode(estimator, estimator.predict(X))
+    predicted = np.take_along_axis(values, labels[:, None], axis=1)[:, 0]
+    differs = predicted < values.max(axis=1) - 1e-6 * np.abs(values).max()
+    if differs.any():
+        raise ValueError(
+            f"predict of the {name} contradicts its kernel expansion for "
+            f"{np.count_nonzero(differs)} of {differs.size} samples: the sign of "
+            "K @ expansion_coef_ + intercept_ (positive for classes_[1]), or with more "
+            "classes the largest value, must give the label. Pass the X that it was "
+            "fitted on, and check the sign of the coefficients and the kernel."
+        )
 
 
 def _is_svc(estimator: Any) -> bool:
@@ -162,17 +270,20 @@ def _geometry(classifier: Any, X: Any) -> tuple[FloatArray, FloatArray]:
     if classifier.kernel == "precomputed":
         K = check_gram(X)
         return K, feature_squares(K)
-    gamma = None
-    if not callable(classifier.kernel):
+    names = kernel_parameters(classifier.kernel)
+    missing = [name for name in names if not hasattr(classifier, name)]
+    if missing:
+        raise TypeError(
+            f"{type(classifier).__name__} has kernel={classifier.kernel!r}, but no "
+            f"attribute {missing[0]!r}, which this kernel uses. Set it."
+        )
+    parameters = {name: getattr(classifier, name) for name in names}
+    if isinstance(parameters.get("gamma"), str):
         gamma = getattr(classifier, "gamma_", None)
-        gamma = resolve_gamma(classifier.gamma, X) if gamma is None else gamma
-    K = gram_matrix(
-        X,
-        kernel=classifier.kernel,
-        gamma=gamma,
-        degree=classifier.degree,
-        coef0=classifier.coef0,
-    )
+        parameters["gamma"] = (
+            resolve_gamma(classifier.gamma, X) if gamma is None else gamma
+        )
+    K = gram_matrix(X, kernel=classifier.kernel, **parameters)
     return K, euclidean_distances(X, squared=True)
 
 

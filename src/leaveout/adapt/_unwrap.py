@@ -117,6 +117,15 @@ def unwrap(
     raise _refusal(f"{around}{type(estimator).__name__}", reason, families)
 
 
+def has_exact_method(estimator: Any) -> bool:
+    """Return whether ``leave_one_out`` takes the estimator."""
+    try:
+        unwrap(estimator, ALL_FAMILIES)
+    except TypeError:
+        return False
+    return True
+
+
 def _unwrap_pipeline(
     pipeline: Pipeline, families: tuple[str, ...], around: str
 ) -> Model:

@@ -6,6 +6,7 @@ samples. Variants, for the sample p to be left out and a neighbour k::
 
                   coefficient of x_k            value at x_k
     "natural"     y_p a_k D_f^2                 y_p f(x_k)
+    "relative"    "natural", in units of |y_p f(x_p)| + |a_p| D_f^2
     "signed"      y_p a_k                       y_p f(x_k) / ||w||
     "scaled"      y_p a_k / C_k                 y_p f(x_k) / ||w||
     "printed"     |a_k|                         f(x_k) / ||w||^2
@@ -13,7 +14,9 @@ samples. Variants, for the sample p to be left out and a neighbour k::
 D_f is the largest distance in feature space. The value printed in the paper lacks the
 label, so it cannot separate right from wrong. In "natural", coefficients and values are
 both in units of the margin, so that the span rule y_p f(x_p) < a_p S_p^2, with S_p a
-distance in feature space, is the same for every C and kernel.
+distance in feature space, is the same for every C and kernel. There and in "relative",
+distances in feature space are squared, so that products of two features contain the
+terms a_p d^2 of that rule. "relative" also makes small and large C comparable.
 """
 
 from __future__ import annotations
@@ -24,17 +27,18 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._fitted import FittedExpansion, feature_squares
 
 N_NEIGHBOURS = 3
-VARIANTS = ("natural", "signed", "scaled", "printed")
+SQUARED = ("natural", "relative")
+VARIANTS = (*SQUARED, "signed", "scaled", "printed")
 
 
 def name_features(variant: str, *, row_dual: bool) -> list[str]:
     """Return the names of the 14 features, or of 18 with row duals."""
     margin = "value" if variant == "printed" else "margin"
     own = ["coef", *["row_dual"] * row_dual, margin]
+    mapped = "feature_square" if variant in SQUARED else "feature_distance"
     names = list(own)
     for k in range(1, N_NEIGHBOURS + 1):
-        names += [f"{name}_{k}" for name in ("input_distance", "feature_distance")]
-        names += [f"{name}_{k}" for name in own]
+        names += [f"{name}_{k}" for name in ("input_distance", mapped, *own)]
     return names
 
 
@@ -42,6 +46,8 @@ def leave_one_out_features(
     fitted: FittedExpansion, variant: str = "natural"
 ) -> FloatArray:
     """Return the features of every sample, columns as :func:`name_features`."""
+    if variant == "relative":
+        return relative_to_own(leave_one_out_features(fitted, "natural"))
     near = nearest(fitted.squares, N_NEIGHBOURS)
     involved = np.column_stack([np.arange(near.shape[0]), near])
     mapped = feature_squares(fitted.K)
@@ -55,11 +61,30 @@ def leave_one_out_features(
     parts.append(_margins(fitted, involved, variant))
     per_sample = np.stack(parts, axis=2)
     shares = [_share_of_largest(squares, near) for squares in (fitted.squares, mapped)]
-    distances = np.sqrt(np.stack(shares, axis=2))
+    distances = np.stack(shares, axis=2)
+    squared = 1 if variant in SQUARED else 2
+    np.sqrt(distances[..., :squared], out=distances[..., :squared])
     columns = [per_sample[:, 0]]
     for k in range(N_NEIGHBOURS):
         columns += [distances[:, k], per_sample[:, k + 1]]
     return np.hstack(columns)
+
+
+def relative_to_own(natural: FloatArray) -> FloatArray:
+    """Return "relative" features, given "natural" ones.
+
+    With s = |own coefficient| + |own margin|, own values are divided by s and a
+    neighbour's value v by s + |v|. Distances and row duals do not change.
+    """
+    width = natural.shape[1]
+    names = name_features("relative", row_dual=width == 18)
+    scaled = [i for i, n in enumerate(names) if n.startswith(("coef", "margin"))]
+    values = natural[:, scaled]
+    own = np.abs(values[:, :2]).sum(axis=1, keepdims=True)
+    sizes = np.hstack([own, own, own + np.abs(values[:, 2:])])
+    relative = natural.copy()
+    relative[:, scaled] = _divide(values, sizes)
+    return relative
 
 
 def nearest(squares: FloatArray, k: int) -> IntArray:
