@@ -86,8 +86,10 @@ def test_against_libsvm():
 def test_smo_updates_its_gradient_exactly(smo, rng):
     """The active set would hide an error of SMO."""
     K, y, C, _ = random_case(rng, n=40, kernel="rbf", C=2.0)
-    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
-    beta, F = np.zeros(40), y.copy()
-    _, violation = smo(K, K.diagonal().copy(), lower, upper, beta, F, 1e-6, 10_000)
-    assert violation <= 1e-6
-    assert F == pytest.approx(y - K @ beta, abs=1e-12)
+    targets = rng.normal(size=40)
+    for problem in (Problem(K, y, C), Problem(K, targets, C, epsilon=0.1)):
+        beta, F = np.zeros(40), problem.y.copy()
+        fixed = K, K.diagonal().copy(), problem.y, problem.offsets, problem.levels
+        _, violation = smo(*fixed, beta, F, 1e-6, 10_000)
+        assert violation <= 1e-6
+        assert F == pytest.approx(problem.y - K @ beta, abs=1e-12)

@@ -21,7 +21,6 @@ import leaveout as lo
 from leaveout.engine import _walk
 from leaveout.engine._problem import REFIT, SETTLED_BY, Problem
 from leaveout.engine._solve import solve_svc
-from leaveout.engine._walk import Tableau
 from leaveout.kernel._symmetric import first_equal_rows
 from leaveout.methods import METHODS
 
@@ -160,17 +159,25 @@ def test_duplicates_with_equal_labels_and_bounds_are_walked_once(name, shared):
     assert_intervals(loo, case.y, loo_intervals(*case))
 
 
-@pytest.mark.parametrize("on_demand", [0, 10**6])
-def test_both_ways_to_make_columns_agree(monkeypatch, on_demand):
-    """Columns are computed in the kernel, one at a time, or together by one product."""
+@pytest.mark.parametrize("moves", [0.0, 0.5, 4.0, 1e9])
+def test_near_sets_do_not_change_values(monkeypatch, moves):
+    """However few samples are near, those that turn out to matter are added."""
     rng = np.random.default_rng(8)
-    problems = [Problem(*random_case(rng)) for _ in range(15)]
-    wanted = [loo_walk(problem).values for problem in problems]
-    monkeypatch.setattr(_walk, "ON_DEMAND", on_demand)
-    for problem, values in zip(problems, wanted, strict=True):
+    problems = [Problem(*random_case(rng)) for _ in range(40)]
+    wanted = [loo_walk(problem) for problem in problems]
+    monkeypatch.setattr(_walk, "ALL_NEAR", 2)
+    monkeypatch.setattr(_walk, "NEAR_MOVES", moves)
+    n_walks = n_refits = n_repeated = 0
+    for problem, full in zip(problems, wanted, strict=True):
         found = loo_walk(problem)
-        np.testing.assert_allclose(found.values, values, rtol=1e-7, atol=1e-7)
-        assert found.counts["refits"] == 0
+        for name in ("lower", "upper"):
+            one, two = getattr(found, name), getattr(full, name)
+            np.testing.assert_allclose(one, two, rtol=1e-7, atol=1e-7)
+        n_walks += found.counts["walks"] + found.counts["refits"]
+        n_refits += found.counts["refits"]
+        n_repeated += found.counts["repeated"]
+    assert (n_repeated > 0) == (moves < 1e9)
+    assert n_refits <= 0.05 * n_walks
 
 
 @pytest.mark.parametrize("labels_only", [False, True])
@@ -214,37 +221,30 @@ def count_correct_refits(case_and_truth):
 )
 def test_failed_walks_are_refitted(monkeypatch, case_and_truth, status, every):
     n_walks = loo_walk(Problem(*case_and_truth[0])).counts["walks"]
-    run_walks = _walk.run_walks
 
-    def run(*args):
-        run_walks(*args)
-        *_, values, _, _, states, _, _ = args
-        failed = np.flatnonzero(states == _walk.Status.DONE)[::every]
-        states[failed], values[failed] = status, np.nan
+    class Broken(_walk.Tableau):
+        def run(self, *args):
+            super().run(*args)
+            _, _, _, values, _, _, _, states, *_ = args
+            failed = np.flatnonzero(states == _walk.Status.DONE)[::every]
+            states[failed], values[failed] = status, np.nan
 
-    monkeypatch.setattr(_walk, "run_walks", run)
+    monkeypatch.setattr(_walk, "Tableau", Broken)
     assert count_correct_refits(case_and_truth) == -(-n_walks // every)
-
-
-@pytest.mark.parametrize("capacities", [(1, 512), (1,)])
-def test_long_walks_get_more_space_or_are_refitted(
-    monkeypatch, case_and_truth, capacities
-):
-    monkeypatch.setattr(_walk, "CAPACITIES", capacities)
-    assert (count_correct_refits(case_and_truth) > 0) == (capacities == (1,))
 
 
 @pytest.mark.parametrize("size", [1e-2, 1e-5, 1e-7])
 def test_wrong_columns_are_detected(monkeypatch, case_and_truth, size):
     """Noise in the tableau fails the check at the end of a walk."""
-    write_columns, noise = Tableau.write_columns, np.random.default_rng(0)
+    noise = np.random.default_rng(0)
 
-    def write(self, indices, out, n_threads):
-        write_columns(self, indices, out, n_threads)
-        out += size * noise.normal(size=out.shape)
+    class Noisy(_walk.Tableau):
+        def extend(self, rows):
+            super().extend(rows)
+            T = np.asarray(self.T)[: self.n_slots, : self.n_slots]
+            T += size * noise.normal(size=T.shape)
 
-    monkeypatch.setattr(_walk, "ON_DEMAND", 0)
-    monkeypatch.setattr(Tableau, "write_columns", write)
+    monkeypatch.setattr(_walk, "Tableau", Noisy)
     assert count_correct_refits(case_and_truth) > 0
 
 

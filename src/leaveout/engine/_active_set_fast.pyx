@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Primal active-set method for the SVM dual: finishes an SMO run at machine precision.
+"""Primal active-set method for the dual of an SVM: finishes SMO at machine precision.
 
-    max  y'beta - 1/2 beta' K beta    s.t.  lower <= beta <= upper,   sum(beta) = 0
+    max  sum_i kappa_i(beta_i) - 1/2 beta' K beta    s.t.  sum(beta) = 0
 
-M is the working set of free indices. On it the optimum solves the bordered system
+with kappa_i as in _smo_fast.pyx. M is the working set of free indices, each with its kink.
+On it the optimum solves the bordered system
 
     K_MM beta_M + b 1 = ...,   1'beta_M = ...
 
@@ -14,6 +15,8 @@ is appended by one triangular solve and deleted by Givens rotations, O(|M|^2) ea
 L is row-major lower triangular, which LAPACK reads as upper triangular.
 """
 
+import numpy as np
+
 from libc.math cimport fabs, sqrt
 from scipy.linalg.cython_blas cimport daxpy, ddot, dtrsv
 from scipy.linalg.cython_lapack cimport dpstrf
@@ -21,35 +24,63 @@ from scipy.linalg.cython_lapack cimport dpstrf
 cdef extern from "_simd.h":
     void delete_row(double*, long, long, long, double*, double*) noexcept nogil
 
+cdef extern from "_stairs.h":
+    ctypedef struct Stairs:
+        Py_ssize_t n
+        Py_ssize_t n_kinks
+        const double* y
+        const double* offset
+        const double* level
+    double level_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
+    double total_height(const Stairs*, Py_ssize_t) noexcept nogil
+    int state_of(const Stairs*, Py_ssize_t, double) noexcept nogil
+    Stairs make_stairs(Py_ssize_t, Py_ssize_t, const double*, const double*,
+                       const double*) noexcept nogil
+
 # A point whose squared distance to the affine hull of M is below this share of its
 # squared norm counts as dependent on M: rounding errors of the factor are of that size.
 # It cannot be larger: with smooth kernels and large C the optimum needs nearly dependent
 # points.
 cdef double SINGULAR = 1e-14
-# A free beta this close to its bound counts as being on it, relative to C, or to the
+# A free beta this close to a level counts as being on it, relative to the range, or to the
 # largest beta if none comes near its C.
-cdef double AT_BOUND = 1e-11
+cdef double AT_LEVEL = 1e-11
 
 
 cdef struct ActiveSet:
     Py_ssize_t n            # samples
     Py_ssize_t m            # size of M
     Py_ssize_t ld           # row length of L
+    const Stairs* stairs
     const double* K
     const double* diag
-    const double* lower
-    const double* upper
+    int* state              # (n,) odd in M
     double* beta
     double* F
     double* L
     double* u               # work, L^-1 1
     double* v               # work, L^-1 F_M and the step on M
     double* moved           # change of beta that is not in F yet
-    double* F_M             # work, F of the members during a climb to b
+    double* F_M             # work, F + offset of the members during a climb to b
     Py_ssize_t* M
     Py_ssize_t* place       # place[i] = position of i in M, or -1
     double shift            # c
     bint intercept
+
+
+cdef inline double low_end(ActiveSet* s, Py_ssize_t i) noexcept nogil:
+    """Lower end of the range of a free beta."""
+    return level_of(s.stairs, i, (s.state[i] + 1) // 2)
+
+
+cdef inline double high_end(ActiveSet* s, Py_ssize_t i) noexcept nogil:
+    """Upper end of the range of a free beta."""
+    return level_of(s.stairs, i, (s.state[i] - 1) // 2)
+
+
+cdef inline double F_at_kink(ActiveSet* s, Py_ssize_t i) noexcept nogil:
+    """F_i plus the offset of the kink of a free index."""
+    return s.F[i] + s.stairs.offset[s.state[i] // 2]
 
 
 cdef inline void solve_lower(ActiveSet* s, double* x) noexcept nogil:
@@ -103,40 +134,39 @@ cdef void delete_at(ActiveSet* s, Py_ssize_t at) noexcept nogil:
 
 
 cdef inline void snap(ActiveSet* s, Py_ssize_t i) noexcept nogil:
-    """Set beta_i exactly to the bound it has reached."""
-    if s.upper[i] - s.beta[i] < s.beta[i] - s.lower[i]:
-        s.moved[i] += s.upper[i] - s.beta[i]
-        s.beta[i] = s.upper[i]
-    else:
-        s.moved[i] += s.lower[i] - s.beta[i]
-        s.beta[i] = s.lower[i]
+    """Set beta_i exactly to the level it has reached; it is not free any more."""
+    cdef double low = low_end(s, i), high = high_end(s, i)
+    cdef bint rises = high - s.beta[i] < s.beta[i] - low
+    s.moved[i] += (high if rises else low) - s.beta[i]
+    s.beta[i] = high if rises else low
+    s.state[i] += -1 if rises else 1
 
 
 cdef inline double room(ActiveSet* s, Py_ssize_t i, double slope) noexcept nogil:
-    """Largest t >= 0 with beta_i + t slope within its bounds."""
+    """Largest t >= 0 with beta_i + t slope within its range."""
     if slope > 0.0:
-        return (s.upper[i] - s.beta[i]) / slope
+        return (high_end(s, i) - s.beta[i]) / slope
     if slope < 0.0:
-        return (s.lower[i] - s.beta[i]) / slope
+        return (low_end(s, i) - s.beta[i]) / slope
     return 1e300
 
 
 cdef bint take_dependent(ActiveSet* s, Py_ssize_t j) noexcept nogil:
     """Add j although phi_j lies in the affine hull of M: move along the null vector.
 
-    v = (L^-T l, -1) changes neither w nor b; the objective changes at the rate F'v.
-    Move uphill until an index reaches its bound. If that is another index, it leaves M
-    and j is still to be added. Return whether it is.
+    v = (L^-T l, -1) changes neither w nor b; the objective changes at the rate
+    (F + offset)'v. Move uphill until an index reaches a level. If that is another index,
+    it leaves M and j is still to be added. Return whether it is.
     """
     cdef double* v = s.v
     cdef double* row = s.L + s.m * s.ld
     cdef Py_ssize_t k, block = -1
-    cdef double rate = -s.F[j], t, t_min, sign = 1.0
+    cdef double rate = -F_at_kink(s, j), t, t_min, sign = 1.0
     for k in range(s.m):
         v[k] = row[k]
     solve_upper(s, v)
     for k in range(s.m):
-        rate += s.F[s.M[k]] * v[k]
+        rate += F_at_kink(s, s.M[k]) * v[k]
     if rate < 0.0:
         sign = -1.0
     t_min = room(s, j, -sign)
@@ -170,7 +200,7 @@ cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
 
 
 cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexcept nogil:
-    """Go to the optimum on M, dropping the indices that reach a bound; return b.
+    """Go to the optimum on M, dropping the indices that reach a level; return b.
 
     Step: (K_MM + c 11') d + (b + c q) 1 = F_M, 1'd = -q, where q = sum(beta) is 0 up
     to rounding. F_M -> b 1 along the way, so F of the members is known without a
@@ -183,7 +213,7 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexc
             q += s.beta[i]
     cdef int m, one = 1
     for k in range(s.m):
-        s.F_M[s.M[k]] = s.F[s.M[k]]
+        s.F_M[s.M[k]] = F_at_kink(s, s.M[k])
     while s.m > 0 and n_steps[0] < max_steps:
         m = <int>s.m
         for k in range(s.m):
@@ -214,7 +244,7 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexc
         q *= 1.0 - t_min
         n_steps[0] += 1
         if block < 0:
-            block = member_at_bound(s)
+            block = member_at_level(s)
         if block < 0:
             return b
         snap(s, s.M[block])
@@ -222,22 +252,22 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexc
     return b
 
 
-cdef Py_ssize_t member_at_bound(ActiveSet* s) noexcept nogil:
-    """Position in M of an index that is on its bound, or -1."""
+cdef Py_ssize_t member_at_level(ActiveSet* s) noexcept nogil:
+    """Position in M of an index that is on a level, or -1."""
     cdef Py_ssize_t k, i
     cdef double width, largest = 0.0
     for i in range(s.n):
         largest = max(largest, fabs(s.beta[i]))
     for k in range(s.m):
         i = s.M[k]
-        width = AT_BOUND * min(s.upper[i] - s.lower[i], largest)
-        if s.beta[i] - s.lower[i] <= width or s.upper[i] - s.beta[i] <= width:
+        width = AT_LEVEL * min(high_end(s, i) - low_end(s, i), largest)
+        if s.beta[i] - low_end(s, i) <= width or high_end(s, i) - s.beta[i] <= width:
             return k
     return -1
 
 
 cdef double refresh(ActiveSet* s, double b) noexcept nogil:
-    """F -= K moved; clear moved. Return max |F_M - b|, the error of the last step on M."""
+    """F -= K moved; clear moved. Return the error of the last step on M."""
     cdef Py_ssize_t i, k
     cdef int n = <int>s.n, one = 1
     cdef double minus, worst = 0.0
@@ -247,17 +277,17 @@ cdef double refresh(ActiveSet* s, double b) noexcept nogil:
             daxpy(&n, &minus, <double*>(s.K + i * s.n), &one, s.F, &one)
             s.moved[i] = 0.0
     for k in range(s.m):
-        worst = max(worst, fabs(s.F[s.M[k]] - b))
+        worst = max(worst, fabs(F_at_kink(s, s.M[k]) - b))
     return worst
 
 
-cdef void recompute(ActiveSet* s, const double* y) noexcept nogil:
+cdef void recompute(ActiveSet* s) noexcept nogil:
     """F = y - K beta from scratch."""
     cdef Py_ssize_t i
     cdef int n = <int>s.n, one = 1
     cdef double minus
     for i in range(s.n):
-        s.F[i] = y[i]
+        s.F[i] = s.stairs.y[i]
     for i in range(s.n):
         if s.beta[i] != 0.0:
             minus = -s.beta[i]
@@ -294,91 +324,112 @@ cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) no
         take(s, pivots[a])
 
 
-cdef Py_ssize_t worst_violator(ActiveSet* s, double b, double tol, double* worst) noexcept nogil:
-    """Index outside M with the largest violation, or -1."""
+cdef inline double can_rise(ActiveSet* s, Py_ssize_t i) noexcept nogil:
+    """F_i plus the offset of the kink below a level; -1e300 if there is none."""
+    cdef int j = s.state[i] // 2
+    if j == 0 or total_height(s.stairs, i) == 0.0:
+        return -1e300
+    return s.F[i] + s.stairs.offset[j - 1]
+
+
+cdef inline double can_fall(ActiveSet* s, Py_ssize_t i) noexcept nogil:
+    """F_i plus the offset of the kink above a level; 1e300 if there is none."""
+    cdef int j = s.state[i] // 2
+    if j == s.stairs.n_kinks or total_height(s.stairs, i) == 0.0:
+        return 1e300
+    return s.F[i] + s.stairs.offset[j]
+
+
+cdef Py_ssize_t worst_violator(
+    ActiveSet* s, double b, double tol, double* worst, int* way,
+) noexcept nogil:
+    """Index outside M with the largest violation, or -1; way: the change of its state."""
     cdef Py_ssize_t i, best = -1
-    cdef double gap, most = tol
+    cdef double most = tol
     worst[0] = 0.0
     for i in range(s.n):
         if s.place[i] >= 0:
             continue
-        gap = s.F[i] - b
-        if gap > most and s.beta[i] < s.upper[i]:
-            most = gap
+        if can_rise(s, i) - b > most:
+            most = can_rise(s, i) - b
             best = i
-        elif -gap > most and s.beta[i] > s.lower[i]:
-            most = -gap
+            way[0] = -1
+        elif b - can_fall(s, i) > most:
+            most = b - can_fall(s, i)
             best = i
+            way[0] = 1
     if best >= 0:
         worst[0] = most
     return best
 
 
 cdef double bracket(ActiveSet* s, Py_ssize_t* up, Py_ssize_t* down) noexcept nogil:
-    """The most violating pair over all points; return F_up - F_down."""
+    """The most violating pair if no index is free; return its violation."""
     cdef Py_ssize_t i
     cdef double F_max = -1e300, F_min = 1e300
     up[0] = -1
     down[0] = -1
     for i in range(s.n):
-        if s.F[i] > F_max and s.beta[i] < s.upper[i]:
-            F_max = s.F[i]
+        if can_rise(s, i) > F_max:
+            F_max = can_rise(s, i)
             up[0] = i
-        if s.F[i] < F_min and s.beta[i] > s.lower[i]:
-            F_min = s.F[i]
+        if can_fall(s, i) < F_min:
+            F_min = can_fall(s, i)
             down[0] = i
     return F_max - F_min
+
+
+cdef void enter(ActiveSet* s, Py_ssize_t i, int way) noexcept nogil:
+    """Let an index move from its level."""
+    s.state[i] += way
+    take(s, i)
 
 
 def run_active_set(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
     const double[::1] y,           # in, (n,)
-    const double[::1] lower,       # in, (n,)
-    const double[::1] upper,       # in, (n,)
+    const double[::1] offsets,     # in, (n_kinks,)
+    const double[:, ::1] levels,   # in, (n, n_kinks + 1)
     bint intercept,
-    double shift,
     double[::1] beta,              # in/out, (n,) feasible
     double[::1] F,                 # in/out, (n,) y - K beta
-    Py_ssize_t[::1] members,       # in/out, (n,) first n_members: M
-    Py_ssize_t n_members,
-    double[:, ::1] L,              # work, (n, n)
-    double[:, ::1] work,           # work, (6, n)
-    Py_ssize_t[::1] place,         # work, (n,)
-    int[::1] pivots,               # work, (n,)
+    Py_ssize_t[::1] members,       # out, (n,) M
     double tol,
     Py_ssize_t max_steps,
     Py_ssize_t max_enter,
 ):
-    """Run to the optimum. Return (size of M, b, steps, worst violation left)."""
+    """Run to the optimum. Return (size of M, steps, worst violation left)."""
     cdef ActiveSet s
-    cdef Py_ssize_t n = beta.shape[0], steps = 0, entered, i, up, down, n_again
+    cdef Py_ssize_t n = beta.shape[0], steps = 0, entered, i, up, down, n_again, n_free = 0
     cdef double b = 0.0, worst = 0.0, threshold
     cdef bint polished = False
-    s.n = n
-    s.ld = n
-    s.m = 0
-    s.K = &K[0, 0]
-    s.diag = &diag[0]
-    s.lower = &lower[0]
-    s.upper = &upper[0]
-    s.beta = &beta[0]
-    s.F = &F[0]
-    s.L = &L[0, 0]
-    s.u = &work[0, 0]
-    s.v = &work[1, 0]
-    s.moved = &work[2, 0]
-    s.F_M = &work[3, 0]
-    s.M = &members[0]
-    s.place = &place[0]
-    s.shift = shift if intercept else 0.0
+    cdef int way = 0
+    cdef Stairs stairs = make_stairs(
+        y.shape[0], offsets.shape[0], &y[0], &offsets[0], &levels[0, 0])
+    # Rows a multiple of 64 doubles apart share cache sets.
+    cdef double[:, ::1] L = np.empty((n, n + 8 if n % 64 == 0 else n))
+    cdef double[:, ::1] work = np.zeros((6, n))
+    cdef Py_ssize_t[::1] place = np.full(n, -1, dtype=np.intp)
+    cdef int[:, ::1] small = np.empty((2, n), dtype=np.intc)
+    s.n, s.ld, s.m = n, L.shape[1], 0
+    s.stairs, s.K, s.diag = &stairs, &K[0, 0], &diag[0]
+    s.state, s.beta, s.F, s.L = &small[0, 0], &beta[0], &F[0], &L[0, 0]
+    s.u, s.v, s.moved, s.F_M = &work[0, 0], &work[1, 0], &work[2, 0], &work[3, 0]
+    s.M, s.place = &members[0], &place[0]
     s.intercept = intercept
+    s.shift = 0.0
     with nogil:
         for i in range(n):
-            s.moved[i] = 0.0
-            s.place[i] = -1
-        if n_members > 0:
-            factor_start(&s, n_members, &work[4, 0], &pivots[0])
+            s.shift += diag[i] / n if intercept else 0.0
+            s.state[i] = state_of(&stairs, i, beta[i])
+            if s.state[i] % 2:
+                members[n_free] = i
+                n_free += 1
+        if intercept and s.shift == 0.0:
+            s.shift = 1.0
+        if n_free > 0:
+            factor_start(&s, n_free, &work[4, 0], &small[1, 0])
         while True:
             b = climb(&s, &steps, max_steps)
             # A nearly singular factor makes the step inexact: climb again with recomputed F.
@@ -391,30 +442,31 @@ def run_active_set(
                 worst = bracket(&s, &up, &down)
                 if worst <= tol or steps >= max_steps or up < 0 or down < 0:
                     break  # F has overflowed: no sample has the largest value
-                take(&s, up)
-                take(&s, down)
+                enter(&s, up, -1)
+                if down != up:
+                    enter(&s, down, 1)
                 steps += 1
                 continue
-            i = worst_violator(&s, b, tol, &worst)
+            i = worst_violator(&s, b, tol, &worst, &way)
             if steps >= max_steps:
                 break
             if i < 0:
                 if polished:
                     break
                 # F has accumulated the rounding errors of all steps: recompute it for the last.
-                recompute(&s, &y[0])
+                recompute(&s)
                 polished = True
                 continue
             polished = False
             # Add the worst, and others that violate at least a tenth as much.
             threshold = max(0.1 * worst, tol)
-            take(&s, i)
+            enter(&s, i, way)
             entered = 1
             while entered < max_enter:
-                i = worst_violator(&s, b, threshold, &worst)
+                i = worst_violator(&s, b, threshold, &worst, &way)
                 if i < 0:
                     break
-                take(&s, i)
+                enter(&s, i, way)
                 entered += 1
             steps += 1
-    return s.m, b, steps, worst
+    return s.m, steps, worst

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import (
     BY_ROUNDING,
     CERTIFIED,
@@ -108,11 +108,31 @@ def intercept_interval(
     problem: Problem, beta: FloatArray, F: FloatArray, free: IntArray
 ) -> tuple[float, float]:
     """All optimal b at an optimal beta with F = y - K beta; a point if one is free."""
-    if has_room(problem.C, np.abs(beta), free):
-        b = float(np.mean(F[free]))
+    if is_any_free(problem, beta, free):
+        # F plus the offset of its kink is b: that of the kink nearest to F + offset.
+        b = float(np.mean(_shifted_to_kinks(problem, beta[free], F[free], free)))
         return b, b
-    level = float(problem.C[problem.y > 0].sum())
-    return weighted_median_interval(F, problem.C, level)
+    weights = problem.levels[:, :-1] - problem.levels[:, 1:]
+    values = F[:, None] + problem.offsets
+    level = float(problem.levels[:, 0].sum())
+    return weighted_median_interval(values.ravel(), weights.ravel(), level)
+
+
+def _shifted_to_kinks(
+    problem: Problem, beta: FloatArray, F: FloatArray, rows: IntArray
+) -> FloatArray:
+    """F plus the offset of the kink between whose levels beta is."""
+    if problem.offsets.size == 1:
+        return F
+    return F + problem.offsets[(beta < problem.levels[rows, 1]).astype(int)]
+
+
+def is_any_free(
+    problem: Problem, beta: FloatArray, free: IntArray | BoolArray
+) -> bool:
+    """Whether a free support vector is off its levels by more than rounding errors."""
+    scale = bound_scale(problem.C, np.abs(beta))
+    return bool(np.any(problem.room(beta)[free] > 1e-9 * scale[free]))
 
 
 def bound_scale(C: FloatArray, alpha: FloatArray) -> FloatArray:
@@ -137,13 +157,10 @@ def intercept_range_without(
     The other coefficients do not change. But without a free support vector the optimal
     b form an interval, and the sample may determine its end (docs/method/walk).
     """
-    y, C, alpha = problem.y, problem.C, solution.alpha
-    near = 1e-9 * bound_scale(C, alpha)
-    can_rise, can_fall = C - alpha > near, alpha > near
-    distance = y - solution.decision_values
-    below = np.where(np.where(y > 0, can_rise, can_fall), distance, -np.inf)
-    above = np.where(np.where(y > 0, can_fall, can_rise), distance, np.inf)
-    return _max_without(below, rows), -_max_without(-above, rows)
+    near = 1e-9 * bound_scale(problem.C, solution.alpha)
+    below, above = problem.bracket(solution.beta, near)
+    f = solution.decision_values
+    return _max_without(below - f, rows), -_max_without(f - above, rows)
 
 
 def _max_without(values: FloatArray, rows: IntArray) -> FloatArray:
@@ -153,20 +170,14 @@ def _max_without(values: FloatArray, rows: IntArray) -> FloatArray:
     return np.where(only, second, first)
 
 
-def kkt_residual(
-    problem: Problem, beta: FloatArray, f: FloatArray, state: StateArray
-) -> float:
+def kkt_residual(problem: Problem, beta: FloatArray, f: FloatArray) -> float:
     """Largest violation of the optimality conditions.
 
-    Outside h >= 1, on the margin h = 1, bounded h <= 1, each relative to
-    max(1, sum_j |beta_j K_ij|); 0 <= alpha <= C holds by construction; sum(beta) = 0 is
-    relative to sum |beta|.
+    f must be between the kinks around its beta, relative to max(1, sum_j |beta_j K_ij|);
+    sum(beta) = 0 is relative to sum |beta|.
     """
-    excess = problem.y * f - 1.0
-    violation = np.abs(excess)
-    violation[(state == 0) & (excess > 0)] = 0.0
-    violation[(state == 2) & (excess < 0)] = 0.0
-    violation[problem.C == 0.0] = 0.0
+    below, above = problem.bracket(beta)
+    violation = np.maximum(np.maximum(below - f, f - above), 0.0)
     support = np.flatnonzero(beta)
     violated = np.flatnonzero(violation > 1e-12)
     worst = float(violation.max(initial=0.0))
@@ -184,13 +195,13 @@ def duality_gap(
 ) -> tuple[float, float]:
     """Return (primal, (primal - dual) / primal) at beta with values f = K beta + b.
 
-    The gap is the sum of the complementarity terms C_i xi_i - alpha_i (1 - h_i) >= 0,
-    which avoids the cancellation in primal minus dual.
+    The gap is the sum of the terms loss_i(f_i) - kappa_i(beta_i) + beta_i f_i >= 0 of
+    the samples, which avoids the cancellation in primal minus dual.
     """
-    alpha, short = np.abs(beta), 1.0 - problem.y * f
-    hinge = problem.C * np.maximum(0.0, short)
-    primal = 0.5 * float(beta @ (f - b)) + float(hinge.sum())
-    gap = float((hinge - alpha * short).sum()) - b * float(beta.sum())
+    losses = problem.losses(f)
+    primal = 0.5 * float(beta @ (f - b)) + float(losses.sum())
+    gaps = losses - (problem.rewards(beta) - beta * f)
+    gap = float(gaps.sum()) - b * float(beta.sum())
     return primal, gap / primal if primal > 0.0 else 0.0
 
 
@@ -234,8 +245,9 @@ def rounding_bound(
     if not solution.converged or small:
         return np.inf
     rounding = rounding_of_sum(top, float(solution.alpha.sum()))
-    margins = problem.y * solution.decision_values
-    rows = np.flatnonzero((solution.beta != 0.0) | (np.abs(margins - 1.0) < 1e-2))
+    f = solution.decision_values
+    near_kink = (np.abs(problem.kinks - f[:, None]) < 1e-2).any(axis=1)
+    rows = np.flatnonzero((solution.beta != 0.0) | near_kink)
     if nearly_coincide(problem.K, rows):
         rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
     few = sizes[: sizes.size // 2 + 1]

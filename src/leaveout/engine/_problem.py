@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -48,20 +48,23 @@ TIE = 1e-10
 
 @dataclass(frozen=True)
 class Problem:
-    """One binary SVM with fixed kernel values.
+    """One binary or regression SVM with fixed kernel values.
 
     The primal, with :math:`f(x) = <w, phi(x)> + b`, is::
 
-        min  1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))
+        min  1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i f(x_i))             (classification)
+        min  1/2 ||w||^2 + sum_i C_i max(0, |y_i - f(x_i)| - epsilon)   (regression)
 
-    and b is not regularised; without an intercept b = 0.
+    and b is not regularised; without an intercept b = 0. Solvers and walks see only the
+    staircase of each sample: its kinks ``y_i + offsets`` and its ``levels``, the values
+    of beta between them (docs/method/walk).
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
         Gram matrix: float64, C-contiguous, symmetric, positive semi-definite.
     y : ndarray of shape (n,)
-        Signs, -1.0 or +1.0.
+        Signs, -1.0 or +1.0; or the targets of a regression, of the order of 1.
     C : ndarray of shape (n,)
         Upper bound of each dual variable, C times class and sample weight; 0 for a
         sample that is not trained on but gets a decision value.
@@ -69,6 +72,8 @@ class Problem:
         Whether f has an intercept b.
     first_equal : ndarray of shape (n,), optional
         Equal numbers for samples with equal rows of K; None if all are distinct.
+    epsilon : float, optional
+        Half the width of the tube of a regression; None for classification.
     """
 
     K: FloatArray
@@ -76,6 +81,7 @@ class Problem:
     C: FloatArray
     fit_intercept: bool = True
     first_equal: IntArray | None = None
+    epsilon: float | None = None
 
     def __post_init__(self) -> None:
         """Convert the arrays to the layout of the kernels; copy only if needed."""
@@ -88,11 +94,62 @@ class Problem:
         """Number of training points."""
         return self.y.shape[0]
 
+    @cached_property
+    def offsets(self) -> FloatArray:
+        """Kinks of a sample minus y, (n_kinks,)."""
+        eps = self.epsilon
+        return np.array([-eps, eps]) if eps else np.zeros(1)
+
+    @cached_property
+    def levels(self) -> FloatArray:
+        """Values of beta between the kinks, falling, (n, n_kinks + 1)."""
+        C, zero = self.C, np.zeros_like(self.C)
+        if self.epsilon is not None:
+            return np.column_stack([C, zero, -C] if self.epsilon else [C, -C])
+        positive = self.y > 0
+        return np.column_stack([np.where(positive, C, zero), np.where(positive, zero, -C)])
+
+    @cached_property
+    def kinks(self) -> FloatArray:
+        """Where the loss of each sample has its kinks, (n, n_kinks)."""
+        return self.y[:, None] + self.offsets
+
+    def bracket(
+        self, beta: FloatArray, near: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the range in which f of each sample must be at the optimum.
+
+        A beta within ``near`` of a level counts as being on it.
+        """
+        levels, near = self.levels, np.asarray(near)[..., None]
+        can_rise = levels[:, :-1] - beta[:, None] > near
+        can_fall = beta[:, None] - levels[:, 1:] > near
+        below = np.where(can_rise, self.kinks, -np.inf).max(axis=1)
+        return below, np.where(can_fall, self.kinks, np.inf).min(axis=1)
+
+    def room(self, beta: FloatArray) -> FloatArray:
+        """Distance of each beta to the nearest level."""
+        return np.abs(self.levels - beta[:, None]).min(axis=1)
+
+    def losses(self, f: FloatArray) -> FloatArray:
+        """Loss of each sample at f."""
+        up, down = np.maximum(self.levels, 0.0), np.maximum(-self.levels, 0.0)
+        below = self.kinks - f[:, None]
+        steps = (up[:, :-1] - up[:, 1:]) * np.maximum(below, 0.0)
+        steps += (down[:, 1:] - down[:, :-1]) * np.maximum(-below, 0.0)
+        return steps.sum(axis=1)
+
+    def rewards(self, beta: FloatArray) -> FloatArray:
+        """kappa(beta) of each sample: minus the conjugate of its loss at -beta."""
+        top, bottom = self.levels[:, :-1], self.levels[:, 1:]
+        steps = np.clip(beta[:, None], bottom, top) - np.clip(0.0, bottom, top)
+        return (self.kinks * steps).sum(axis=1)
+
     def subset(self, rows: IntArray) -> Problem:
         """Return the problem on some of the samples (a copy)."""
         copies = None if self.first_equal is None else self.first_equal[rows]
-        K = self.K[np.ix_(rows, rows)]
-        return Problem(K, self.y[rows], self.C[rows], self.fit_intercept, copies)
+        K, y, C = self.K[np.ix_(rows, rows)], self.y[rows], self.C[rows]
+        return replace(self, K=K, y=y, C=C, first_equal=copies)
 
     def first_copies(self, rows: IntArray) -> IntArray:
         """For each of some samples, the first of them with equal kernel row, y and C.

@@ -104,6 +104,66 @@ WIDEST static int count_hits(
     return (int)hits;
 }
 
+/* How many quantities are outside their range by more than a tolerance. */
+WIDEST static long count_outside(
+    long n, const double *x, const double *low, const double *high, double tol)
+{
+    long outside = 0;
+    for (long i = 0; i < n; i++)
+        outside += (x[i] < low[i] - tol) + (x[i] > high[i] + tol);
+    return outside;
+}
+
+/* How many of n moves, each between move + lower and move + upper, leave [low, high]. */
+WIDEST static long count_far(
+    long n, const float *move, const float *low, const float *high, float lower,
+    float upper)
+{
+    int far = 0;
+    for (long i = 0; i < n; i++)
+        far += (move[i] + lower < low[i]) + (move[i] + upper > high[i]);
+    return far;
+}
+
+/* out = first + sum over q of share[q] column[q], four columns at a time. */
+WIDEST static void combine_columns(
+    long n, long k, const double **column, const double *share, const double *first,
+    double *out)
+{
+    long q = 0;
+    memcpy(out, first, n * sizeof(double));
+    for (; q + 4 <= k; q += 4) {
+        const double *a = column[q], *b = column[q + 1], *c = column[q + 2],
+                     *d = column[q + 3];
+        double s = share[q], t = share[q + 1], u = share[q + 2], v = share[q + 3];
+        for (long i = 0; i < n; i++)
+            out[i] += (s * a[i] + t * b[i]) + (u * c[i] + v * d[i]);
+    }
+    for (; q < k; q++)
+        for (long i = 0; i < n; i++)
+            out[i] += share[q] * column[q][i];
+}
+
+/* x += step * rate */
+WIDEST static void step_along(long n, double step, const double *rate, double *x)
+{
+    for (long i = 0; i < n; i++)
+        x[i] += step * rate[i];
+}
+
+/* out += factor * row, in single precision. */
+WIDEST static void add_converted_row(long n, float factor, const double *row, float *out)
+{
+    for (long i = 0; i < n; i++)
+        out[i] += factor * (float)row[i];
+}
+
+WIDEST static void add_float_row(long n, float factor, const float *row, float *out)
+{
+    for (long i = 0; i < n; i++)
+        out[i] += factor * row[i];
+}
+
 /* column += sum over q of share[q] X[q], four rows of X at a time. */
 WIDEST static void add_rows(
     long n, long k, const double *X, long stride, const double *share, double *column)

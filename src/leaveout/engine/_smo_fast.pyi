@@ -3,8 +3,9 @@ from leaveout._typing import FloatArray
 def smo_with_intercept(
     K: FloatArray,
     diag: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    y: FloatArray,
+    offsets: FloatArray,
+    levels: FloatArray,
     beta: FloatArray,
     F: FloatArray,
     tol: float,
@@ -13,8 +14,9 @@ def smo_with_intercept(
 def smo_without_intercept(
     K: FloatArray,
     diag: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    y: FloatArray,
+    offsets: FloatArray,
+    levels: FloatArray,
     beta: FloatArray,
     F: FloatArray,
     tol: float,

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sequential minimal optimisation for the SVM dual, in signed coefficients.
+"""Sequential minimal optimisation for the dual of an SVM, in signed coefficients.
 
-    max  y'beta - 1/2 beta' K beta    s.t.  lower <= beta <= upper,   sum(beta) = 0
+    max  sum_i kappa_i(beta_i) - 1/2 beta' K beta    s.t.  sum(beta) = 0
 
-(the equality only with an intercept), beta_i = y_i alpha_i, so [lower, upper] is [0, C_i]
-for y_i = +1 and [-C_i, 0] for y_i = -1. The gradient F = y - K beta is kept up to date.
-beta is optimal iff  max{F_i : beta_i < upper_i} <= min{F_j : beta_j > lower_j}.
+(the equality only with an intercept). kappa_i is concave and piecewise linear: its slope is
+kink j of sample i, y_i + offset_j, where beta_i is between its levels j + 1 and j
+(_stairs.h); for the hinge loss it is y_i beta_i, with beta_i in [0, C_i] y_i.
+F = y - K beta is kept up to date. Let up_i be the offset of the kink at which beta_i can
+rise, and down_i minus that at which it can fall, or a large negative number if it cannot.
+beta is optimal iff max(F + up) <= min(F - down).
 
-The working set: the index of largest F, then the one of largest gain of the objective
+The working set: the index of largest F + up, then the one of largest gain of the objective
 (Fan, Chen & Lin 2005, "WSS 2", the rule of LIBSVM).
 """
 
-from libc.math cimport fabs
-
 import numpy as np
+
+from libc.math cimport fabs
 
 cdef extern from "_simd.h":
     void step_and_bracket(
@@ -23,20 +26,58 @@ cdef extern from "_simd.h":
         long, double, double, const double*, const double*, const double*,
         const double*, double*) noexcept nogil
 
+cdef extern from "_stairs.h":
+    ctypedef struct Stairs:
+        Py_ssize_t n
+        Py_ssize_t n_kinks
+        const double* y
+        const double* offset
+        const double* level
+    double level_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
+    double total_height(const Stairs*, Py_ssize_t) noexcept nogil
+    int state_of(const Stairs*, Py_ssize_t, double) noexcept nogil
+    Stairs make_stairs(Py_ssize_t, Py_ssize_t, const double*, const double*,
+                       const double*) noexcept nogil
+
 # Added to the F of a point that cannot move in that direction, so it is never the extreme.
 cdef double BARRED = -1e290
 
 
-cdef inline double bar(bint can_move) noexcept nogil:
-    """0 for a point that can move, else a penalty."""
-    return 0.0 if can_move else BARRED
+cdef inline double rise(const Stairs* s, Py_ssize_t i, double beta, double* up) noexcept nogil:
+    """How far beta_i can rise to the next level; output: up_i."""
+    cdef int state = state_of(s, i, beta), j = (state - 1) // 2
+    up[0] = BARRED
+    if state == 0 or total_height(s, i) == 0.0:
+        return 0.0
+    up[0] = s.offset[j]
+    return level_of(s, i, j) - beta
+
+
+cdef inline double fall(const Stairs* s, Py_ssize_t i, double beta, double* down) noexcept nogil:
+    """How far beta_i can fall to the next level; output: down_i."""
+    cdef int state = state_of(s, i, beta), j = state // 2
+    down[0] = BARRED
+    if j == s.n_kinks or total_height(s, i) == 0.0:
+        return 0.0
+    down[0] = -s.offset[j]
+    return beta - level_of(s, i, j + 1)
+
+
+cdef inline double nearest_level(const Stairs* s, Py_ssize_t i, double beta) noexcept nogil:
+    """The level of sample i that is nearest to beta."""
+    cdef int j, best = 0
+    for j in range(1, s.n_kinks + 1):
+        if fabs(level_of(s, i, j) - beta) < fabs(level_of(s, i, best) - beta):
+            best = j
+    return level_of(s, i, best)
 
 
 def smo_with_intercept(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
-    const double[::1] lower,       # in, (n,)
-    const double[::1] upper,       # in, (n,)
+    const double[::1] y,           # in, (n,)
+    const double[::1] offsets,     # in, (n_kinks,)
+    const double[:, ::1] levels,   # in, (n, n_kinks + 1)
     double[::1] beta,              # in/out, (n,) feasible
     double[::1] F,                 # in/out, (n,) y - K beta
     double tol,
@@ -44,7 +85,10 @@ def smo_with_intercept(
 ):
     """Take pair steps until the violation is at most tol. Return (steps, violation)."""
     cdef Py_ssize_t n = beta.shape[0], step = 0, i, j, k
-    cdef double F_max, F_min, best, d, q, move = 0.0
+    cdef double F_max, F_min, best, d, q, move = 0.0, room_i, room_j
+    cdef Stairs stairs = make_stairs(
+        y.shape[0], offsets.shape[0], &y[0], &offsets[0], &levels[0, 0])
+    cdef const Stairs* s = &stairs
     cdef double[:, ::1] work = np.empty((3, n))
     cdef double* up = &work[0, 0]
     cdef double* down = &work[1, 0]
@@ -53,10 +97,10 @@ def smo_with_intercept(
     cdef const double* row_j = &K[0, 0]
     with nogil:
         for k in range(n):
-            up[k] = bar(beta[k] < upper[k])
-            down[k] = bar(beta[k] > lower[k])
+            rise(s, k, beta[k], &up[k])
+            fall(s, k, beta[k], &down[k])
         while True:
-            # F_max = max F over {beta < upper};  F_min = min F over {beta > lower}
+            # F_max = max(F + up);  F_min = min(F - down)
             step_and_bracket(n, move, row_i, row_j, up, down, &F[0], &F_max, &F_min)
             if F_max - F_min <= tol or step >= max_steps:
                 break
@@ -74,23 +118,24 @@ def smo_with_intercept(
                 break
             row_j = &K[j, 0]
             q = diag[i] + diag[j] - 2.0 * row_i[j]
-            d = F_max - F[j]
-            move = min(upper[i] - beta[i], beta[j] - lower[j])
+            d = F_max - (F[j] - down[j])
+            room_i = rise(s, i, beta[i], &up[i])
+            room_j = fall(s, j, beta[j], &down[j])
+            move = min(room_i, room_j)
             if q > 0.0 and d < move * q:
                 move = d / q
-                beta[i] += move
-                beta[j] -= move
-            elif upper[i] - beta[i] <= beta[j] - lower[j]:
-                # i reaches its bound: set it exactly.
-                beta[j] -= move
-                beta[i] = upper[i]
-            else:
-                beta[i] += move
-                beta[j] = lower[j]
-            up[i] = bar(beta[i] < upper[i])
-            down[i] = bar(beta[i] > lower[i])
-            up[j] = bar(beta[j] < upper[j])
-            down[j] = bar(beta[j] > lower[j])
+                room_i = room_j = 2.0 * move
+            beta[i] += move
+            beta[j] -= move
+            # What reaches a level is set exactly.
+            if room_i <= move:
+                beta[i] = nearest_level(s, i, beta[i])
+            if room_j <= move:
+                beta[j] = nearest_level(s, j, beta[j])
+            rise(s, i, beta[i], &up[i])
+            fall(s, i, beta[i], &down[i])
+            rise(s, j, beta[j], &up[j])
+            fall(s, j, beta[j], &down[j])
             step += 1
     return step, F_max - F_min
 
@@ -98,42 +143,56 @@ def smo_with_intercept(
 def smo_without_intercept(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
-    const double[::1] lower,       # in, (n,)
-    const double[::1] upper,       # in, (n,)
+    const double[::1] y,           # in, (n,)
+    const double[::1] offsets,     # in, (n_kinks,)
+    const double[:, ::1] levels,   # in, (n, n_kinks + 1)
     double[::1] beta,              # in/out, (n,) feasible
     double[::1] F,                 # in/out, (n,) y - K beta
     double tol,
     Py_ssize_t max_steps,
 ):
-    """Take coordinate steps of largest gain until |projected F| <= tol.
+    """Take coordinate steps of largest gain until the violation is at most tol.
 
     Return (steps, violation).
     """
     cdef Py_ssize_t n = beta.shape[0], step = 0, i, k
-    cdef double gain_num, gain_den, q, target, move, violation
+    cdef double gain, best, q, move, violation, d, slope, room
+    cdef Stairs stairs = make_stairs(
+        y.shape[0], offsets.shape[0], &y[0], &offsets[0], &levels[0, 0])
+    cdef const Stairs* s = &stairs
+    cdef double[:, ::1] work = np.empty((2, n))
     cdef const double* row
     with nogil:
+        for k in range(n):
+            rise(s, k, beta[k], &work[0, k])
+            fall(s, k, beta[k], &work[1, k])
         while True:
             i = -1
-            violation = 0.0
-            gain_num = 0.0
-            gain_den = 1.0
+            violation = best = slope = 0.0
             for k in range(n):
-                if (F[k] > 0.0 and beta[k] < upper[k]) or (F[k] < 0.0 and beta[k] > lower[k]):
-                    if fabs(F[k]) > violation:
-                        violation = fabs(F[k])
-                    q = diag[k] if diag[k] > 1e-12 else 1e-12
-                    if F[k] * F[k] * gain_den > gain_num * q:
-                        gain_num = F[k] * F[k]
-                        gain_den = q
-                        i = k
+                d = max(F[k] + work[0, k], 0.0) + min(F[k] - work[1, k], 0.0)
+                q = diag[k] if diag[k] > 1e-12 else 1e-12
+                gain = d * d / q
+                violation = max(violation, fabs(d))
+                if gain > best:
+                    best = gain
+                    slope = d
+                    i = k
             if violation <= tol or step >= max_steps or i < 0:
                 break
             q = diag[i] if diag[i] > 1e-300 else 1e-300
-            target = beta[i] + F[i] / q
-            target = min(max(target, lower[i]), upper[i])
-            move = target - beta[i]
-            beta[i] = target
+            move = slope / q
+            if move > 0.0:
+                room = rise(s, i, beta[i], &work[0, i])
+            else:
+                room = fall(s, i, beta[i], &work[1, i])
+            if fabs(move) < room:
+                beta[i] += move
+            else:
+                move = (room if move > 0.0 else -room)
+                beta[i] = nearest_level(s, i, beta[i] + move)
+            rise(s, i, beta[i], &work[0, i])
+            fall(s, i, beta[i], &work[1, i])
             row = &K[i, 0]
             for k in range(n):
                 F[k] -= move * row[k]

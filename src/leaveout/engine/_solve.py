@@ -45,8 +45,6 @@ SMO_STEPS_PER_SAMPLE = 50
 # Steps between two checks for Python's signals, so that Ctrl-C works.
 SMO_STEPS_PER_CALL = 20_000
 ACTIVE_SET_STEPS_PER_CALL = 500
-# Lower and upper bounds of beta; or beta and F = y - K beta.
-Pair = tuple[FloatArray, FloatArray]
 
 
 def solve_svc(
@@ -83,7 +81,8 @@ def solve_svc(
         With ``converged=False`` if the cap was reached; never an exception.
     """
     present = problem.y[problem.C > 0.0]
-    if problem.fit_intercept and abs(present.sum()) == present.shape[0]:
+    one_class = problem.epsilon is None and abs(present.sum()) == present.shape[0]
+    if problem.fit_intercept and one_class:
         return _one_class(problem, float(present[0]))
     # An indefinite kernel may overflow; the result is then not an optimum.
     if problem.C.max(initial=0.0) > LARGEST_BOUND:
@@ -114,8 +113,8 @@ def restore_svc(
     """
     alpha = np.abs(beta)
     bounded = np.abs(alpha - problem.C) <= 2.0**-48 * problem.C
-    beta = np.where(bounded, problem.y * problem.C, beta)
-    free = np.flatnonzero((alpha > 0.0) & (alpha < problem.C) & ~bounded)
+    beta = np.where(bounded, np.sign(beta) * problem.C, beta)
+    free = np.flatnonzero((problem.room(beta) > 0.0) & ~bounded)
     F = problem.y - problem.K @ beta
     solution = make_solution(problem, beta, F, free, 0, tol)
     if solution.converged and np.all(alpha[~bounded] <= problem.C[~bounded]):
@@ -127,8 +126,7 @@ def _solve(
     problem: Problem, tol: float, max_iter: int, start: FloatArray | None
 ) -> Solution:
     """Alternate SMO and active set until the optimality conditions hold."""
-    y, C = problem.y, problem.C
-    bounds = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+    y, n = problem.y, problem.n_samples
     beta = np.zeros_like(y) if start is None else start.copy()
     cap = max_iter if max_iter >= 0 else 10_000_000
     F = y - problem.K @ beta if start is not None else y.copy()
@@ -136,13 +134,13 @@ def _solve(
     # Each round starts from a better point. A second round is needed only if rounding
     # or degeneracy stopped the active set early.
     for _ in range(4):
-        budget = min(cap - n_iter, SMO_STEPS_PER_SAMPLE * y.shape[0])
-        n_iter += _run_smo(problem, bounds, (beta, F), smo_tol, budget)
-        budget = min(cap - n_iter, 20 * y.shape[0] + 1000)
-        members, steps = _finish(problem, bounds, (beta, F), tol, budget)
+        budget = min(cap - n_iter, SMO_STEPS_PER_SAMPLE * n)
+        n_iter += _run_smo(problem, beta, F, smo_tol, budget)
+        budget = min(cap - n_iter, 20 * n + 1000)
+        members, steps = _finish(problem, beta, F, tol, budget)
         n_iter += steps
         if problem.fit_intercept:
-            _balance(bounds, beta, members)
+            _balance(problem.levels, beta, members)
         F = y - problem.K @ beta
         solution = make_solution(problem, beta, F, members, n_iter, tol)
         if solution.converged or n_iter >= cap:
@@ -151,14 +149,17 @@ def _solve(
     return solution
 
 
-def _run_smo(problem: Problem, bounds: Pair, point: Pair, tol: float, cap: int) -> int:
+def _run_smo(
+    problem: Problem, beta: FloatArray, F: FloatArray, tol: float, cap: int
+) -> int:
     """Run SMO in place, in calls short enough for Ctrl-C; return the steps taken."""
     smo = smo_with_intercept if problem.fit_intercept else smo_without_intercept
     diag = np.ascontiguousarray(problem.K.diagonal())
+    fixed = problem.K, diag, problem.y, problem.offsets, problem.levels
     total = 0
     while total < cap:
         budget = min(SMO_STEPS_PER_CALL, cap - total)
-        steps, violation = smo(problem.K, diag, *bounds, *point, tol, budget)
+        steps, violation = smo(*fixed, beta, F, tol, budget)
         total += steps
         if violation <= tol or steps < budget:
             break
@@ -166,25 +167,18 @@ def _run_smo(problem: Problem, bounds: Pair, point: Pair, tol: float, cap: int) 
 
 
 def _finish(
-    problem: Problem, bounds: Pair, point: Pair, tol: float, cap: int
+    problem: Problem, beta: FloatArray, F: FloatArray, tol: float, cap: int
 ) -> tuple[IntArray, int]:
     """Run the active set in place from the free points of beta; return (M, steps)."""
-    beta = point[0]
-    K, n = problem.K, problem.n_samples
-    diag = np.ascontiguousarray(K.diagonal())
-    shift = float(diag.mean()) or 1.0
-    factor, work = np.empty((n, n)), np.empty((6, n))
-    members, place = np.empty((2, n), dtype=np.intp)
-    pivots = np.empty(n, dtype=np.intc)
+    diag = np.ascontiguousarray(problem.K.diagonal())
+    fixed = problem.K, diag, problem.y, problem.offsets, problem.levels
+    members = np.empty(problem.n_samples, dtype=np.intp)
     total = 0
     while True:
         tight = min(0.1 * tol, _rounding(diag, beta))
-        free = np.flatnonzero((beta > bounds[0]) & (beta < bounds[1]))
-        members[: free.size] = free
-        m, _, steps, worst = run_active_set(
-            K, diag, problem.y, *bounds, problem.fit_intercept, shift,
-            *point, members, free.size, factor, work, place, pivots,
-            tight, min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, n // 20),
+        m, steps, worst = run_active_set(
+            *fixed, problem.fit_intercept, beta, F, members, tight,
+            min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, problem.n_samples // 20),
         )  # fmt: skip
         total += steps
         # No step although one was allowed: F has overflowed.
@@ -200,14 +194,14 @@ def _rounding(diag: FloatArray, beta: FloatArray) -> float:
     return ROUNDING * 2.0**-52 * max(1.0, float(diag.max()) * float(np.abs(beta).sum()))
 
 
-def _balance(bounds: Pair, beta: FloatArray, members: IntArray) -> None:
-    """Make sum(beta) zero by the free point farthest from its bounds, in place.
+def _balance(levels: FloatArray, beta: FloatArray, members: IntArray) -> None:
+    """Make sum(beta) zero by the free point farthest from its levels, in place.
 
     If C K is tiny, the sum hardly affects f, and the active set ends before it is zero.
     """
     if members.size == 0:
         return
-    room = np.minimum(beta - bounds[0], bounds[1] - beta)[members]
+    room = np.abs(levels[members] - beta[members, None]).min(axis=1)
     most, off = members[np.argmax(room)], float(beta.sum())
     if abs(off) < room.max():
         beta[most] -= off
@@ -235,7 +229,7 @@ def make_solution(
         interval = intercept_interval(problem, beta, F, members)
     b = _middle(*interval)
     f = problem.y - F + b
-    residual = kkt_residual(problem, beta, f, state)
+    residual = kkt_residual(problem, beta, f)
     objective, gap = duality_gap(problem, beta, f, b)
     return Solution(
         beta=beta,
@@ -252,17 +246,18 @@ def make_solution(
 
 
 def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
-    """Put members on their bounds, in place, if all are there up to rounding.
+    """Put members on their levels, in place, if all are there up to rounding.
 
-    If the C of both classes balance up to rounding, one member stays next to its bound
+    If the C of both classes balance up to rounding, one member stays next to its level
     to absorb the difference. It is not on the margin: no sample is free, and the
     optimal b form an interval.
     """
-    alpha, C = np.abs(beta[members]), problem.C[members]
     rounding = 1e-15 * float(bound_scale(problem.C, np.abs(beta)).sum())
-    if np.any(np.minimum(alpha, C - alpha) > rounding):
+    if np.any(problem.room(beta)[members] > rounding):
         return members
-    beta[members] = np.where(alpha < 0.5 * C, 0.0, problem.y[members] * C)
+    levels = problem.levels[members]
+    nearest = np.abs(levels - beta[members, None]).argmin(axis=1)
+    beta[members] = levels[np.arange(members.size), nearest]
     return members[:0]
 
 
@@ -332,7 +327,7 @@ def solve_without(
         C *= np.where(problem.y > 0, factors[1], factors[0])
         seed *= min(1.0, *factors)
     C[rows] = 0.0
-    left_out = Problem(problem.K, problem.y, C, problem.fit_intercept)
+    left_out = replace(problem, C=C, first_equal=None)
     return solve_svc(left_out, start=seed)
 
 
@@ -343,15 +338,15 @@ def seed_without(problem: Problem, solution: Solution, rows: IntArray) -> FloatA
     sum(beta) = 0, in the order in which b reaches their margin: the largest y_i - g_i
     first if beta must rise, the smallest first if it must fall.
     """
-    beta, y, C = solution.beta.copy(), problem.y, problem.C
+    beta = solution.beta.copy()
     missing = float(beta[rows].sum())
     beta[rows] = 0.0
     if not problem.fit_intercept or missing == 0.0:
         return beta
-    lower, upper = np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+    lower, upper = problem.levels[:, -1], problem.levels[:, 0]
     room = upper - beta if missing > 0 else beta - lower
     room[rows] = 0.0
-    reach = np.sign(missing) * (y - solution.decision_values)
+    reach = np.sign(missing) * (problem.y - solution.decision_values)
     order = np.argsort(-reach, kind="stable")
     before = np.cumsum(room[order]) - room[order]
     take = np.clip(abs(missing) - before, 0.0, room[order])

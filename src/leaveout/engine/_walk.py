@@ -17,18 +17,17 @@ follows f itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from math import fsum
-from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, blas, lapack
+from scipy.linalg import LinAlgError, lapack
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import (
     cap_unreachable_bounds,
-    has_room,
+    is_any_free,
     intercept_range_without,
     rounding_bound,
 )
@@ -46,22 +45,18 @@ from leaveout.engine._problem import (
     middle,
 )
 from leaveout.engine._solve import refit_each, solve_without, store_refit
-from leaveout.engine._walk_fast import (
-    Status,
-    fill_factors,
-    run_walks,
-    work_shape,
-    write_columns,
-)
+from leaveout.engine._walk_fast import FOLDS_AT_ONCE, Status, Tableau
 from leaveout.run._parallel import map_chunks, map_parts, shrinking_parts
 
-# Pivots of one walk. Most need fewer than ten; a walk that needs more is run again.
-CAPACITIES = (32, 512)
-# Up to this many points on the margin, each walk recomputes the columns it needs, which
-# costs less than storing them; with more, columns are computed together by BLAS-3.
-ON_DEMAND = 16
-# Columns computed in advance, of samples next to the margin; one more per four of M.
-N_NEAR = 10
+# Up to this many samples, all are slots of the tableau.
+ALL_NEAR = 400
+# A sample is near if it could move this many times as far as is usual: with 16, one walk
+# in ten to fifty is repeated (docs/method/walk).
+NEAR_MOVES = 16.0
+# Walks whose first segments tell what is usual.
+PILOTS = 16
+# Rounds with more slots before the walks that still fail are refitted.
+ROUNDS = 6
 # Consecutive refits, each started from the one before. The number is fixed, so results
 # do not depend on the number of threads.
 REFITS_IN_A_ROW = 32
@@ -71,8 +66,6 @@ LARGEST_WALK = 48
 INFLUENCE_ACCURACY = 1e-3
 # In a shorter interval of b, the middle is as good as the ends.
 SHORT = 1e-6
-# Samples worked on at a time: enough for BLAS-3, few enough for an even load.
-BLOCK = 96
 LU = tuple[FloatArray, np.ndarray]
 
 
@@ -138,7 +131,7 @@ def _leave_singles_out(
 
 
 class Walker:
-    """Leaves groups of samples out of one problem, each group by one walk.
+    """Leaves folds of samples out of one problem, each fold by one walk.
 
     With ``labels_only`` the walk of a single sample stops when its label is known; with
     ``everywhere`` f is computed for all samples, not only for those left out.
@@ -157,20 +150,23 @@ class Walker:
         self.labels_only, self.everywhere = labels_only, everywhere
         self.n_threads = n_threads
         self.counts: dict[str, float] = dict.fromkeys(
-            ("pivots", "walks", "columns", "shared", "refits"), 0.0
+            ("pivots", "walks", "slots", "repeated", "shared", "refits"), 0.0
         )
 
     @cached_property
-    def columns(self) -> _Columns:
-        """The columns of the tableau computed so far."""
-        return _Columns(self.problem, self.solution, self.n_threads)
-
-    @cached_property
-    def probe(self) -> tuple[FloatArray, FloatArray]:
-        """Random signs z, and K @ z."""
-        signs = _signs(self.problem.n_samples)
-        # Half of K is enough, and reading K is what takes the time.
-        return signs, blas.dsymv(1.0, self.problem.K.T, signs)
+    def tableau(self) -> Tableau:
+        """The tableau of the full solution on the samples near a kink."""
+        problem, solution = self.problem, self.solution
+        f, beta, free = solution.decision_values, solution.beta, solution.free
+        tableau = Tableau(
+            problem.K, problem.y, problem.offsets, problem.levels, beta, f, free,
+            _signs(problem.n_samples), problem.fit_intercept,
+        )  # fmt: skip
+        others = np.flatnonzero(~free)
+        if problem.n_samples > ALL_NEAR:
+            others = others[_is_near(problem, solution, tableau)[others]]
+        tableau.extend(others)
+        return tableau
 
     def leave_out(self, folds: Folds) -> LooIntervals:
         """Leave each fold out; folds whose walk fails are refitted and counted."""
@@ -189,172 +185,120 @@ class Walker:
                 near[side] = solve_without(self.problem, start, folds[k])
                 store_refit(found, folds, k, near[side])
 
-        map_chunks(refit, len(failed), self.n_threads, REFITS_IN_A_ROW)
-        self.counts["refits"] += len(failed)
+        map_chunks(refit, failed.size, self.n_threads, REFITS_IN_A_ROW)
+        self.counts["refits"] += failed.size
         return found
 
-    def _walk_all(self, groups: Folds, found: LooIntervals) -> list[int]:
+    def _walk_all(self, folds: Folds, found: LooIntervals) -> IntArray:
         """Run the walks in rounds; return the folds whose walk failed.
 
-        A walk that needs a missing column of the tableau is run again in the next
-        round, after the missing columns of all walks were computed by one product.
+        Samples that leave their range during a walk without having a slot get one, and
+        that walk is run again.
         """
-        open_ = np.arange(len(groups))
+        open_, failed = np.arange(len(folds)), []
         if open_.size == 0:
-            return []
+            return open_
         try:
-            columns = self.columns
+            tableau = self.tableau
         except LinAlgError:
-            return open_.tolist()
-        failed: list[int] = []
-        if columns.tableau is not None and not columns.on_demand:
-            columns.add(groups.members)
-            columns.add(self._next_to_margin(open_.size))
-        # From an empty margin a long walk adds to M one by one; refits are faster.
-        capacities = iter(CAPACITIES if columns.members.size else CAPACITIES[:1])
-        capacity = next(capacities)
-        while open_.size:
-            out = self._run_round(groups.take(open_), capacity)
-            self._collect(groups, open_, out, found)
-            broken = (out.status == Status.FAILED) | (out.status == Status.STUCK)
-            failed.extend(open_[broken].tolist())
-            waiting = out.status == Status.NEEDS_COLUMN
-            columns.add(out.missing[waiting])
-            long = out.status == Status.TOO_LONG
-            if long.any() and not waiting.any():
-                larger = next(capacities, None)
-                if larger is None:
-                    failed.extend(open_[long].tolist())
-                    long[:] = False
-                else:
-                    capacity = larger
-            open_ = open_[waiting | long]
-        self.counts["columns"] = columns.n_columns
-        return failed
+            return open_
+        for _ in range(ROUNDS):
+            status, needed = self._run_round(tableau, folds, open_, found)
+            failed.append(open_[status > Status.NOT_NEAR])
+            open_ = open_[status == Status.NOT_NEAR]
+            if open_.size == 0:
+                break
+            self.counts["repeated"] += open_.size
+            tableau.extend(np.flatnonzero(needed))
+        self.counts["slots"] = tableau.n_slots
+        return np.concatenate([*failed, open_])
 
-    def _next_to_margin(self, most: int) -> IntArray:
-        """Return samples with alpha = 0 that walks are likely to meet."""
-        idle = np.flatnonzero((self.solution.beta == 0.0) & (self.problem.C > 0.0))
-        k = min(most, N_NEAR + self.columns.members.size // 4)
-        margins = (self.problem.y * self.solution.decision_values)[idle]
-        return idle[np.argsort(margins, kind="stable")[:k]]
+    def _run_round(
+        self, tableau: Tableau, folds: Folds, which: IntArray, found: LooIntervals
+    ) -> tuple[np.ndarray, BoolArray]:
+        """Run the walks of some folds over the threads and store those that end.
 
-    def _run_round(self, groups: Folds, capacity: int) -> _Round:
-        """Run the walks of some groups over the threads."""
-        problem, solution, columns = self.problem, self.solution, self.columns
-        factors, probe = columns.factors, self.probe
-        n, K = problem.n_samples, problem.K
-        scale = float(K.diagonal().mean()) or 1.0
-        value = np.empty(groups.members.size)
-        everywhere = np.empty((len(groups) if self.everywhere else 0, n))
-        down, up = np.empty((2, len(groups)))
-        status = np.empty(len(groups), dtype=np.int8)
-        pivots, missing = np.empty((2, len(groups)), dtype=np.intp)
-
-        # One workspace per thread: allocating it for each part would double the time.
-        idle = [
-            (np.empty(work_shape(n, capacity)), np.empty(capacity + 2 * n, np.intp))
-            for _ in range(self.n_threads)
-        ]
+        Return the status of each and the samples that need a slot.
+        """
+        some = folds.take(which)
+        g, n = which.size, self.problem.n_samples
+        value, events = np.empty(some.members.size), np.empty(g, dtype=np.intp)
+        down, up, shift = np.empty((3, g))
+        status, needed = np.empty(g, dtype=np.int8), np.zeros(n, dtype=np.uint8)
 
         def run(part: slice) -> None:
-            work = idle.pop()
-            first, last = groups.begin[part.start], groups.begin[part.stop]
-            run_walks(
-                K, problem.y, problem.C,
-                solution.beta, solution.decision_values, solution.state,
-                problem.fit_intercept, columns.rows, columns.where, *factors, *probe,
-                scale, 1e-13 * scale,
-                groups.members[first:last],
-                groups.begin[part.start : part.stop + 1] - first,
-                self.labels_only, 8 * capacity, *work, everywhere[part],
-                value[first:last], down[part], up[part],
-                status[part], pivots[part], missing[part],
+            first, last = some.begin[part.start], some.begin[part.stop]
+            shape = (part.stop - part.start, tableau.n_slots) if self.everywhere else (0, 0)
+            changes = np.empty(shape)
+            tableau.run(
+                some.members[first:last], some.begin[part.start : part.stop + 1] - first,
+                self.labels_only, value[first:last], down[part], up[part], shift[part],
+                status[part], events[part], needed, changes,
             )  # fmt: skip
-            idle.append(work)
+            if found.everywhere is not None:
+                moved = shift[part] + middle(down[part], up[part])
+                found.everywhere[which[part]] = self._values_after(
+                    tableau, changes, moved, some, part
+                )
 
-        parts = shrinking_parts(len(groups), self.n_threads, most=256, least=8)
+        parts = shrinking_parts(g, self.n_threads, most=FOLDS_AT_ONCE, least=8)
         map_parts(run, parts, self.n_threads)
-        return _Round(value, down, up, status, pivots, missing, everywhere)
+        self._collect(folds, which, some, (value, down, up, status, events), found)
+        return status, needed
+
+    def _values_after(
+        self,
+        tableau: Tableau,
+        changes: FloatArray,
+        moved: FloatArray,
+        folds: Folds,
+        part: slice,
+    ) -> FloatArray:
+        """f of all samples, from the changes of beta in the slots and of b."""
+        K, beta = self.problem.K, self.solution.beta
+        slots = tableau.rows
+        values = changes @ K[slots]
+        for k in range(part.start, part.stop):
+            rest = np.setdiff1d(folds[k][beta[folds[k]] != 0.0], slots)
+            values[k - part.start] -= beta[rest] @ K[rest]
+        return values + self.solution.decision_values + moved[:, None]
 
     def _collect(
-        self, folds: Folds, which: IntArray, out: _Round, found: LooIntervals
+        self,
+        folds: Folds,
+        which: IntArray,
+        some: Folds,
+        ends: tuple[FloatArray, FloatArray, FloatArray, np.ndarray, IntArray],
+        found: LooIntervals,
     ) -> None:
         """Copy the values of the walks that are done."""
-        done = (out.status == Status.DONE) | (out.status == Status.STOPPED)
-        here = folds.take(which).entries(np.flatnonzero(done))
-        entries, sizes = folds.entries(which[done]), folds.sizes[which[done]]
-        down, up = out.down[done], out.up[done]
-        found.lower[entries] = out.value[here] + np.repeat(down, sizes)
-        found.upper[entries] = out.value[here] + np.repeat(up, sizes)
-        first = np.where(out.pivots[done] == 0, FIRST_SEGMENT, WALK)
+        value, down, up, status, events = ends
+        done = np.flatnonzero(status <= Status.STOPPED)
+        here = some.entries(done)
+        entries, sizes = folds.entries(which[done]), some.sizes[done]
+        found.lower[entries] = value[here] + np.repeat(down[done], sizes)
+        found.upper[entries] = value[here] + np.repeat(up[done], sizes)
+        first = np.where(events[done] == 0, FIRST_SEGMENT, WALK)
         found.settled_by[entries] = np.repeat(first, sizes)
         reason = CERTIFIED if self.solution.converged else NOT_CONVERGED
         found.uncertified_by[entries] = reason
-        if found.everywhere is not None:
-            b = middle(down, up)[:, None]
-            found.everywhere[which[done]] = out.everywhere[done] + b
-        self.counts["pivots"] += int(out.pivots[done].sum())
-        self.counts["walks"] += int(done.sum())
+        self.counts["pivots"] += int(events[done].sum())
+        self.counts["walks"] += done.size
 
 
-class _Round(NamedTuple):
-    """Results of the kernel for a number of walks."""
+def _is_near(problem: Problem, solution: Solution, tableau: Tableau) -> BoolArray:
+    """Which samples are likely to reach a kink during a walk.
 
-    value: FloatArray
-    down: FloatArray
-    up: FloatArray
-    status: np.ndarray
-    pivots: IntArray
-    missing: IntArray
-    everywhere: FloatArray
-
-
-class _Columns:
-    """The columns of the tableau computed so far, as rows of one array."""
-
-    def __init__(self, problem: Problem, solution: Solution, n_threads: int) -> None:
-        self.n_threads = n_threads
-        n = problem.n_samples
-        self.where = np.full(n, -1, dtype=np.intp)
-        self.rows = np.empty((0, n))
-        self.n_columns = 0
-        self.members = np.flatnonzero(solution.free)
-        self.tableau: Tableau | None = None
-        self.on_demand = 0 < self.members.size <= ON_DEMAND
-        if self.members.size:
-            self.tableau = build_tableau(problem, solution, n_threads)
-            if not self.on_demand:
-                self.rows = np.empty((n, n))  # pages are allocated only when written
-        elif not problem.fit_intercept:
-            # No sample on the margin, no intercept: the tableau is the kernel itself.
-            self.rows, self.where = problem.K, np.arange(n, dtype=np.intp)
-
-    @cached_property
-    def factors(self) -> tuple[np.ndarray, ...]:
-        """Factors from which the kernel computes columns; empty if it should not."""
-        if self.tableau is None or not self.on_demand:
-            none = np.empty((0, self.where.size))
-            return self.members, none, np.empty(0), none, none
-        t = self.tableau
-        V, Bm = np.ascontiguousarray(t.V.T), np.ascontiguousarray(t.Bm.T)
-        return self.members, V, t.weights, Bm, t.A
-
-    def add(self, indices: IntArray) -> None:
-        """Compute the columns of some samples."""
-        wanted = np.zeros(self.where.size, dtype=bool)
-        wanted[indices] = True
-        wanted &= self.where < 0
-        # Members first, so that the others are contiguous and computed by products.
-        members = self.members[wanted[self.members]]
-        wanted[members] = False
-        indices = np.concatenate([members, np.flatnonzero(wanted)])
-        if self.tableau is None or indices.size == 0:
-            return
-        start, stop = self.n_columns, self.n_columns + indices.size
-        self.tableau.write_columns(indices, self.rows[start:stop], self.n_threads)
-        self.where[indices] = np.arange(start, stop)
-        self.n_columns = stop
+    The root mean square of the moves of f in the first segments of some walks is
+    compared with the distance to the nearest kink.
+    """
+    f, moving = solution.decision_values, np.flatnonzero(solution.beta)
+    count = min(moving.size, PILOTS if problem.n_samples < 1000 else 3 * PILOTS)
+    pilots = moving[(np.arange(count) * moving.size) // max(count, 1)]
+    distance = np.abs(f[:, None] - problem.y[:, None] - problem.offsets).min(axis=1)
+    moves = tableau.first_moves(pilots)
+    size = np.sqrt((moves**2).mean(axis=0))
+    return distance <= 0.5 * NEAR_MOVES * (size + size.mean())
 
 
 @lru_cache(maxsize=8)
@@ -369,7 +313,7 @@ def settle_from_solution(
     """Write the values that follow from the full solution; return the other samples."""
     y, f = problem.y, solution.decision_values
     open_ = solution.beta != 0.0
-    if problem.fit_intercept and not has_room(problem.C, solution.alpha, solution.free):
+    if problem.fit_intercept and not is_any_free(problem, solution.beta, solution.free):
         # Without a free support vector b is an interval, which grows without r.
         idle = np.flatnonzero(~open_)
         down, up = intercept_range_without(problem, solution, idle)
@@ -501,90 +445,6 @@ class Influence:
         return Walker(
             self.problem, self.solution, n_threads=self.n_threads, everywhere=True
         )
-
-
-@dataclass(frozen=True)
-class Tableau:
-    """Factors from which any column of the tableau follows.
-
-    With P = (K_MM + c 11')^-1, V has the columns Y = (K_.M + c) L^-T, then d =
-    (1 - (K_.M + c) P 1) / sqrt(1'P 1), then ones, and is zero for members;
-    S = K + V diag(weights) V' with weights -1 for Y, +1 for d, c for the ones (the last
-    two 0 without an intercept).
-    """
-
-    K: FloatArray  # (n, n)
-    members: IntArray  # (m,), the free support vectors M
-    V: FloatArray  # (n, m + 2)
-    weights: FloatArray  # (m + 2,)
-    Bm: FloatArray  # (n, m), affine coefficients on M; the identity for M itself
-    A: FloatArray  # (m, m), inverse of the bordered matrix without the intercept
-
-    def write_columns(
-        self, indices: IntArray, out: FloatArray, n_threads: int = 1
-    ) -> None:
-        """Write columns of the tableau, one per row, into out (len(indices), n)."""
-        indices = np.ascontiguousarray(indices)
-        place = np.full(self.K.shape[0], -1)
-        place[self.members] = np.arange(self.members.size)
-
-        def write(part: slice) -> None:
-            write_columns(
-                self.K, self.members, place, self.V, self.weights, self.Bm, self.A,
-                indices[part], out[part],
-            )  # fmt: skip
-
-        map_chunks(write, indices.size, n_threads, BLOCK)
-
-
-def build_tableau(problem: Problem, solution: Solution, n_threads: int = 1) -> Tableau:
-    """Factor the bordered kernel on the free support vectors; M must not be empty.
-
-    About |M|^3 + 2 (n - |M|) |M|^2 flops; every column outside M costs another
-    2 n |M|. Raises ``numpy.linalg.LinAlgError`` if the bordered matrix is numerically
-    singular.
-    """
-    K, n = problem.K, problem.n_samples
-    members, others = np.flatnonzero(solution.free), np.flatnonzero(~solution.free)
-    m = members.size
-    c = (float(K.diagonal().mean()) or 1.0) if problem.fit_intercept else 0.0
-    upper, failed = lapack.dpotrf((K[np.ix_(members, members)] + c).T, 0, overwrite_a=1)
-    if failed:
-        raise LinAlgError("the bordered kernel on the margin is singular")
-    # L^-T, because OpenBLAS multiplies by a triangle faster than it solves with one.
-    inverse, _ = lapack.dtrtri(upper, lower=0, overwrite_c=1)
-    A = _gram_of_triangle(inverse, n_threads)
-    unit = np.empty(0)
-    if problem.fit_intercept:
-        unit = A.sum(axis=0)
-        unit /= np.sqrt(unit.sum())
-        A -= np.multiply.outer(unit, unit)
-    V, Bm = np.zeros((n, m + 2)), np.zeros((n, m))
-    Bm[members, np.arange(m)] = 1.0
-
-    def fill(part: slice) -> None:
-        fill_factors(K, members, others[part], inverse, unit, c, V, Bm)
-
-    map_chunks(fill, others.size, n_threads, BLOCK)
-    weights = np.concatenate([np.full(m, -1.0), [1.0, c]])
-    return Tableau(K, members, V, weights, Bm, A)
-
-
-def _gram_of_triangle(inverse: FloatArray, n_threads: int) -> FloatArray:
-    """(L L')^-1 = L^-T L^-1 as a full symmetric matrix; inverse = L^-T, upper."""
-    m = inverse.shape[0]
-    full = np.empty((m, m))
-
-    def multiply(part: slice) -> None:
-        # Row i of L^-T begins at i, and so does the product of rows i and j <= i.
-        start, stop = part.start, part.stop
-        np.matmul(
-            inverse[part, start:], inverse[:stop, start:].T, out=full[part, :stop]
-        )
-        full[:start, part] = full[part, :start].T
-
-    map_chunks(multiply, m, n_threads, BLOCK)
-    return full
 
 
 def factor_lu(matrix: FloatArray) -> LU:
