@@ -311,8 +311,14 @@ cdef int pivot_on(Walk* w, Py_ssize_t s, bint at_high) noexcept nogil:
     if status == IN_HULL:
         w.c[s] = 0.0  # its rate was rounding error
         return DONE
-    if status == DONE:
+    if status == DONE or status == FAILED:
         change_side(w, s, at_high)
+        if status == FAILED and w.intercept and w.n_on == 1:
+            # One point is left, a duplicate of the first: the tableau of M = {point}.
+            for a in range(w.k):
+                if w.on[a] > 0.5:
+                    start_from(w, a)
+            status = DONE
         find_rates(w)
     return status
 
@@ -385,7 +391,7 @@ cdef void add_up_fading(Walk* w) noexcept nogil:
                 w.fade[i] -= w.share[a] * row[w.row[i]]
 
 
-cdef int start_from(Walk* w, Py_ssize_t s) noexcept nogil:
+cdef void start_from(Walk* w, Py_ssize_t s) noexcept nogil:
     """M := {s}: a new tableau replaces the shared one and all pivots."""
     cdef Py_ssize_t i, r = w.left[0]
     cdef const double* base = w.KN + s * w.ld
@@ -399,7 +405,6 @@ cdef int start_from(Walk* w, Py_ssize_t s) noexcept nogil:
     w.drive[s] = w.fading
     if w.n_left == 1:
         w.own_drive = -w.share[0] * (w.K[r * w.n + r] + base[s]) - 2.0 * w.fade[s]
-    return DONE
 
 
 # An empty margin.
