@@ -46,7 +46,7 @@ from leaveout.engine._problem import (
 )
 from leaveout.engine._solve import refit_each, solve_without, store_refit
 from leaveout.engine._walk_fast import FOLDS_AT_ONCE, Status, Tableau
-from leaveout.run._parallel import map_chunks, map_parts, shrinking_parts
+from leaveout.run._parallel import map_chunks
 
 # Up to this many samples, all are slots of the tableau.
 ALL_NEAR = 400
@@ -241,8 +241,7 @@ class Walker:
                     tableau, changes, moved, some, part
                 )
 
-        parts = shrinking_parts(g, self.n_threads, most=FOLDS_AT_ONCE, least=8)
-        map_parts(run, parts, self.n_threads)
+        map_chunks(run, g, self.n_threads, FOLDS_AT_ONCE)
         self._collect(folds, which, some, (value, down, up, status, events), found)
         return status, needed
 

@@ -79,9 +79,11 @@ cdef double ARRIVED = 1e-10
 cdef double DEPENDENT = 1e-12
 # A beta within this share of its range from an end counts as being on a level.
 cdef double AT_LEVEL = 1e-9
-# Largest P; walks that need more are refitted.
+# Largest P; walks that need more are refitted. After an empty margin a long walk adds to M
+# one by one, and refits are faster.
 cdef enum:
     MAX_PIVOTS = 192
+    MAX_FROM_EMPTY = 32
 # Samples checked at a time in single precision: the products stay in the cache.
 cdef enum:
     CHUNK = 2048
@@ -151,7 +153,7 @@ cdef struct Walk:
     double own_f            # f of a single left-out sample without a slot, its rate, and
     double own_rate         # the part of that rate that does not depend on P
     double own_drive
-    double* scratch         # (MAX_PIVOTS, ld) columns when base >= 0
+    double* scratch         # (MAX_FROM_EMPTY, ld) columns when base >= 0
     Py_ssize_t n_scratch
     Py_ssize_t n_pivots     # size of P
     Py_ssize_t pivot[MAX_PIVOTS]
@@ -362,7 +364,7 @@ cdef const double* load_column(Walk* w, Py_ssize_t s) noexcept nogil:
     cdef double shift
     if w.base < 0:
         return w.T + s * w.ld
-    if w.n_scratch >= MAX_PIVOTS:
+    if w.n_scratch >= MAX_FROM_EMPTY:
         return NULL
     column = w.scratch + w.n_scratch * w.ld
     w.n_scratch += 1
@@ -1335,7 +1337,7 @@ cdef class Space:
     cdef Walk walk
     cdef double[:, ::1] rows         # (6, ld): x, low, high, on, c, fade
     cdef double[:, ::1] L            # (MAX_PIVOTS, MAX_PIVOTS)
-    cdef double[:, ::1] scratch      # (MAX_PIVOTS, ld)
+    cdef double[:, ::1] scratch      # (MAX_FROM_EMPTY, ld)
     cdef int[::1] state              # (ld,)
     cdef Py_ssize_t[::1] touched, flagged, slots, outside
     cdef double[:, ::1] drive        # (n_folds, ld)
@@ -1355,7 +1357,8 @@ cdef class Space:
         cdef Walk* w = &self.walk
         cdef bint has_far = k < tableau.y.shape[0]
         self.rows, self.state = np.zeros((6, ld)), np.zeros(ld, np.intc)
-        self.L, self.scratch = np.empty((MAX_PIVOTS, MAX_PIVOTS)), np.empty((MAX_PIVOTS, ld))
+        self.L = np.empty((MAX_PIVOTS, MAX_PIVOTS))
+        self.scratch = np.empty((MAX_FROM_EMPTY, ld))
         self.touched, self.flagged = np.empty((2, ld), np.intp)
         self.slots, self.outside = np.empty(n_members, np.intp), np.empty(n_folds, np.intp)
         self.share = np.empty(n_members)

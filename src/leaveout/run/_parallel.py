@@ -139,17 +139,6 @@ def map_parts(
         helper.result()
 
 
-def shrinking_parts(n: int, n_threads: int, *, most: int, least: int) -> list[slice]:
-    """Split range(n) into parts, large ones first, so that threads end together."""
-    parts, start = [], 0
-    while start < n:
-        share = n - start if n_threads == 1 else (n - start) // (2 * n_threads)
-        stop = min(n, start + min(most, max(least, share)))
-        parts.append(slice(start, stop))
-        start = stop
-    return parts
-
-
 @cache
 def _pool() -> ThreadPoolExecutor:
     """Return persistent threads: starting one costs as much as 100 samples."""
