@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gram matrices, and kernel expansions evaluated at new samples.
 
-``KERNELS`` is the only list of kernels. A kernel is a ``Formula`` of inner products, see
-``_gram_fast.pyx``, or of the values that its ``block`` writes, and has a ``KernelSpec``.
-Estimators, default grids, the test for definiteness and the tests of all kernels read
-the table.
+``KERNELS`` is the only list of kernels. A kernel is a ``Formula`` (``_gram_fast.pyx``)
+of inner products, or of the values that its ``block`` writes. Estimators, default
+grids, the test for definiteness and the tests of all kernels read the table.
 """
 
 from __future__ import annotations
@@ -112,8 +111,8 @@ def make_gram(
         number = resolve_gamma(gamma, X)
     X = _check_features(X, "X")
     parameters = _check_parameters(number, degree, coef0, X.shape[1])
-    first = first_equal_rows(X)
-    return Gram(_compute(kernel, X, None, parameters, first), number, first_equal=first)
+    K, first = _compute(kernel, X, None, parameters)
+    return Gram(K, number, first_equal=first)
 
 
 def gram_matrix(
@@ -147,8 +146,8 @@ def gram_matrix(
     if callable(kernel):
         return _call_kernel(kernel, X, Y)
     parameters = _check_parameters(gamma, degree, coef0, X.shape[1])
-    first = first_equal_rows(X) if Y is None else None
-    return _compute(kernel, X, Y, parameters, first)
+    K, _ = _compute(kernel, X, Y, parameters)
+    return K
 
 
 def resolve_gamma(gamma: str | float, X: Any) -> float:
@@ -288,11 +287,11 @@ def _is_named(kernel: Any) -> TypeGuard[str]:
 
 
 def _compute(
-    kernel: Any, X: Any, Y: Any, parameters: _Parameters, first: IntArray | None
-) -> FloatArray:
-    """Compute a named kernel; with Y=None, copy the first of equal rows to the others.
+    kernel: Any, X: Any, Y: Any, parameters: _Parameters
+) -> tuple[FloatArray, IntArray | None]:
+    """Compute a named kernel; with Y=None, also the first equal row of each row of X.
 
-    BLAS uses one thread, so that the bits of K do not depend on their number.
+    BLAS uses one thread: the bits of K do not depend on the number of cores.
     """
     if not _is_named(kernel):
         raise ValueError(
@@ -304,9 +303,10 @@ def _compute(
         K, n_bad = _fill(KERNELS[kernel], X, X if Y is None else Y, parameters)
     if n_bad:
         _check_finite(K, f"Gram matrix of kernel={kernel!r}")
+    first = first_equal_rows(X) if Y is None else None
     if first is not None:
         share_equal_rows(K, first)
-    return K
+    return K, first
 
 
 def _fill(
