@@ -199,8 +199,8 @@ def fill_rows(
     """
     cdef Kernel kernel = Kernel(formula, gamma, coef0, degree)
     cdef Py_ssize_t m = K.shape[1], column = start if symmetric else 0
-    cdef double[::1] work = np.empty(TILE * min(TILE, m - column) + TILE)
     cdef int rows = stop - start, columns, ld = min(TILE, m - column), p
+    cdef double[::1] work = np.empty(TILE + rows * ld)
     cdef double* tile = &work[TILE]
     cdef double one = 1.0, zero = 0.0
     cdef long bad = 0

@@ -7,7 +7,6 @@ Except for the factorisations, nothing here needs a second matrix of the same si
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -34,19 +33,6 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
         yield slice(start, min(start + TILE_ROWS, n_rows))
 
 
-def mirror_upper_rows(K: FloatArray, rows: slice) -> None:
-    """Copy K[rows, rows.start:] to its mirror image below the diagonal."""
-    K[rows.stop :, rows] = K[rows, rows.stop :].T
-    corner = K[rows, rows]
-    below = _below_diagonal(corner.shape[0])
-    corner[below] = corner.T[below]
-
-
-@lru_cache(maxsize=4)
-def _below_diagonal(n: int) -> tuple[IntArray, ...]:
-    return np.tril_indices(n, -1)
-
-
 def largest_asymmetry(K: FloatArray) -> tuple[float, int, int]:
     """Return the largest |K[i, j] - K[j, i]| and where it is, (value, i, j)."""
     worst = (0.0, 0, 0)
@@ -62,10 +48,8 @@ def symmetrised(K: FloatArray) -> FloatArray:
     """Return a copy of K with each pair K[i, j], K[j, i] replaced by its mean."""
     K = np.array(K, order="C")
     for rows in row_blocks(K.shape[0]):
-        upper = K[rows, rows.start :]
-        upper += K[rows.start :, rows].T
-        upper *= 0.5
-        mirror_upper_rows(K, rows)
+        mean = 0.5 * (K[rows, rows.start :] + K[rows.start :, rows].T)
+        K[rows, rows.start :], K[rows.start :, rows] = mean, mean.T
     return K
 
 
