@@ -44,16 +44,16 @@ class _BlasLimit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._limits: list[int] = []
-        self._libraries: list[Any] = []
-        self._before: list[int] = []
+        self._libraries: list[Any] | None = None
+        self._before: list[tuple[Any, int]] = []
 
     def begin(self, n_threads: int) -> None:
         with self._lock:
-            if not self._libraries:  # scanning the libraries takes milliseconds
+            if self._libraries is None:  # scanning them takes milliseconds
                 found = ThreadpoolController().select(user_api="blas")
                 self._libraries = found.lib_controllers
             if not self._limits:
-                self._before = [library.num_threads for library in self._libraries]
+                self._before = [(one, one.num_threads) for one in self._libraries]
             self._limits.append(n_threads)
             self._apply()
 
@@ -64,7 +64,7 @@ class _BlasLimit:
 
     def _apply(self) -> None:
         """Set the smallest limit, or the numbers before the first block."""
-        for library, before in zip(self._libraries, self._before, strict=True):
+        for library, before in self._before:
             # threadpoolctl 3.8 obeys only the first thread that sets a number.
             take_control = getattr(library, "clear_controlling_thread", lambda force: 0)
             take_control(force=True)
