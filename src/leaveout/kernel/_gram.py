@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gram matrices, and kernel expansions evaluated at new samples.
 
-``KERNELS`` is the only list of kernels. To add one, write a function that takes the two
-sets of rows and the parameters and returns a *filler*, ``fill(rows, columns, out)``,
-which writes one block of kernel values, and give it a ``KernelSpec``. Estimators,
-default grids, the test for definiteness and the tests of all kernels read the table.
+``KERNELS`` is the only list of kernels. A kernel is a ``Formula`` (``_gram_fast.pyx``)
+of inner products, or of the values that its ``block`` writes. Estimators, default
+grids, the test for definiteness and the tests of all kernels read the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -24,17 +22,17 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms
 
 from leaveout._typing import FloatArray, IntArray
+from leaveout.kernel._gram_fast import Formula, fill_rows, nearest_to_mean
 from leaveout.kernel._symmetric import (
     first_equal_rows,
     first_near_rows,
     largest_asymmetry,
-    mirror_upper_rows,
     row_blocks,
     share_equal_rows,
     symmetrised,
 )
+from leaveout.run._parallel import limit_blas
 
-Filler = Callable[[slice, slice, FloatArray], None]
 # A larger difference between K[i, j] and K[j, i], relative to max |K|, is an error of
 # the caller, not rounding.
 SYMMETRY_TOLERANCE = 1e-8
@@ -48,19 +46,27 @@ class _Parameters(NamedTuple):
     coef0: float
 
 
+def _inner_products(X: Any, Y: Any, out: FloatArray) -> None:
+    """Write X @ Y.T, dense whatever X and Y are."""
+    products = X @ Y.T
+    out[...] = products.toarray() if sparse.issparse(products) else products
+
+
 @dataclass(frozen=True)
 class KernelSpec:
     """What the package needs to know about a kernel."""
 
-    fill: Callable[[Any, Any, _Parameters], Filler]
+    formula: Formula
     # Which of gamma, degree and coef0 change the kernel.
     parameters: tuple[str, ...] = ()
     # Whether all its Gram matrices are positive semi-definite with this coef0.
     always_psd: Callable[[float], bool] = lambda coef0: True
     # The quantity that gamma multiplies; default gammas come from its median.
     size_of: Callable[[Any], FloatArray] | None = None
-    # Whether k(x, x) = 1 for every x, though rounding may make it less.
-    unit_diagonal: bool = False
+    # Changes the rows of X and Y first.
+    transform: Callable[[Any, Any], tuple[Any, Any]] = lambda X, Y: (X, Y)
+    # Writes what the formula is applied to, for some rows of X and some of Y.
+    block: Callable[[Any, Any, FloatArray], None] = _inner_products
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,8 @@ class Gram:
     definite : bool or None, default=None
         Whether K is positive semi-definite; None if it was not tested.
     first_equal : ndarray of shape (n,) or None, default=None
-        Index of the first equal row of K; None if all are distinct.
+        Index of the first equal sample (precomputed and callable kernels: of the first
+        equal row of K); None if all are distinct.
     """
 
     K: FloatArray
@@ -97,19 +104,15 @@ def make_gram(
     coef0: float = 0.0,
 ) -> Gram:
     """Return the Gram matrix of checked samples; gamma is resolved on all of them."""
-    if kernel == "precomputed":
-        K = check_gram(X)
-        return Gram(K, None, first_equal=_repeated_rows(K))
-    with np.errstate(over="ignore"):  # gram_matrix has a clearer message
-        number = None if callable(kernel) else resolve_gamma(gamma, X)
-    K = gram_matrix(X, kernel=kernel, gamma=number, degree=degree, coef0=coef0)
-    return Gram(K, number, first_equal=_repeated_rows(K))
-
-
-def _repeated_rows(K: FloatArray) -> IntArray | None:
-    """Return the index of the first equal row per row, or None if all are distinct."""
-    first = first_equal_rows(K)
-    return None if np.array_equal(first, np.arange(first.size)) else first
+    if callable(kernel) or kernel == "precomputed":
+        K = gram_matrix(X, kernel=kernel)
+        return Gram(K, None, first_equal=first_equal_rows(K))
+    with np.errstate(over="ignore"):  # _check_finite has a clearer message
+        number = resolve_gamma(gamma, X)
+    X = _check_features(X, "X")
+    parameters = _check_parameters(number, degree, coef0, X.shape[1])
+    K, first = _compute(kernel, X, None, parameters)
+    return Gram(K, number, first_equal=first)
 
 
 def gram_matrix(
@@ -130,7 +133,7 @@ def gram_matrix(
 
     With Y=None the matrix is symmetric, and equal samples have equal rows and columns,
     both to the last bit; between X and Y, BLAS may round equal rows differently.
-    Besides K, it needs memory for only 128 rows and a copy of X.
+    Besides K, it needs memory for a copy of X and, if X is sparse, for 192 rows of K.
     """
     if kernel == "precomputed":
         return check_gram(X, None if Y is None else Y.shape[0])
@@ -142,20 +145,8 @@ def gram_matrix(
             raise ValueError(f"{sizes}. Pass the same columns for both.")
     if callable(kernel):
         return _call_kernel(kernel, X, Y)
-    if not _is_named(kernel):
-        raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, KERNELS))}, 'precomputed', or "
-            f"a callable; got {kernel!r}."
-        )
     parameters = _check_parameters(gamma, degree, coef0, X.shape[1])
-    spec = KERNELS[kernel]
-    with np.errstate(over="ignore", invalid="ignore"):  # _check_finite reports where
-        K = _fill(spec, X, X if Y is None else Y, parameters)
-    _check_finite(K, f"Gram matrix of kernel={kernel!r}")
-    if Y is None:
-        if spec.unit_diagonal:
-            np.fill_diagonal(K, 1.0)
-        share_equal_rows(K, first_equal_rows(X))
+    K, _ = _compute(kernel, X, Y, parameters)
     return K
 
 
@@ -219,70 +210,26 @@ def _with_equal_copies(K: FloatArray) -> FloatArray:
     return K
 
 
-def _linear(X: Any, Y: Any, parameters: _Parameters) -> Filler:
-    """<x, y>."""
-    return lambda rows, columns, out: _inner_products(X[rows], Y[columns], out)
+def _around_row(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Move the origin to the row of Y nearest to its mean.
+
+    This avoids cancellation in |x|^2 + |y|^2 - 2 <x, y>, and integers stay exact.
+    """
+    if sparse.issparse(X) or sparse.issparse(Y):
+        return X, Y
+    origin = Y[nearest_to_mean(Y)]
+    moved_Y = Y - origin
+    return (moved_Y if X is Y else X - origin), moved_Y
 
 
-def _cosine(X: Any, Y: Any, parameters: _Parameters) -> Filler:
-    """<x, y> / (|x| |y|); a zero row has zero similarity."""
+def _to_unit_norm(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Divide the rows by their norms; a zero row stays zero."""
     unit_X = normalize(X)
-    unit_Y = unit_X if Y is X else normalize(Y)
-    return _linear(unit_X, unit_Y, parameters)
+    return unit_X, (unit_X if Y is X else normalize(Y))
 
 
-def _rbf(X: Any, Y: Any, parameters: _Parameters) -> Filler:
-    """exp(-gamma |x - y|^2)."""
-    X, Y = _around_median(X, Y)
-    squares_X = row_norms(X, squared=True)
-    squares_Y = squares_X if Y is X else row_norms(Y, squared=True)
-    doubled_X = -2.0 * X
-
-    def fill(rows: slice, columns: slice, out: FloatArray) -> None:
-        _inner_products(doubled_X[rows], Y[columns], out)
-        out += squares_X[rows, None]
-        out += squares_Y[columns]
-        np.maximum(out, 0.0, out=out)
-        out *= -parameters.gamma
-        np.exp(out, out=out)
-
-    return fill
-
-
-def _laplacian(X: Any, Y: Any, parameters: _Parameters) -> Filler:
-    """exp(-gamma |x - y|_1)."""
-
-    def fill(rows: slice, columns: slice, out: FloatArray) -> None:
-        distances = manhattan_distances(X[rows], Y[columns])
-        np.multiply(distances, -parameters.gamma, out=out)
-        np.exp(out, out=out)
-
-    return fill
-
-
-def _poly(X: Any, Y: Any, parameters: _Parameters) -> Filler:
-    """(gamma <x, y> + coef0)^degree."""
-    power = partial(_raise_to_power, degree=parameters.degree)
-    return _of_products(X, Y, parameters, power)
-
-
-def _sigmoid(X: Any, Y: Any, parameters: _Parameters) -> Filler:
-    """tanh(gamma <x, y> + coef0)."""
-    return _of_products(X, Y, parameters, lambda out: np.tanh(out, out=out))
-
-
-def _of_products(
-    X: Any, Y: Any, parameters: _Parameters, apply: Callable[[FloatArray], Any]
-) -> Filler:
-    """Fill with gamma <x, y> + coef0, then apply a function in place."""
-
-    def fill(rows: slice, columns: slice, out: FloatArray) -> None:
-        _inner_products(X[rows], Y[columns], out)
-        out *= parameters.gamma
-        out += parameters.coef0
-        apply(out)
-
-    return fill
+def _l1_distances(X: Any, Y: Any, out: FloatArray) -> None:
+    out[...] = manhattan_distances(X, Y)
 
 
 def _squared_norms(X: Any) -> FloatArray:
@@ -303,16 +250,23 @@ def _absolute_distances(X: Any) -> FloatArray:
 
 
 KERNELS: dict[str, KernelSpec] = {
-    "linear": KernelSpec(_linear),
-    "rbf": KernelSpec(_rbf, ("gamma",), size_of=_squared_distances, unit_diagonal=True),
+    "linear": KernelSpec(Formula.LINEAR),
+    "rbf": KernelSpec(
+        Formula.RBF, ("gamma",), size_of=_squared_distances, transform=_around_row
+    ),
     "poly": KernelSpec(
-        _poly, ("gamma", "degree", "coef0"), lambda coef0: coef0 >= 0, _squared_norms
+        Formula.POLY,
+        ("gamma", "degree", "coef0"),
+        lambda coef0: coef0 >= 0,
+        _squared_norms,
     ),
     "sigmoid": KernelSpec(
-        _sigmoid, ("gamma", "coef0"), lambda coef0: False, _squared_norms
+        Formula.SIGMOID, ("gamma", "coef0"), lambda coef0: False, _squared_norms
     ),
-    "laplacian": KernelSpec(_laplacian, ("gamma",), size_of=_absolute_distances),
-    "cosine": KernelSpec(_cosine),
+    "laplacian": KernelSpec(
+        Formula.LAPLACIAN, ("gamma",), size_of=_absolute_distances, block=_l1_distances
+    ),
+    "cosine": KernelSpec(Formula.LINEAR, transform=_to_unit_norm),
 }
 
 
@@ -332,46 +286,58 @@ def _is_named(kernel: Any) -> TypeGuard[str]:
     return isinstance(kernel, str) and kernel in KERNELS
 
 
-def _fill(spec: KernelSpec, X: Any, Y: Any, parameters: _Parameters) -> FloatArray:
-    """Compute all blocks of rows; if Y is X, mirror the upper triangle."""
-    fill, n_columns = spec.fill(X, Y, parameters), Y.shape[0]
-    K = np.empty((X.shape[0], n_columns))
+def _compute(
+    kernel: Any, X: Any, Y: Any, parameters: _Parameters
+) -> tuple[FloatArray, IntArray | None]:
+    """Compute a named kernel; with Y=None, also the first equal row of each row of X.
+
+    BLAS uses one thread: the bits of K do not depend on the number of cores.
+    """
+    if not _is_named(kernel):
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, KERNELS))}, 'precomputed', or "
+            f"a callable; got {kernel!r}."
+        )
+    # _check_finite reports where.
+    with limit_blas(1), np.errstate(over="ignore", invalid="ignore"):
+        K, n_bad = _fill(KERNELS[kernel], X, X if Y is None else Y, parameters)
+    if n_bad:
+        _check_finite(K, f"Gram matrix of kernel={kernel!r}")
+    first = first_equal_rows(X) if Y is None else None
+    if first is not None:
+        share_equal_rows(K, first)
+    return K, first
+
+
+def _fill(
+    spec: KernelSpec, X: Any, Y: Any, parameters: _Parameters
+) -> tuple[FloatArray, int]:
+    """Return K, symmetric if Y is X, and how many values are not finite."""
+    X, Y = spec.transform(X, Y)
+    symmetric = Y is X
+    squares_X = row_norms(X, squared=True)
+    squares_Y = squares_X if symmetric else row_norms(Y, squared=True)
+    in_tiles = spec.block is _inner_products and not (
+        sparse.issparse(X) or sparse.issparse(Y)
+    )
+    K, n_bad = np.empty((X.shape[0], Y.shape[0])), 0
     for rows in row_blocks(X.shape[0]):
-        start = rows.start if Y is X else 0
-        fill(rows, slice(start, n_columns), K[rows, start:])
-        if Y is X:
-            mirror_upper_rows(K, rows)
-    return K
-
-
-def _inner_products(X: Any, Y: Any, out: FloatArray) -> None:
-    """Write X @ Y.T, dense whatever X and Y are."""
-    if not (sparse.issparse(X) or sparse.issparse(Y)):
-        np.matmul(X, Y.T, out=out)
-        return
-    products = X @ Y.T
-    out[...] = products.toarray() if sparse.issparse(products) else products
-
-
-def _raise_to_power(values: FloatArray, degree: int) -> None:
-    """Raise in place by repeated squaring: about ten times faster than NumPy's pow."""
-    factor = values.copy()
-    values[...] = 1.0
-    while degree:
-        if degree % 2:
-            values *= factor
-        degree //= 2
-        if degree:
-            factor *= factor
-
-
-def _around_median(X: Any, Y: Any) -> tuple[Any, Any]:
-    """Move the origin to Y's lower median: no cancellation; integers stay exact."""
-    if sparse.issparse(X) or sparse.issparse(Y):
-        return X, Y
-    centre = np.quantile(Y, 0.5, axis=0, method="lower")
-    moved_Y = Y - centre
-    return (moved_Y if X is Y else X - centre), moved_Y
+        start = rows.start if symmetric else 0
+        if not in_tiles:
+            spec.block(X[rows], Y[start:], K[rows, start:])
+        n_bad += fill_rows(
+            X if in_tiles else None,
+            Y if in_tiles else None,
+            squares_X,
+            squares_Y,
+            spec.formula,
+            *parameters,
+            symmetric,
+            rows.start,
+            rows.stop,
+            K,
+        )
+    return K, n_bad
 
 
 def _call_kernel(kernel: Callable[..., Any], X: Any, Y: Any) -> FloatArray:

@@ -6,8 +6,7 @@ Except for the factorisations, nothing here needs a second matrix of the same si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from functools import lru_cache
+from collections.abc import Hashable, Iterator
 from hashlib import blake2b
 from typing import Any
 
@@ -16,9 +15,8 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from leaveout._typing import FloatArray, IntArray
+from leaveout.kernel._gram_fast import TILE_ROWS, first_equal
 
-# Enough rows for BLAS, few enough to stay in cache while exp or tanh runs over them.
-BLOCK_ROWS = 128
 # Two rows of a Gram matrix that differ by less than this share of |x| |y| belong to
 # equal samples: rounding of products and distances leaves about 1e-14.
 NEAR = 1e-12
@@ -30,22 +28,9 @@ N_DENSE_EIGENVALUE = 1000
 
 
 def row_blocks(n_rows: int) -> Iterator[slice]:
-    """Cut range(n_rows) into consecutive slices of at most BLOCK_ROWS rows."""
-    for start in range(0, n_rows, BLOCK_ROWS):
-        yield slice(start, min(start + BLOCK_ROWS, n_rows))
-
-
-def mirror_upper_rows(K: FloatArray, rows: slice) -> None:
-    """Copy K[rows, rows.start:] to its mirror image below the diagonal."""
-    K[rows.stop :, rows] = K[rows, rows.stop :].T
-    corner = K[rows, rows]
-    below = _below_diagonal(corner.shape[0])
-    corner[below] = corner.T[below]
-
-
-@lru_cache(maxsize=4)
-def _below_diagonal(n: int) -> tuple[IntArray, ...]:
-    return np.tril_indices(n, -1)
+    """Cut range(n_rows) into consecutive slices of at most TILE_ROWS rows."""
+    for start in range(0, n_rows, TILE_ROWS):
+        yield slice(start, min(start + TILE_ROWS, n_rows))
 
 
 def largest_asymmetry(K: FloatArray) -> tuple[float, int, int]:
@@ -63,42 +48,23 @@ def symmetrised(K: FloatArray) -> FloatArray:
     """Return a copy of K with each pair K[i, j], K[j, i] replaced by its mean."""
     K = np.array(K, order="C")
     for rows in row_blocks(K.shape[0]):
-        upper = K[rows, rows.start :]
-        upper += K[rows.start :, rows].T
-        upper *= 0.5
-        mirror_upper_rows(K, rows)
+        mean = 0.5 * (K[rows, rows.start :] + K[rows.start :, rows].T)
+        K[rows, rows.start :], K[rows.start :, rows] = mean, mean.T
     return K
 
 
-def first_equal_rows(X: Any) -> IntArray:
-    """Return, for each row of X, dense or CSR, the index of the first row equal to it.
+def first_equal_rows(X: Any) -> IntArray | None:
+    """Return the index of the first equal row per row of X, dense or CSR.
 
-    -0.0 equals 0.0.
+    None if all rows are distinct. -0.0 equals 0.0.
     """
-    if sparse.issparse(X):
-        keys = list(_sparse_row_keys(X))
-        return _first_equal([], keys.__getitem__, len(keys))
-    columns = [X[:, 0], X[:, -1]]
-    return _first_equal(columns, lambda i: _digest(X[i]), X.shape[0])
-
-
-def _first_equal(
-    columns: list[FloatArray], key: Callable[[int], Hashable], n: int
-) -> IntArray:
-    """First i with the same key; keys are computed only if all columns agree."""
-    first = candidates = np.arange(n)
-    for column in columns:
-        order = candidates[np.argsort(column[candidates])]
-        same = column[order[1:]] == column[order[:-1]]
-        if not same.any():
-            return first
-        repeated = np.append(same, False) | np.append(False, same)
-        candidates = np.sort(order[repeated])
-    first = first.copy()
+    if not sparse.issparse(X):
+        first = np.empty(X.shape[0], dtype=np.intp)
+        return first if first_equal(X, first) else None
     seen: dict[Hashable, int] = {}
-    for i in candidates.tolist():
-        first[i] = seen.setdefault(key(i), i)
-    return first
+    keys = enumerate(_sparse_row_keys(X))
+    first = np.array([seen.setdefault(key, i) for i, key in keys])
+    return first if len(seen) < first.size else None
 
 
 def _sparse_row_keys(X: Any) -> Iterator[tuple[bytes, bytes]]:

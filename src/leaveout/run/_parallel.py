@@ -44,37 +44,32 @@ class _BlasLimit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._limits: list[int] = []
-        self._controller: Any = None
-        self._before: Any = None
+        self._libraries: list[Any] | None = None
+        self._before: list[tuple[Any, int]] = []
 
     def begin(self, n_threads: int) -> None:
         with self._lock:
-            if self._controller is None:  # scanning the libraries takes milliseconds
-                self._controller = ThreadpoolController()
+            if self._libraries is None:  # scanning them takes milliseconds
+                found = ThreadpoolController().select(user_api="blas")
+                self._libraries = found.lib_controllers
+            if not self._limits:
+                self._before = [(one, one.num_threads) for one in self._libraries]
             self._limits.append(n_threads)
-            limit = self._apply()
-            self._before = self._before or limit
+            self._apply()
 
     def end(self, n_threads: int) -> None:
         with self._lock:
             self._limits.remove(n_threads)
-            if self._limits:
-                self._apply()
-            else:
-                self._take_control()
-                self._before.restore_original_limits()
-                self._take_control()  # the next block may be in another thread
-                self._before = None
+            self._apply()
 
-    def _apply(self) -> Any:
-        self._take_control()
-        return self._controller.limit(limits=min(self._limits), user_api="blas")
-
-    def _take_control(self) -> None:
-        """Let this thread set limits: threadpoolctl 3.8 ignores all but the first."""
-        for library in self._controller.lib_controllers:
-            if hasattr(library, "clear_controlling_thread"):
-                library.clear_controlling_thread(force=True)
+    def _apply(self) -> None:
+        """Set the smallest limit, or the numbers before the first block."""
+        for library, before in self._before:
+            # threadpoolctl 3.8 obeys only the first thread that sets a number.
+            take_control = getattr(library, "clear_controlling_thread", lambda force: 0)
+            take_control(force=True)
+            library.set_num_threads(min(self._limits, default=before))
+            take_control(force=True)  # the next block may be in another thread
 
 
 _blas_limit = _BlasLimit()
