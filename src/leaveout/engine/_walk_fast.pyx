@@ -150,6 +150,7 @@ cdef struct Walk:
     double* drive           # (ld,)
     double* fade            # (ld,) sum of (rate of beta_r) K_r over the fading samples
     bint has_fade
+    double f_start          # of the first left-out sample
     double own_f            # f of a single left-out sample without a slot, its rate, and
     double own_rate         # the part of that rate that does not depend on P
     double own_drive
@@ -162,6 +163,8 @@ cdef struct Walk:
     double D[MAX_PIVOTS]
     double z[MAX_PIVOTS]
     double* L               # (MAX_PIVOTS, MAX_PIVOTS)
+    double* T_PP            # (MAX_PIVOTS, MAX_PIVOTS) lower triangle, rows of M negated
+    double error[MAX_PIVOTS]
     Py_ssize_t* touched     # slots that changed sides
     Py_ssize_t n_touched
     Py_ssize_t* flagged     # work, (ld / BLOCK,)
@@ -222,10 +225,12 @@ cdef double eliminate(Walk* w, Py_ssize_t i) noexcept nogil:
     """Compute row i of L; return D_i."""
     cdef Py_ssize_t j, a
     cdef double* row = w.L + i * MAX_PIVOTS
+    cdef double* entry = w.T_PP + i * MAX_PIVOTS
     cdef double* other
     cdef double sign = sign_of(w, w.pivot[i]), d = sign * w.column[i][w.pivot[i]], value
+    entry[i] = d
     for j in range(i):
-        value = sign * w.column[j][w.pivot[i]]
+        value = entry[j] = sign * w.column[j][w.pivot[i]]
         other = w.L + j * MAX_PIVOTS
         for a in range(j):
             value -= row[a] * other[a]
@@ -325,15 +330,10 @@ cdef int pivot_on(Walk* w, Py_ssize_t s, bint at_high) noexcept nogil:
     return status
 
 
-cdef void find_rates(Walk* w) noexcept nogil:
-    """Rates of all x for the present P."""
+cdef void solve(Walk* w, double* z) noexcept nogil:
+    """z := (L D L')^-1 z."""
     cdef Py_ssize_t i, j, q = w.n_pivots
-    cdef double value
-    cdef double* z = w.z
     cdef double* row
-    for i in range(q):
-        value = w.own[i] - w.drive[w.pivot[i]]
-        z[i] = value if sign_of(w, w.pivot[i]) > 0.0 else -value
     for i in range(q):
         row = w.L + i * MAX_PIVOTS
         for j in range(i):
@@ -341,8 +341,31 @@ cdef void find_rates(Walk* w) noexcept nogil:
     for i in range(q):
         z[i] /= w.D[i]
     for i in range(q - 1, -1, -1):
-        for j in range(i + 1, q):
-            z[i] -= w.L[j * MAX_PIVOTS + i] * z[j]
+        row = w.L + i * MAX_PIVOTS
+        for j in range(i):
+            z[j] -= row[j] * z[i]
+
+
+cdef void find_rates(Walk* w) noexcept nogil:
+    """Rates of all x for the present P; z is refined once, because L may be large."""
+    cdef Py_ssize_t i, j, q = w.n_pivots
+    cdef double value
+    cdef double* z = w.z
+    cdef double* error = w.error
+    cdef double* row
+    for i in range(q):
+        value = w.own[i] - w.drive[w.pivot[i]]
+        error[i] = z[i] = value if sign_of(w, w.pivot[i]) > 0.0 else -value
+    solve(w, z)
+    for i in range(q):
+        row = w.T_PP + i * MAX_PIVOTS
+        error[i] -= row[i] * z[i]
+        for j in range(i):
+            error[i] -= row[j] * z[j]
+            error[j] -= row[j] * z[i]
+    solve(w, error)
+    for i in range(q):
+        z[i] += error[i]
     # c = drive + z @ columns
     combine_columns(w.width, q, w.column, z, w.drive, w.c)
     w.own_rate = w.own_drive
@@ -578,7 +601,7 @@ cdef int leave(Walk* w, const double* beta, const double* f, double* arrived) no
         arrived[0] = max(
             arrived[0], ARRIVED * min(total_height(w.stairs, w.left[a]), w.unit))
     w.t_start = w.t
-    w.own_f = f[w.left[0]]
+    w.own_f = w.f_start = f[w.left[0]]
     for a in range(w.n_left):
         s = w.slot[a]
         w.share[a] = beta[w.left[a]] / w.t if w.t > 0.0 else 0.0
@@ -642,6 +665,41 @@ cdef int walk(Walk* w, bint labels_only, double arrived, Py_ssize_t* events) noe
 
 
 # The end.
+
+
+cdef inline double fixed_change(Walk* w, Py_ssize_t s) noexcept nogil:
+    """Change of what is fixed now for slot s: f of a free slot, else beta."""
+    return (fixed_kink(w, s) - w.f0[s] if w.on[s] > 0.5
+            else fixed_level(w, s) - w.beta0[s])
+
+
+cdef void repeat_in_one_step(Walk* w) noexcept nogil:
+    """Compute x at the end from the full solution, without the errors of all steps.
+
+    What moved from its start to a level or kink did so at a known average rate.
+    """
+    cdef Py_ssize_t i, s
+    cdef int width = <int>w.width, one = 1
+    cdef double way = w.t_start - w.t, rate
+    if w.base >= 0 or w.n_touched == w.n_left or way <= 0.0:
+        return
+    for i in range(w.n_pivots):
+        if w.own[i] == 0.0:
+            w.own[i] = fixed_change(w, w.pivot[i]) / way
+    for i in range(w.n_touched):
+        s = w.touched[i]
+        if w.on[s] == w.on0[s] and w.state[s] != w.state0[s]:
+            # Back on its side, but on another level or kink.
+            rate = fixed_change(w, s) / way
+            w.own_drive += rate * sign_of(w, s) * w.drive[s] * -w.share[0]
+            daxpy(&width, &rate, <double*>(w.T + s * w.ld), &one, w.drive, &one)
+    find_rates(w)
+    for s in range(w.k):
+        w.x[s] = w.x0[s] + way * w.c[s]
+    for i in range(w.n_pivots):
+        s = w.pivot[i]
+        w.x[s] = (w.f0[s] if w.on0[s] > 0.5 else w.beta0[s]) + way * w.z[i]
+    w.own_f = w.f_start + way * w.own_rate
 
 
 cdef Py_ssize_t find_anchor(Walk* w, double* share) noexcept nogil:
@@ -1051,7 +1109,8 @@ cdef class Tableau:
         B = K[np.ix_(pilots, members)] @ A + np.asarray(self.ones) / self.root
         B *= beta[:, None]
         own = slots[inside]
-        B[inside] = -(beta[inside] / A[own, own])[:, None] * A[own]
+        A_own = np.maximum(A[own, own], 1e-300)  # 0 if it is the only free sample
+        B[inside] = -(beta[inside] / A_own)[:, None] * A[own]
         moves[inside] = 0.0
         self._store_rows()
         moves = moves.astype(np.float32)
@@ -1167,6 +1226,7 @@ cdef class Tableau:
                         find_rates(w)
                     code = walk(w, labels_only, arrived, &events[a])
                 if code == DONE or code == STOPPED:
+                    repeat_in_one_step(w)
                     s = find_anchor(w, &share)
                     if code == DONE and w.intercept and share <= AT_LEVEL:
                         intercept_range(w, &down[a], &up[a])
@@ -1336,7 +1396,7 @@ cdef class Space:
 
     cdef Walk walk
     cdef double[:, ::1] rows         # (6, ld): x, low, high, on, c, fade
-    cdef double[:, ::1] L            # (MAX_PIVOTS, MAX_PIVOTS)
+    cdef double[:, ::1] L, T_PP      # (MAX_PIVOTS, MAX_PIVOTS)
     cdef double[:, ::1] scratch      # (MAX_FROM_EMPTY, ld)
     cdef int[::1] state              # (ld,)
     cdef Py_ssize_t[::1] touched, flagged, slots, outside
@@ -1357,7 +1417,7 @@ cdef class Space:
         cdef Walk* w = &self.walk
         cdef bint has_far = k < tableau.y.shape[0]
         self.rows, self.state = np.zeros((6, ld)), np.zeros(ld, np.intc)
-        self.L = np.empty((MAX_PIVOTS, MAX_PIVOTS))
+        self.L, self.T_PP = np.empty((2, MAX_PIVOTS, MAX_PIVOTS))
         self.scratch = np.empty((MAX_FROM_EMPTY, ld))
         self.touched, self.flagged = np.empty((2, ld), np.intp)
         self.slots, self.outside = np.empty(n_members, np.intp), np.empty(n_folds, np.intp)
@@ -1384,7 +1444,8 @@ cdef class Space:
         w.x, w.low, w.high = &self.rows[0, 0], &self.rows[1, 0], &self.rows[2, 0]
         w.on, w.c, w.fade = &self.rows[3, 0], &self.rows[4, 0], &self.rows[5, 0]
         w.state, w.share = &self.state[0], &self.share[0]
-        w.L, w.scratch = &self.L[0, 0], &self.scratch[0, 0]
+        w.L, w.T_PP = &self.L[0, 0], &self.T_PP[0, 0]
+        w.scratch = &self.scratch[0, 0]
         w.touched, w.flagged = &self.touched[0], &self.flagged[0]
         w.drive = &self.drive[0, 0]
         w.n_touched = 0
