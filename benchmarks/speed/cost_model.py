@@ -135,7 +135,7 @@ class Observed:
         p = np.concatenate([np.zeros(0), *self.pivots])
         # reset and sign, segments, pivots, pivots over pivots, check
         near = 40 + 56 * (p + 1) + 32 * p + 6 * p * np.maximum(0, p - 1) + 40
-        # whoever starts on the margin takes one pivot to leave it
+        # a sample that starts on the margin takes one pivot to leave it
         near += (40 + 12 * p) * min(1.0, m / max(1, self.counts["walks"]))
         far = 8 * (p + 1)
         if m == 0:

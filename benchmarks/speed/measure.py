@@ -59,7 +59,7 @@ class Simulation:
     y: np.ndarray
 
     def problem(self, C: float) -> Problem:
-        """Return the machine with one C for all samples."""
+        """Return the SVM with one C for all samples."""
         return Problem(self.K, self.y, np.full(self.y.size, float(C)))
 
     def fit_libsvm(self, C: float) -> SVC:
