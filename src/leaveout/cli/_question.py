@@ -181,7 +181,7 @@ def _choose(
         params, n_candidates = search.best_params_, len(search.cv_results_["params"])
         flags = " and ".join(f"--{name}" for name in chosen)
         print_status(
-            f"{' and '.join(chosen)} chosen by leave-one-out among {n_candidates} "
-            f"candidates; use {flags} to set {'it' if len(chosen) == 1 else 'them'}."
+            f"{' and '.join(chosen)} chosen among {n_candidates} candidates; "
+            f"use {flags} to set {'it' if len(chosen) == 1 else 'them'}."
         )
     return svc.set_params(**params), params, n_candidates
