@@ -59,7 +59,7 @@ def test_bad_features(X, parameters, error, match):
         SVC(**parameters).fit(X, y)
 
 
-ONE_MISSING = r"y has 1 missing label\(s\).* row 3. Drop"
+ONE_MISSING = r"y is missing .* in 1 of \d+ rows, first in row 3. Drop"
 
 
 @pytest.mark.parametrize(
