@@ -222,9 +222,10 @@ def one_thread() -> Iterator[None]:
 def plain_install() -> Iterator[list[str]]:
     """Install the package into a temporary folder; yield the path to import it by.
 
-    An editable install looks for changed sources at import.
+    An editable install looks for changed sources at import. Its kernels are used again.
     """
     how = ["--quiet", "--no-deps", "--no-build-isolation"]
+    how.append(f"--config-settings=build-dir={ROOT / 'build' / 'editable'}")
     with tempfile.TemporaryDirectory() as target:
         command = [sys.executable, "-m", "pip", "install", *how, "--target", target]
         subprocess.run([*command, str(ROOT)], check=True, capture_output=True)

@@ -375,7 +375,6 @@ def _refuse_numbers_and_ids(
     y: NDArray[Any], n_classes: int, target: str, is_text: bool
 ) -> None:
     """Refuse a column with few rows per value, or with fractions."""
-    floats = y.dtype.kind == "f"
     what = "an id" if is_text else "a regression target or an id"
     size = 2 if n_classes <= N_CATEGORIES else 3 if is_text else 5
     if len(y) >= N_ROWS_FOR_ID and size * n_classes > len(y):
@@ -383,12 +382,13 @@ def _refuse_numbers_and_ids(
             f"Column '{target}' has {n_classes} distinct values in {len(y)} rows. "
             f"It looks like {what}: choose another column, or bin it into classes."
         )
-    # scikit-learn takes such floats for a continuous target.
-    odd = np.flatnonzero((y != np.rint(y)) | (abs(y) >= 2**53)) if floats else []
-    if len(odd):
+    if y.dtype.kind != "f":
+        return
+    odd = y[(y != np.rint(y)) | (abs(y) >= 2**53)]
+    if odd.size:  # scikit-learn takes them for a continuous target
         raise ValueError(
             f"Column '{target}' looks like a regression target: it has the value "
-            f"{y[odd[0]]:g}. Choose another column, or write the classes as "
+            f"{odd[0]:g}. Choose another column, or write the classes as "
             "text, such as 'low' and 'high'."
         )
 
