@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the bounds hold, and how close are the estimates? Random machines, all left out.
+"""Do the bounds hold, and how close are the estimates? Random SVMs, all left out.
 
     python benchmarks/bounds.py [--fits 3000] [--seed 0]
 
 The problems are those of ``random_case`` in tests/oracles/problems.py: n = 2 to 40,
-four kernels, C from 1e-3 to 1e4 (with equal or unequal boxes), with and without
+four kernels, C from 1e-3 to 1e4 (with equal or unequal upper bounds), with and without
 intercept, a third of them on a grid of whole numbers where samples coincide. Noisy,
 small and often degenerate: a place to find violations, not one to read typical errors
 from.
 
-results.csv has one row for each name, kind and intercept. ``violated``: machines with
+results.csv has one row for each name, kind and intercept. ``violated``: SVMs with
 more wrong samples than the row says (a bound: wrong or ambiguous ones); must be 0 for
-all that is called a bound. ``too_few``: for estimates, machines where it says fewer
-than are certainly wrong. ``equal``: machines where it is the exact error.
+all that is called a bound. ``too_few``: for estimates, SVMs where it says fewer
+than are certainly wrong. ``equal``: SVMs where it is the exact error.
 ``mean_excess``: mean of value minus exact error. The L2-SVM's bound is compared with
 the L2-SVM's own leave-one-out. GACV is of the hinge loss, so that its violations mean
 nothing. span.csv: left-out margins whose sets stay
@@ -66,7 +66,7 @@ def main():
 
 
 def compare(problem, solution, tally):
-    """Count, row by row, what leaving everybody out says."""
+    """Count, row by row, the exact leave-one-out errors."""
     own = wrong_and_ambiguous(problem, loo_walk(problem, solution))
     for row in tabulate_bounds(problem, solution, exact=False).rows:
         wrong, ambiguous = own

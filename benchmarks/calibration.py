@@ -6,7 +6,7 @@
 For each set and each of ten splits, SVCCV is fitted on the training half. The peer is
 scikit-learn's CalibratedClassifierCV(SVC(C, gamma), ensemble=False, cv=5) with the same
 C and gamma, so that only the calibration differs: Platt's sigmoid on the left-out
-values of all n samples, or on those of five folds, whose machines have seen a fifth
+values of all n samples, or on those of five folds, whose models have seen a fifth
 less. Both are judged on the other half by the log-loss and the Brier score (sum over
 classes). ``prior`` is the log-loss of the class shares of the training half.
 
@@ -125,8 +125,8 @@ def run_split(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, float]:
         "seconds_ours": tuned - started,
         "seconds_peer": done - tuned,
     }
-    machine = peer.calibrated_classifiers_[0].estimator
-    for name, clf, svm in (("ours", ours, ours), ("peer", peer, machine)):
+    inner = peer.calibrated_classifiers_[0].estimator
+    for name, clf, svm in (("ours", ours, ours), ("peer", peer, inner)):
         p = clf.predict_proba(X_test)
         scores[f"log_loss_{name}"] = log_loss(y_test, p, labels=classes)
         hits = y_test[:, None] == classes

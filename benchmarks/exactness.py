@@ -6,18 +6,18 @@
 DIR holds one ``.npz`` a set, with arrays X, y and, where splits are published,
 train_idx. Of each set the first published training split is taken (or, where there is
 none, a seeded one of the published size), features are standardised, and six linear and
-six RBF machines run over the grid of Franc, Laskov & Müller (2008): C = 500^(i/7) with
+six RBF SVMs run over the grid of Franc, Laskov & Müller (2008): C = 500^(i/7) with
 smaller ones added, the width 1 / median squared distance and both ends of 2^(-11 i/7).
 
-For every machine all samples are left out by walks; then, of the left-out samples, at
-least 100 and every ambiguous one are solved anew, without any code of ours:
+For every SVM all samples are left out by walks; then, of the left-out samples, at
+least 100 and every ambiguous one are solved again, without any code of ours:
 
 - LIBSVM at tol=1e-8, which keeps kernel values in single precision, then the
   optimality conditions solved on its free support vectors in double, accepted if the
   result satisfies them all to 1e-12 (``libsvm``);
 - an interior point (``clarabel``) where LIBSVM stalls or that is not so.
 
-Each row of results.csv is one machine. ``wrong``: labels that differ although the
+Each row of results.csv is one SVM. ``wrong``: labels that differ although the
 sample is not ambiguous. ``flags``: samples called ambiguous that are not, or the
 reverse. ``deviation``: largest |margin - reference| / max(1, |reference|).
 ``residual``: largest violation of the optimality conditions by a reference. ``refits``:
@@ -74,7 +74,7 @@ LIBSVM_ITERATIONS = 1000  # a sample, before it counts as stalled
 
 
 class Model(NamedTuple):
-    """One machine: set, kernel name, penalty, width, Gram matrix and signs."""
+    """One SVM: set, kernel name, penalty, width, Gram matrix and signs."""
 
     data: str
     kernel: str
@@ -137,7 +137,7 @@ def load(folder: Path, name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def models(name: str, X: np.ndarray, y: np.ndarray, quick: bool) -> list[Model]:
-    """Return the machines of a set; every second one if quick."""
+    """Return the SVMs of a set; every second one if quick."""
     every = 2 if quick else 1
     K = X @ X.T
     K = 0.5 * (K + K.T)
@@ -360,8 +360,8 @@ def summarise(rows: list[Row]) -> None:
     total = sum(row.n for row in rows)
     refits = sum(row.refits for row in rows)
     print(
-        f"\n{len(rows)} machines, {total} left-out samples, "
-        f"{sum(row.checked for row in rows)} of them solved anew "
+        f"\n{len(rows)} SVMs, {total} left-out samples, "
+        f"{sum(row.checked for row in rows)} of them solved again "
         f"({sum(row.ambiguous for row in rows)} ambiguous): "
         f"{sum(row.wrong for row in rows)} wrong labels, "
         f"{sum(row.flags for row in rows)} wrong flags, "
@@ -374,9 +374,9 @@ def parse_arguments() -> argparse.Namespace:
     here = Path(__file__).resolve().parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of .npz sets")
-    parser.add_argument("--quick", action="store_true", help="4 sets, 3 + 3 machines")
+    parser.add_argument("--quick", action="store_true", help="4 sets, 3 + 3 SVMs")
     parser.add_argument("--only", nargs="+", help="parts of set names")
-    parser.add_argument("--samples", type=int, default=100, help="checked a machine")
+    parser.add_argument("--samples", type=int, default=100, help="checked per SVM")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--resume", action="store_true", help="keep rows that are there"

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from leaveout.engine._problem import Folds
-from leaveout.loo._leave_out import FAMILIES
+from leaveout.loo._family import FAMILIES
 from leaveout.lp._loom import LoomProblem
 from leaveout.methods import METHODS
 

@@ -75,7 +75,11 @@ def test_round_trip_of_model_and_card(tmp_path, model, features, labels):
     ("model", "error", "message"),
     [
         (lo.SVC(), Exception, "not fitted"),
-        (StandardScaler().fit(X), TypeError, "Scaler cannot be saved: use a class"),
+        (
+            StandardScaler().fit(X),
+            TypeError,
+            "Scaler cannot be saved: use a class",
+        ),
         (prepared(SVC()).fit(FRAME, Y), TypeError, "Use leaveout.SVC instead"),
         (
             GridSearchCV(SVC(), {"C": [1.0]}, cv=2).fit(X, Y),

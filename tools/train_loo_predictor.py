@@ -59,8 +59,8 @@ def make_tasks(kind: str) -> list[tuple[Any, np.ndarray, np.ndarray]]:
                 noisy = np.where(turned, labels[0] + labels[1] - y, y)
                 for C in PENALTIES:
                     for gamma in GAMMAS:
-                        machine = CLASSIFIERS[kind](C=C, gamma=gamma / X.shape[1])
-                        tasks.append((machine, X, noisy))
+                        model = CLASSIFIERS[kind](C=C, gamma=gamma / X.shape[1])
+                        tasks.append((model, X, noisy))
     return tasks
 
 

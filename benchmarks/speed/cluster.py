@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One pass of FeatureSVC over 1 and 2 worker processes against the capacity model.
 
-Rows on disk (p = 20) become 300 Fourier features; gradient and Hessian of ten machines
+Rows on disk (p = 20) become 300 Fourier features; gradient and Hessian of ten SVMs
 are summed, as in each step of a fit. The model of docs/clusters has three constants:
 seconds per row (one block here, without a cluster), seconds per task (a pass that does
 nothing) and seconds per byte of a sum (parts of the size of the sums are added up).
@@ -35,9 +35,9 @@ from leaveout.large._solve import sum_block
 from leaveout.large._sources import open_rows
 from leaveout.large._window import LinearProblems
 
-D, N_MACHINES, ROWS_AT_ONCE, N_FEATURES = 300, 10, 8192, 20
+D, N_SVMS, ROWS_AT_ONCE, N_FEATURES = 300, 10, 8192, 20
 # Bytes of the Hessians, which are nearly all of a sum.
-SUM_BYTES = N_MACHINES * (D + 1) ** 2 * 8
+SUM_BYTES = N_SVMS * (D + 1) ** 2 * 8
 
 
 class Sized:
@@ -94,18 +94,18 @@ def map_file(path: Path, n: int) -> da.Array:
     return da.concatenate(parts)
 
 
-def make_work(n_machines: int = N_MACHINES) -> tuple[Encode, Callable]:
-    """Features, and machines that have some rows in their bands."""
+def make_work(n_svms: int = N_SVMS) -> tuple[Encode, Callable]:
+    """Features, and SVMs that have some rows in their bands."""
     X, _ = make_mixture(4000, N_FEATURES, random_state=1000)
     gamma = 1.0 / (N_FEATURES * X.var())
     map_ = FeatureMap.around(RBFSampler(gamma=gamma, n_components=D, random_state=0)
                              .fit(X), X)  # fmt: skip
     rng = np.random.default_rng(0)
-    ones, zeros = np.ones(n_machines), np.zeros(n_machines)
+    ones, zeros = np.ones(n_svms), np.zeros(n_svms)
     positive, negative = ones.astype(np.int32), zeros.astype(np.int32)
-    W = rng.normal(size=(n_machines, D))
-    machines = LinearProblems(ones, positive, negative, W, zeros)
-    job = partial(sum_block, machines, np.full(n_machines, 0.05))
+    W = rng.normal(size=(n_svms, D))
+    svms = LinearProblems(ones, positive, negative, W, zeros)
+    job = partial(sum_block, svms, np.full(n_svms, 0.05))
     return Encode(map_, np.array([0, 1]), np.ones(2)), job
 
 
@@ -122,11 +122,9 @@ def workers(count: int) -> Iterator[None]:
         yield
 
 
-def seconds_per_row(
-    bench: Benchmark, path: Path, y: np.ndarray, n_machines: int
-) -> float:
+def seconds_per_row(bench: Benchmark, path: Path, y: np.ndarray, n_svms: int) -> float:
     """Time the blocks of a file in this process."""
-    encode, job = make_work(n_machines)
+    encode, job = make_work(n_svms)
     blocks = list(open_rows(path, y, rows_at_once=ROWS_AT_ONCE).blocks())[:2]
 
     def work() -> None:
@@ -135,7 +133,7 @@ def seconds_per_row(
 
     n = sum(len(block.y) for block in blocks)
     seconds = bench.seconds({"row": work}, 3)["row"] / n
-    bench.note(f"{n_machines} machines: {1e6 * seconds:.3g} microseconds per row")
+    bench.note(f"{n_svms} SVMs: {1e6 * seconds:.3g} microseconds per row")
     return seconds
 
 
@@ -154,7 +152,7 @@ def main() -> None:
     bench = Benchmark("speed_cluster", __doc__, sizes=(100_000, 400_000, 800_000))
     with tempfile.TemporaryDirectory() as name, one_thread():
         files = {n: write_rows(Path(name), n) for n in bench.sizes}
-        row = seconds_per_row(bench, *files[bench.sizes[-1]], N_MACHINES)
+        row = seconds_per_row(bench, *files[bench.sizes[-1]], N_SVMS)
         seconds_per_row(bench, *files[bench.sizes[-1]], 50)  # as in docs/clusters
         for count in (1, 2):
             with workers(count):

@@ -3,7 +3,7 @@
 
 The simulation of Wang & Yang (2022), p = 20, with the centres of seed 0. Rows are
 written to disk in blocks and streamed back; each size runs in a process of its own,
-whose peak memory is measured. All 50 machines are solved exactly and every row is left
+whose peak memory is measured. All 50 SVMs are solved exactly and every row is left
 out. The paper's section 5 gives 15.7 s for 100,000 rows and 831 s for 5,000,000, for a
 number of features it does not tell. The peer up to 100,000 rows is LIBLINEAR's
 hinge loss (scikit-learn's LinearSVC, tol 1e-3, one thread) on the same features: every
@@ -119,7 +119,7 @@ def plot(path: Path, cells: list[dict]) -> None:
     axes[0].plot(*zip(*peer, strict=True), "s-", label="LIBLINEAR, 50 fits")
     paper = [(k, v) for k, v in PAPER_SECONDS.items() if k in n]
     if paper:
-        axes[0].plot(*zip(*paper, strict=True), "^", label="the paper, its machine")
+        axes[0].plot(*zip(*paper, strict=True), "^", label="the paper, its computer")
     axes[0].set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds")
     axes[0].legend(fontsize=8)
     axes[1].plot(n, [cell["peak_gib"] for cell in cells], "o-")

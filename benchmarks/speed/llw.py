@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lee, Lin & Wahba's machine: a fit against clarabel, leaving out against n fits.
+"""Lee, Lin & Wahba's classifier: a fit against clarabel, leaving out against n fits.
 
 Gaussian classes, RBF kernel, hinge loss with C = 10. In the rows "fit", "peer" is
 clarabel with the dual over its n (Q - 1) variables, asked for a relative gap of 1e-8;
 "ours" is solve_llw, whose gap is in the cells. Both clocks start with the kernel matrix
 in memory: clarabel is given its sparse matrices, whose making is not counted. Two to
-six classes; then other machines with three and six classes at n = 200. In the rows
+six classes; then other classifiers with three and six classes at n = 200. In the rows
 "leave-one-out", "peer" is one solve_llw per sample and "ours" the walks. The last row
 is the image segmentation data, 2310 samples of 7 classes, which clarabel's dense
 Hessian of order 13860 is not asked to hold: its peer is missing and its bar is minutes.
@@ -38,7 +38,7 @@ def main():
                 problem = make_gaussian(bench.args.seed, n, Q)
                 add_fit(bench, f"fit, Q={Q}, n={n}", problem)
         for Q in (3, 6):
-            for name, problem in other_machines(bench.args.seed, 200, Q):
+            for name, problem in other_problems(bench.args.seed, 200, Q):
                 add_fit(bench, f"fit, Q={Q}, n=200, {name}", problem)
         for n in bench.sizes[:2]:
             add_leave_one_out(bench, n, 6)
@@ -55,13 +55,13 @@ def make_samples(seed, n, Q):
 
 
 def make_gaussian(seed, n, Q, C=10.0):
-    """Return a machine with RBF kernel."""
+    """Return a classifier with RBF kernel."""
     X, codes = make_samples(seed, n, Q)
     return LlwProblem(rbf_kernel(X, gamma=0.1), codes, np.full(n, C), Q)
 
 
-def other_machines(seed, n, Q):
-    """Yield names and machines: other C, the quadratic loss, low rank, hard margin."""
+def other_problems(seed, n, Q):
+    """Yield names and SVMs: other C, the quadratic loss, low rank, hard margin."""
     for C in (0.1, 1000.0):
         yield f"C={C:g}", make_gaussian(seed, n, Q, C)
     yield "quadratic", make_gaussian(seed, n, Q).as_hard_margin()

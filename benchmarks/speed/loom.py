@@ -4,7 +4,7 @@
 "peer" is the program as the paper writes it, slacks and all, given to HiGHS with its
 defaults by SciPy's linprog: one stage, no smallest sum of coefficients, no proof.
 "ours" is both stages with the certificate. Four problems: banana, noisy mixture,
-waveform, and ringnorm with a narrow kernel, where everybody can be satisfied and the
+waveform, and ringnorm with a narrow kernel, where every constraint can be met and the
 second stage has the most to do. Run:
 ``python benchmarks/speed/loom.py [--quick] [--cpu]``
 """
@@ -32,7 +32,7 @@ LARGEST_PEER = 400
 
 
 def problems(n: int, seed: int) -> dict[str, LoomProblem]:
-    """Return the machines by name, without intercept as in the paper."""
+    """Return the classifiers by name, without intercept as in the paper."""
     data = {
         "banana": (make_banana(n, random_state=seed), 1.0),
         "mixture": (make_mixture(n, 20, random_state=seed), 0.05),

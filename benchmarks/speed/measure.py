@@ -59,7 +59,7 @@ class Simulation:
     y: np.ndarray
 
     def problem(self, C: float) -> Problem:
-        """Return the machine with one C for all samples."""
+        """Return the SVM with one C for all samples."""
         return Problem(self.K, self.y, np.full(self.y.size, float(C)))
 
     def fit_libsvm(self, C: float) -> SVC:
@@ -222,9 +222,10 @@ def one_thread() -> Iterator[None]:
 def plain_install() -> Iterator[list[str]]:
     """Install the package into a temporary folder; yield the path to import it by.
 
-    An editable install looks for changed sources at import.
+    An editable install looks for changed sources at import. Its kernels are used again.
     """
     how = ["--quiet", "--no-deps", "--no-build-isolation"]
+    how.append(f"--config-settings=build-dir={ROOT / 'build' / 'editable'}")
     with tempfile.TemporaryDirectory() as target:
         command = [sys.executable, "-m", "pip", "install", *how, "--target", target]
         subprocess.run([*command, str(ROOT)], check=True, capture_output=True)

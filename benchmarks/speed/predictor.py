@@ -2,7 +2,7 @@
 """Predicted left-out errors of a fitted LPM ÷ exact ones.
 
 Exact ones as ``leave_one_out`` gives them, by pivots (``method="walk"``), which fits
-the machine once, and by warm-started linear programs (``method="refit"``), once, n=200.
+the LPM once, and by warm-started linear programs (``method="refit"``), once, n=200.
 Run: ``python benchmarks/speed/predictor.py [--quick]``
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two threads ÷ one thread, leave-one-out without the fits.
 
-For comparison, eight matrix products shared out among as many threads: what the machine
-gives to work that has nothing in common. Run:
+For comparison, eight matrix products shared out among as many threads: what two cores
+give to work that has nothing in common. Run:
 ``python benchmarks/speed/threads.py [--quick]``
 """
 

@@ -25,10 +25,10 @@ def printable(text: str, keep: str = "") -> str:
     )
 
 
-def list_items(items: Sequence[str]) -> str:
+def list_items(items: Sequence[str], *, most: int = N_NAMES_SHOWN) -> str:
     """Join the first items with commas, and count the rest."""
-    shown = ", ".join(items[:N_NAMES_SHOWN])
-    more = len(items) - N_NAMES_SHOWN
+    shown = ", ".join(items[:most])
+    more = len(items) - most
     return f"{shown} and {more} more" if more > 0 else shown
 
 

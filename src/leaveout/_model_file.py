@@ -277,7 +277,10 @@ def _check_model(model: Any) -> None:
             "its compiled code does not check the shapes of arrays, so an untrusted "
             "file could crash it. Use leaveout.SVC instead"
         )
-    raise TypeError(f"{type(last).__name__} cannot be saved: {reason}.")
+    kind = type(last).__name__
+    if type(last).__module__.startswith("sklearn."):
+        kind = f"scikit-learn's {kind}"
+    raise TypeError(f"{kind} cannot be saved: {reason}.")
 
 
 def _import_skops() -> Any:

@@ -46,7 +46,7 @@ LARGE = changed(X, (slice(None), 0), 1e308)
         (INF, {}, ValueError, INF_HERE),
         (sparse.csr_array(NAN), {}, ValueError, NAN_HERE),
         (BROKEN, {}, ValueError, "must be < 2"),
-        (NAMED, {}, ValueError, "X contains NaN in row 4, column 'height'; 1 value"),
+        (NAMED, {}, ValueError, "X contains NaN in row 4, column 'height'; values"),
         (pl.DataFrame(TEXTS), {}, ValueError, TEXT_NAMED),
         (DICTS, {}, TypeError, "not numbers in column 1:.*drop them"),
         # Finite values are not called infinite when their sum overflows.
@@ -59,7 +59,7 @@ def test_bad_features(X, parameters, error, match):
         SVC(**parameters).fit(X, y)
 
 
-ONE_MISSING = r"y has 1 missing label\(s\).* row 3. Drop"
+ONE_MISSING = r"y is missing .* in 1 of \d+ rows, first in row 3. Drop"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_regression_targets_and_ids_are_not_classes(rng):
 @pytest.mark.parametrize(
     ("weights", "match"),
     [
-        ([1, 1, -1, 1, 1, 1], r"finite and >= 0; got -1 in row 2 \(1 such.*Use 0"),
+        ([1, 1, -1, 1, 1, 1], r"finite and >= 0; got -1 in row 2 \(such values: 1\)"),
         (np.zeros(6), "sample_weight is zero in all rows"),
         (np.ones(5), r"has shape \(5,\), but X has 6 rows. Pass one weight per row"),
         (list("abcdef"), "sample_weight must hold numbers"),

@@ -59,7 +59,7 @@ def test_prefix_and_steps(family, wrap, prefix, steps):
         (sklearn.svm.SVR(), "SVR is not supported: it is a regressor. Use an SVC"),
         (sklearn.svm.OneClassSVM(), "OneClassSVM .* only one class. .* use an SVC"),
         (make_pipeline(SGDClassifier()), "ending in SGDClassifier .* stops short"),
-        (GridSearchCV(SVC(), {}), "GridSearchCV .* Pass its best_estimator_"),
+        (GridSearchCV(SVC(), {}), "GridSearchCV .* Pass an SVC with fixed parameters"),
         (SVCCV(), "SVCCV .* is a search. .* loo_error_ .* honest_loo"),
         (LLWClassifier(), "LLWClassifier .* works with .* LooSearchCV and llw_bounds"),
         (OneVsOneClassifier(SVC()), "OneVsOneClassifier .* Pass the SVC"),
@@ -87,3 +87,8 @@ def test_prefix_and_steps(family, wrap, prefix, steps):
 def test_unsupported_estimators_get_advice(estimator, advice):
     with pytest.raises(TypeError, match=advice):
         prepare(estimator, X, y)
+
+
+def test_arguments_in_the_wrong_order():
+    with pytest.raises(TypeError, match=r"the first argument, .*got ndarray"):
+        unwrap(X)

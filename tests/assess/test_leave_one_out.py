@@ -212,8 +212,8 @@ def test_method_params():
 PAIRS = {"groups": np.arange(100) // 2}
 BAD_GROUPS = [
     (np.zeros((100, 2)), r"groups has shape \(100, 2\). Pass one entry"),
-    (np.where(np.arange(100) == 7, np.nan, 1.0), "groups has 1 missing .* row 7"),
-    (pd.Series(["a", pd.NA] * 50, dtype="string"), "groups has 50 missing .* row 1"),
+    (np.where(np.arange(100) == 7, np.nan, 1.0), "missing .* 1 of 100 .* row 7"),
+    (pd.Series(["a", pd.NA] * 50, dtype="string"), "missing .* 50 of 100 .* row 1"),
     (np.zeros(100), "leaving out group 0.0 leaves no sample"),
     ([1, 2, 3], "groups has 3 entries, but X has 100 rows"),
 ]

@@ -28,7 +28,7 @@ def test_columns_are_matched_by_name(run, ask, model, frame, tmp_path):
     assert "Not used by the model: 'more'" in result.stderr
     assert "Time: start-up" in result.stderr
     wrong = int(np.sum(expected != new["colour"]))
-    assert f"The file has classes: {wrong} of 24 are wrong" in result.stderr
+    assert f"The model is wrong on {wrong} of 24 rows with a class" in result.stderr
     shares = classifier.predict_proba(new[["a", "b", "site"]])[:, 1]
     assert found["probability red"].tolist() == [float(f"{p:.6g}") for p in shares]
     new.drop(columns="name").to_csv(path, index=False)
@@ -70,7 +70,7 @@ def test_classes_are_compared_by_value(trained, frame, old, new):
     found = pd.read_csv(StringIO(result.stdout), dtype=str)
     labels = [name.removeprefix("probability ") for name in list(found)[2:]]
     truth = [labels[sorted(old).index(old[k])] for k in kinds]
-    told = int(re.search(r"classes: (\d+) of 24 are wrong", result.stderr)[1])
+    told = int(re.search(r"wrong on (\d+) of 24 rows", result.stderr)[1])
     assert told == np.sum(found["prediction"] != truth) < 12
 
 
@@ -79,7 +79,7 @@ def test_classes_the_model_does_not_know_are_told(trained, frame):
     new.loc[[0, 3], "colour"] = "Red"
     new.loc[5, "colour"] = None
     told = trained(frame[["a", "b", "colour"]], new).stderr
-    assert " of 21 are wrong" in told
+    assert " of 21 rows with a class" in told
     assert "2 of 24 rows with classes that the model does not know: 'Red'. Did" in told
     assert "Not compared: 1 of 24 rows without a class." in told
 

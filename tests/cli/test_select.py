@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -121,3 +122,9 @@ def test_three_classes_have_no_curves(run, tmp_path):
     assert "--curve needs two classes; 'kind' has 3." in told
     told = run("bounds", table, "--target", "kind", code=1).stderr  # before tuning
     assert told.startswith("Error: leaveout bounds needs two classes; 'kind' has 3. ")
+
+
+def test_the_page_shows_what_the_command_prints(run):
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    shown = re.search(r"^```text\n(breast cancer.*?)^```", page, re.M | re.S)[1]
+    assert run("select").stdout == shown

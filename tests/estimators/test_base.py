@@ -155,9 +155,17 @@ OTHERS = "it works with leave_one_out"
     ("call", "error", "message"),
     [
         (leave_one_out(LPM, method="stopping"), ValueError, "does not apply to LPM"),
-        (leave_one_out(LPM, groups=Y), ValueError, "groups does not apply"),
-        (leave_one_out(LPM, method_params={"eps": 1}), ValueError, "method_params doe"),
-        (leave_one_out(PIPELINE, preprocessing="refit"), ValueError, "does not apply"),
+        (leave_one_out(LPM, groups=Y), ValueError, "not support groups"),
+        (
+            leave_one_out(LPM, method_params={"eps": 1}),
+            ValueError,
+            "not support method_params",
+        ),
+        (
+            leave_one_out(PIPELINE, preprocessing="refit"),
+            ValueError,
+            "does not support pre",
+        ),
         (leave_one_out(LOOM, method="walk"), ValueError, "'refit', 'bound'"),
         (leave_one_out(OneVsRestClassifier(LPM)), TypeError, OTHERS),
         (lambda: lo.loo_path(LOOM, X, Y, Cs=[1.0]), TypeError, OTHERS),

@@ -31,7 +31,7 @@ PEER_REASONS = {
     "test_negative_weights_svc_leave_two_labels[partial-mask-label-1-SVC]": _NEGATIVE,
     "test_negative_weight_equal_coeffs[partial-mask-label-1-SVC]": _NEGATIVE,
     "test_bad_input": (
-        "Sparse samples are predicted by a machine fitted on dense ones and the other "
+        "Sparse samples are predicted by a model fitted on dense ones and the other "
         "way round; scikit-learn refuses that."
     ),
     "test_svc_nonfinite_params": _WORDS,
@@ -46,6 +46,6 @@ PEER_REASONS = {
     ),
     "test_svm_with_infinite_C": (
         "C=inf is refused with the advice to take a large number: without a separating "
-        "machine it has no optimum."
+        "model it has no optimum."
     ),
 }

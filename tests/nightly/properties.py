@@ -84,7 +84,7 @@ def labels_renamed(seed):
 
 
 def features_scaled(seed):
-    """x -> s x with gamma or C to match: the same machine."""
+    """x -> s x with gamma or C to match: the same classifier."""
     rng, X, y, svc = _samples(seed)
     s = float(10.0 ** rng.uniform(-30, 30))
     scaled = svc.get_params()
@@ -109,7 +109,7 @@ def rows_permuted(seed):
 
 
 def weights_are_boxes(seed):
-    """Weights times s with C / s: the same boxes. Weight 0: as if absent."""
+    """Weights times s with C / s: the same upper bounds. Weight 0: as if absent."""
     rng, X, y, svc = _samples(seed)
     weights = 10.0 ** rng.uniform(-2, 2, len(y))
     zero = rng.random(len(y)) < 0.2
@@ -211,7 +211,7 @@ def intervals_hold_refits(seed):
 
 
 def bounds_bound(seed):
-    """What is called a bound is no smaller than the exact error."""
+    """What is called a bound is not smaller than the exact error."""
     _, X, y, svc = _samples(seed)
     table = lo.loo_bounds(svc, X, y)
     found = _leave_out(svc, X, y)

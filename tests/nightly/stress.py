@@ -77,7 +77,7 @@ def draw(seed, kind=None):
     y = _labels(rng, X)
     scale = int(rng.choice(SCALES))
     C = np.full(n, 10.0 ** rng.uniform(-12, 12))
-    if rng.random() < 0.4:  # the same machine at another scale
+    if rng.random() < 0.4:  # the same classifier at another scale
         C = np.ldexp(C, max(-scale, -900) if scale > 0 else min(-scale, 900))
     spread = rng.random()
     if spread < 0.3:

@@ -43,7 +43,7 @@ def _weightless(case, rng):
 
 
 def _votes(case, rng):
-    """Three classes, one machine a pair; a machine knows two of them only."""
+    """Three classes, one SVM per pair, trained on two of them only."""
     n = len(case.y)
     if n < 3:
         return []
@@ -57,9 +57,9 @@ def _votes(case, rng):
         for i, j in combinations(range(3), 2):
             kept = (codes == i) | (codes == j)
             signs = np.where(codes == i, 1.0, -1.0)
-            boxes = np.where(kept, case.C, 0.0)
-            machine = fit_without(case.K, signs, boxes, {r}, case.fit_intercept)
-            sign = machine.margin(r, 1).sign
+            bounds = np.where(kept, case.C, 0.0)
+            model = fit_without(case.K, signs, bounds, {r}, case.fit_intercept)
+            sign = model.margin(r, 1).sign
             unique &= sign != 0
             votes[i if sign > 0 else j] += 1
         words.append(_label_word(found, r, int(np.argmax(votes)), unique))
@@ -73,7 +73,7 @@ def _label_word(found, r, label, unique):
         return "uncertified"
     if found.ambiguous[r]:
         return "cautious" if unique else "ambiguous"
-    # A tie of one machine need not change who is elected.
+    # A tie in one pair need not change the elected class.
     return "exact" if found.predictions[r] == label else "wrong" if unique else "exact"
 
 
@@ -93,9 +93,9 @@ def _fold(case, rng):
             present = np.unique(case.y[~out]).size
             C[case.y == sign] *= np.count_nonzero(~out) / (present * max(count, 1))
         rows = set(np.flatnonzero(out))
-        machine = fit_without(case.K, case.y, C, rows, case.fit_intercept)
+        model = fit_without(case.K, case.y, C, rows, case.fit_intercept)
         for r in rows:
-            truths[r] = machine.margin(r, int(case.y[r]))
+            truths[r] = model.margin(r, int(case.y[r]))
     return judge(found, truths, near=True)
 
 
@@ -110,8 +110,8 @@ def _pairs(case, rng):
     won = []
     for i in np.flatnonzero(case.y > 0):
         for j in np.flatnonzero(case.y < 0):
-            machine = fit_without(*case[:3], {i, j}, case.fit_intercept)
-            apart = machine.values[i] - machine.values[j]
+            model = fit_without(*case[:3], {i, j}, case.fit_intercept)
+            apart = model.values[i] - model.values[j]
             won.append(0.5 if apart == 0 else float(apart > 0))
     off = abs(found.auc - np.mean(won)) * len(won)
     if off < 1e-9:
@@ -187,10 +187,10 @@ def _influence(case, rng):
     return words
 
 
-def _value(machine, j):
+def _value(model, j):
     """f with b in the middle, or at its finite end."""
-    ends = [b for b in machine[1:] if b is not None]
-    return machine.values[j] + sum(ends) / len(ends)
+    ends = [b for b in model[1:] if b is not None]
+    return model.values[j] + sum(ends) / len(ends)
 
 
 def _bounds(case, rng):

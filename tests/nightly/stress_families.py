@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """More families of problems made to break floating point, for the judge of stress.
 
-Each takes (rng, n) and returns a Gram matrix of doubles; labels and boxes are drawn
-apart, among them boxes that balance to the last bit, or all but the last.
+Each takes (rng, n) and returns a Gram matrix of doubles; labels and bounds are drawn
+separately, among them bounds that balance to the last bit, or all but the last.
 """
 
 from __future__ import annotations

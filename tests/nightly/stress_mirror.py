@@ -2,7 +2,7 @@
 """Mirror images: problems of any size whose left-out value is known to be zero.
 
 Every sample has a mirror image with the other label and the same weight. A sample in
-the mirror itself, left out, or never trained on, is then judged by a machine whose
+the mirror itself, left out, or never trained on, is then predicted by a model whose
 optima come in pairs f and -f there: f is 0, or an interval around 0, whatever kernel,
 C and conditioning. So no answer without a flag is right.
 """
@@ -79,8 +79,8 @@ def draw_mirror(seed, most=40):
     own = np.zeros(n_inside)
     own[0] = float(rng.choice([0.0, 1.0, 1.0]))
     asked = np.arange(2 * k, 2 * k + (1 if own[0] else n_inside))
-    boxes = C * np.concatenate([weights, weights, own])
-    return Case(K, y, boxes, bool(rng.random() < 0.75)), asked
+    bounds = C * np.concatenate([weights, weights, own])
+    return Case(K, y, bounds, bool(rng.random() < 0.75)), asked
 
 
 def judge_mirror(name, case, asked):

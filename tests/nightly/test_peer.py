@@ -63,7 +63,7 @@ class SVC(lo.SVC):
 
 
 def _load():
-    """Import the module anew while scikit-learn's SVC is ours.
+    """Import the module again while scikit-learn's SVC is ours.
 
     Decorators of the tests keep what they see then; functions look it up later.
     """

@@ -50,7 +50,7 @@ FAMILY_SEEDS = {
     "near_copies": [0, 1, 2, 27, 65, 199],
     "nearly_dependent": [0, 1, 2, 65],
 }
-# Classes whose boxes balance except in the last bits, which decide the optimal b.
+# Classes whose bounds balance except in the last bits, which decide the optimal b.
 BALANCED_SEEDS = [
     ("suspects", "few_places", 3),
     ("suspects", "mixed_sizes", 5),

@@ -97,7 +97,7 @@ def test_text(report):
         "Chosen: SVC(kernel='rbf', C=1, gamma=0.05)",
         "Leave-one-out error 1.7 % (95 % interval 0.3 to 8.9 %)",
         "Optimistic: the smallest of 6 errors; --honest computes the error to report",
-        "Wrong: 1 of 60 (no: 1 of 30, yes: 0 of 30)",
+        "Wrong: 1 of 60 (no: 1 of 30)",
         "Always predicting 'yes' would be wrong on 50.0 %",
         "gamma is the smallest of the grid: also try --grid gamma=0.0005:0.5:4",
     ]

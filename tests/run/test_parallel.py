@@ -211,3 +211,14 @@ def test_workers_start_only_for_long_work(monkeypatch, seconds, n_here):
     found = list(map_worthwhile(os.getpid, [()] * 6, n_jobs=2))
     assert found.count(os.getpid()) == n_here
     assert len(found) == 6
+
+
+def wait_and_tell(seconds):
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def test_waiting_for_a_busy_computer_is_not_work(monkeypatch):
+    monkeypatch.setattr(_parallel, "SECONDS_WORTH_WORKERS", 0.2)
+    found = list(map_worthwhile(wait_and_tell, [(0.1,)] * 6, n_jobs=2))
+    assert found == [os.getpid()] * 6

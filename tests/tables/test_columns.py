@@ -147,12 +147,12 @@ def test_words_are_categories(read, words):
         (",".join(f"c{i}" for i in range(20)) + "\n1\n", None, r"… 12 more …, .*'c19'"),
         ("kind\nx\ny\n", "kind", r"no column besides 'kind'"),
         ("a,b,y\n1,,0\n,,1\n2,3,0\n", "y",
-         r"2 of 3 columns: 'a' \(1\), 'b' \(2\), in 2 of 3 rows. Fill .*\(drop=\)"),
+         r"columns: 'a' \(1\), 'b' \(2\), in 2 of 3 rows, first in row 1 .*\(drop=\)"),
         ("a;y\n1.234;0\n0,5;1\n", "y", r"'0,5' in row 2 of column 'a'.*give decimal="),
         ('a,y\n"1,234",0\n"5,678",1\n', "y", "'1,234' in row 1 of column 'a'"),
         ("a,y\ninf,0\n2,1\n", "y", r"infinite values in 'a'"),
         ("a,y\n1,0\n2,0\n", "y", r"csv': Column 'y' has one class only, '0' in all 2"),
-        ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"3 distinct values in 3 rows. It looks"),
+        ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"regression target: it has the value 0.5"),
         (column([1]).assign(y=range(24)), "y", r"24 distinct values in 24"),
         (column([1]).assign(y=[f"p{max(i, 3)}" for i in range(24)]), "y",
          r"'y' has 21 distinct values in 24 rows. It looks like an id: choose"),
@@ -188,7 +188,7 @@ def test_columns_that_are_pointed_out_or_left_out(read):
         "Text that is different in every row, left out: 'name'.",
         "The same in every row: 'same', 'word'. A constant column",
         "looks like a row number, id or date: 'place', 'sample_id', 'day', 'code'. If",
-        "Classes with one sample: 's'. Without it the class is unknown",
+        "Classes with one sample: 's'. Such a sample is always predicted wrongly",
     ):
         assert note in notes
     copied = read(pd.concat([frame, frame.iloc[[2]]]), drop=["name"])

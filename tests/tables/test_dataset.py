@@ -39,7 +39,10 @@ def test_plain_samples_raise_no_doubt():
     [
         ({"copies": [(7, 3), (9, 3)]}, "2 of 48 rows are copies of another",
          ["(row 8 of the file equals row 4)", "group_column="]),
-        ({"copies": [(7, 3)], "groups": ROWS}, "1 of 48 rows is a copy", []),
+        ({"copies": [(7, 3)], "groups": ROWS}, "1 of 48 rows is a copy",
+         ["put copies into the same group"]),
+        ({"code": (Y == "ill") * 1.0, "groups": ROWS}, "Rows with the same entry",
+         ["If it identifies the groups, or was recorded after"]),
         ({"who": ROWS // 4}, "Rows with the same entry always have the same class",
          ['group_column="who"']),
         ({"who": np.array([f"p{k // 4}" for k in ROWS], dtype=object)},

@@ -55,6 +55,7 @@ def test_new_rows_are_matched_by_name_or_do_not_fit():
     assert rows.to_dict("list") == {"sex": ["m"], "a": [5.0], "site": ["z"]}
     for columns, message in [
         ({"a": None, "A": [5]}, r"lacks 1 of the 3 columns of the model: 'a'. Did you"),
+        ({"a": None}, r"lacks 1 of the 3 columns of the model: 'a'. It has"),
         ({"a": [np.nan]}, r"missing values in 1 of 3 columns: 'a' \(1\)"),
         ({"a": ["?!"]}, r"text where the model has numbers: '\?!' in row 1 of"),
         ({"a": [np.inf]}, r"infinite values in 'a'"),

@@ -68,7 +68,10 @@ def test_scores_of_pooled_predictions(data):
             assert table[f"mean_test_{name}"][k] == wanted
     assert search.best_score_ == table["mean_test_mcc"].max()
     assert search.score(X, y) == matthews_corrcoef(y, search.predict(X))
-    with pytest.warns(PooledScoreWarning, match="leave_pair_out_auc") as caught:
+    several = ["accuracy", "roc_auc"]
+    with pytest.warns(PooledScoreWarning, match=r"scoring \('roc_auc'\) ranks"):
+        LooSearchCV(SVC(), GRID, scoring=several, refit=False).fit(X, y)
+    with pytest.warns(PooledScoreWarning, match=r"\('roc_auc'\).*leave_pair") as caught:
         search = LooSearchCV(SVC(), GRID, scoring="roc_auc").fit(X, y)
     assert [w.filename for w in caught] == [__file__]
     result = lo.leave_one_out(SVC(**search.best_params_), X, y)

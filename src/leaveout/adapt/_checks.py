@@ -194,19 +194,21 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     missing = np.flatnonzero(is_missing(y))
     if missing.size:
         raise ValueError(
-            f"y has {missing.size} missing label(s) (NaN, inf or None), the first in "
-            f"row {missing[0]}. Drop these rows of X and y."
+            f"y is missing (NaN, inf or None) in {missing.size} of {n_samples} rows, "
+            f"first in row {missing[0]}. Drop these rows of X and y."
         )
     # Integers, bools and strings are labels; type_of_target would be slow.
     kind = "multiclass"
     if y.dtype.kind not in "biuUS":
         kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
+        advice = "It looks like a regression target: bin it, or use a regressor."
+        if kind == "unknown":
+            advice = "Use labels of one type: all text, or all whole numbers."
         raise ValueError(
             f"Unknown label type: {kind}. y must hold class labels; it has "
             f"{len(set(map(str, y)))} distinct values in {n_samples} rows, such as "
-            f"{y[0]}. It looks like a regression target: bin it into classes, or use a "
-            "regressor."
+            f"{y[0]}. {advice}"
         )
     check_classes_repeat(Counter(y.tolist()))
     return y.copy()
@@ -224,8 +226,8 @@ def check_classes_repeat(counts: Mapping[Any, int]) -> None:
     if n_classes > MANY_CLASSES and few:
         raise ValueError(
             f"y has {n_classes} distinct values in {n_rows} rows, {n_single} of "
-            "them in one row only. It looks like a regression target or an id: bin it "
-            "into classes, or choose another column."
+            "which occur only once. It looks like a regression target or an id: bin it "
+            "into classes, or choose another target."
         )
 
 
@@ -252,7 +254,7 @@ def check_sample_weight(
     if bad.size:
         raise ValueError(
             f"{name} must be finite and >= 0; got {weights[bad[0]]:g} in row "
-            f"{bad[0]} ({bad.size} such row(s)). Use 0 to ignore a row."
+            f"{bad[0]} (such values: {bad.size}). Use 0 to ignore a row."
         )
     if not weights.any():
         raise ValueError(
@@ -274,8 +276,9 @@ def check_groups(groups: Any, C: FloatArray) -> NDArray[np.intp]:
     missing = np.flatnonzero(is_missing(names))
     if missing.size:
         raise ValueError(
-            f"groups has {missing.size} missing entry(s) (NaN, inf or None), the first "
-            f"in row {missing[0]}. Name the group of each row, or drop these rows."
+            f"groups is missing (NaN, inf or None) in {missing.size} of {n_samples} "
+            f"rows, first in row {missing[0]}. Name the group of each row, or drop "
+            "these rows."
         )
     codes = _number_groups(names)
     weight = np.bincount(codes, C > 0)
@@ -384,8 +387,8 @@ def _check_finite(X: Any, names: Any) -> None:
         word = "NaN"
         advice = "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
     raise ValueError(
-        f"X contains {word} in row {row}, column {label}; {np.count_nonzero(bad)} "
-        f"value(s) of X are not finite. SVC needs finite numbers. {advice}"
+        f"X contains {word} in row {row}, column {label}; values of X that are "
+        f"not finite: {np.count_nonzero(bad)}. SVC needs finite numbers. {advice}"
     )
 
 

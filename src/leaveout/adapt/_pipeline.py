@@ -61,10 +61,10 @@ def fit_steps_once(
     fitted = [repr(name) for name, s in steps if not isinstance(s, FrozenEstimator)]
     if fitted:
         warnings.warn(
-            f"The Pipeline's {', '.join(fitted)} {'is' if len(fitted) == 1 else 'are'} "
-            "fitted once on all rows, including those left out later. For steps fitted "
-            "without each sample, which is slower, use leave_one_out or LooSearchCV "
-            "with preprocessing='refit'.",
+            f"Pipeline: {', '.join(fitted)} {'is' if len(fitted) == 1 else 'are'} "
+            "fitted once on all rows, including the row that is left out. To fit them "
+            "without it, which is slower, use leave_one_out or LooSearchCV with "
+            "preprocessing='refit'.",
             PreprocessingWarning,
             stacklevel=stacklevel,
         )

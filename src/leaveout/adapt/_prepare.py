@@ -31,7 +31,8 @@ from leaveout.adapt._unwrap import SVM_ONLY, Model, read_params, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
 from leaveout.kernel._gram import make_gram, may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
-from leaveout.loo._leave_out import FAMILIES, Family, Plan
+from leaveout.loo._family import FAMILIES, Family
+from leaveout.loo._leave_out import Plan
 from leaveout.loo._task import Params, Target, Task, make_target, make_task
 from leaveout.methods import METHODS, Method, bind_params
 from leaveout.run._parallel import count_threads
@@ -214,8 +215,8 @@ def _check_family_options(
     for what, given in refused.items():
         if given:
             raise ValueError(
-                f"{what} does not apply to {family.name}: it leaves out single "
-                "samples, with weights and preprocessing as on all rows. "
+                f"{family.name} does not support {what}: only single samples are "
+                "left out, with weights and preprocessing as on all rows. "
                 "Use sklearn.model_selection.cross_val_predict for refits."
             )
 

@@ -10,7 +10,7 @@ import sklearn.svm
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 
-from leaveout.loo._leave_out import FAMILIES
+from leaveout.loo._family import FAMILIES
 from leaveout.loo._task import Params
 
 # scikit-learn's classes; leaveout's have the attribute ``_family``.
@@ -31,7 +31,8 @@ ADVICE = {
     "SGDClassifier": "it stops short of the optimum. Use SVC(kernel='linear', C=...).",
     "Pipeline": "each class would get its own steps. Put the steps first: "
     "make_pipeline(..., OneVsRestClassifier(SVC())).",
-    "BaseSearchCV": "it is a search. Pass its best_estimator_ or an SVC(...).",
+    "BaseSearchCV": "it is a search. Pass an SVC with fixed parameters. honest_loo "
+    "estimates the error with tuning included.",
     "SVCCV": "it is a search. After fit, it has loo_error_ and loo_decision_values_; "
     "honest_loo estimates the error with tuning included.",
     "OneVsRestClassifier": "nesting two of them has no effect. "
@@ -112,6 +113,11 @@ def unwrap(
             f"estimator must be an object, not the class {estimator.__name__}. "
             f"Pass {estimator.__name__}()."
         )
+    if hasattr(estimator, "__array__") or isinstance(estimator, list):
+        raise TypeError(
+            "estimator must be the first argument, before X and y; got "
+            f"{type(estimator).__name__}."
+        )
     names = [base.__name__ for base in type(estimator).__mro__]
     reason = next((ADVICE[name] for name in names if name in ADVICE), OTHERWISE)
     raise _refusal(f"{around}{type(estimator).__name__}", reason, families)
@@ -175,7 +181,9 @@ def _refusal(what: str, reason: str, families: tuple[str, ...]) -> TypeError:
             f"estimator must be an {names}, or a Pipeline that ends in one; {what} "
             "is not supported."
         )
+    others = "".join(f", {FAMILIES[name].name}" for name in families if name != "svc")
     return TypeError(
-        "estimator must be an SVC (scikit-learn's or leaveout's), a Pipeline that ends "
-        f"in one, or OneVsRestClassifier(SVC()). {what} is not supported: {reason}"
+        f"estimator must be an SVC (scikit-learn's or leaveout's){others}, a Pipeline "
+        "that ends in one, or OneVsRestClassifier(SVC()). "
+        f"{what} is not supported: {reason}"
     )

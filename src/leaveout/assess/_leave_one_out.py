@@ -35,7 +35,7 @@ def leave_one_out(
     method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> LooResult:
-    """Compute exact leave-one-out predictions for about the cost of one fit.
+    """Compute exact leave-one-out predictions for about the cost of one or two fits.
 
     The prediction for sample r is that of the classifier trained on all other samples,
     with the same C, kernel and weights. ``gamma="scale"`` and
@@ -46,10 +46,12 @@ def leave_one_out(
     estimator : SVC, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline that \
             ends in one, or OneVsRestClassifier of an SVC
         scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
-        changed. LPMClassifier and LLWClassifier have the methods "walk" and "refit".
-        LOOMClassifier has "refit" and "bound", which evaluates the fitted model at each
-        sample without the sample's own term; its error is ``loo_bound_``, and nothing
-        is certified. For these three classifiers ``groups``, ``balanced="fold"`` and
+        changed. Parameters that do not define the optimum, such as ``tol``,
+        ``max_iter`` and ``probability``, have no effect. LPMClassifier and
+        LLWClassifier have the methods "walk" and "refit". LOOMClassifier has
+        "refit" and "bound", which evaluates the fitted model at each sample without the
+        sample's own term; its error is ``loo_bound_``, and nothing is certified. For
+        these three classifiers ``groups``, ``balanced="fold"`` and
         ``preprocessing="refit"`` are not available, and ``labels_only`` has no effect.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed". For a Pipeline,
@@ -58,18 +60,20 @@ def leave_one_out(
         Class labels.
     sample_weight : array-like of shape (n_samples,), default=None
         Rescales C per sample, as in ``fit``. A sample with weight 0 is never used for
-        training; its prediction is that of the full model. The steps of a Pipeline are
-        fitted without weights.
+        training; its prediction is that of the full model, and counts in the error
+        unless ``score_sample_weight`` excludes it. The steps of a Pipeline are fitted
+        without weights.
     method : {"auto", "walk", "refit", "stopping", "consolidated", "magic"}, \
             default="auto"
         "walk" follows the optimum while the weight of the sample goes to zero; "refit"
         solves n problems; "stopping" solves each only until its label is proved, and
         gives labels only, as with ``labels_only=True``; "consolidated" and "magic"
-        solve all n problems at once, with and without fixing known coefficients. All
-        give the same labels.
+        solve all n problems at once, the former after fixing coefficients that are
+        known in advance. All give the same labels.
     groups : array-like of shape (n_samples,), default=None
         Samples with equal entries are left out together, as with LeaveOneGroupOut:
-        replicates, subjects, batches, or the folds of K-fold.
+        replicates, subjects, batches, or the folds of K-fold. The interval of the error
+        counts each group as one sample, which is too wide for the folds of K-fold.
     balanced : {"frozen", "fold"}, default="frozen"
         With ``class_weight="balanced"``: "frozen" computes the weights once from all
         rows; "fold" computes them from the remaining rows, as a refit by scikit-learn
@@ -89,9 +93,8 @@ def leave_one_out(
         Weights of the samples in ``error``.
     method_params : mapping, default=None
         Additional parameters of the method. "refit": ``eps`` and ``seed``; "stopping":
-        these, ``condition`` and ``n_trial``; "consolidated": ``rule``. See
-        ``loo_refit`` and ``loo_stopping`` in ``methods/_stopping.py`` and
-        ``loo_consolidated`` in ``methods/_consolidated.py``. With ``eps``, labels that
+        these, ``condition`` and ``n_trial``; "consolidated": ``rule``. The
+        pages on these methods describe them. With ``eps``, labels that
         are not certified come from solutions that are optimal only within eps.
     n_jobs : int, default=None
         Number of threads, or of joblib workers with preprocessing="refit". None means

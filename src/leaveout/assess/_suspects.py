@@ -122,7 +122,7 @@ class Suspects(Summary):
         for k in range(min(len(self), SHOWN)):
             mark = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
             label = f"{self.predictions[k]}{mark}"
-            numbers = f"{self.margins[k]:.4f}", f"{self.influence[k]:+.4f}"
+            numbers = f"{self.margins[k]:.4f}", f"{self.influence[k]:+z.4f}"
             cells.append((str(self.ids[k]), str(self.labels[k]), label, *numbers))
         return cells
 

@@ -93,7 +93,7 @@ def audit(
     n_jobs: opt.Jobs = 1,
     show: opt.ShowOptions,
 ) -> None:
-    """List samples that may be mislabelled: the rest of the data contradict them."""
+    """List samples whose labels the rest of the data contradicts."""
     from leaveout.cli._question import find_suspects, run_question
 
     question = partial(find_suspects, top=top, watched=show.watched)

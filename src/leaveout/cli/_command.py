@@ -30,6 +30,7 @@ from leaveout.exceptions import (
     PreprocessingWarning,
     SingletonClassWarning,
 )
+from leaveout.loo._summary import wrap
 
 # Errors that a user's data and parameters can cause; anything else is a bug.
 MISTAKES = (OSError, ValueError, TypeError, MemoryError, LeaveoutError)
@@ -146,7 +147,9 @@ def _are_same(path: Path, other: Path) -> bool:
 
 
 def print_status(message: str) -> None:
-    """Write a line to stderr."""
+    """Write a line to stderr, broken into shorter ones if a person reads it."""
+    if sys.stderr.isatty():
+        message = wrap(message.splitlines())
     typer.echo(printable(message, keep="\n"), err=True)
 
 

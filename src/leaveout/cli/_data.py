@@ -29,7 +29,10 @@ def load(table: TableOptions) -> Dataset:
         for name, value in vars(table).items():
             if value and name != "no_standardize":
                 option = {"id_column": "id"}.get(name, name)
-                raise ValueError(f"--{option} needs DATA, but no file is given.")
+                raise ValueError(
+                    f"--{option} needs a table: leaveout select table.csv "
+                    "--target COLUMN."
+                )
         return load_example()
     dataset = read_dataset(
         table.data,

@@ -214,7 +214,9 @@ class SelectOptions:
         "Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable.",
         callback=_check_grid,
     )
-    honest: bool = _flag("Also compute the nested error, to report.", "--honest")
+    honest: bool = _flag(
+        "Also compute the error with tuning included, to report.", "--honest"
+    )
     curve: bool = _flag("Also compute the error for every C (two classes).", "--curve")
     save: Path | None = _file(
         "MODEL.skops", "Write the chosen model.", check=_check_model

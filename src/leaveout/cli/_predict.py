@@ -20,6 +20,7 @@ from leaveout.cli._command import (
 )
 from leaveout.cli._options import FormatOptions, ShowOptions
 from leaveout.exceptions import ModelFileError
+from leaveout.loo._summary import as_percent
 from leaveout.run._files import write_atomically
 from leaveout.tables._columns import check_columns
 from leaveout.tables._files import (
@@ -54,6 +55,8 @@ def run_predict(
 ) -> None:
     """Load a model, read new samples, print or write their classes."""
     check_files_differ({"MODEL": model, "DATA": data}, {"--output": output})
+    if data.suffix == ".skops" and model.suffix != ".skops":
+        raise ValueError("The model comes first: leaveout predict MODEL DATA.")
     clock = Clock()
     with clock.measure("loading"):
         card, classifier = read_model_card(model), load_model(model)
@@ -180,11 +183,11 @@ def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:
     wrong = (truth.to_numpy() != predictions.map(str).to_numpy())[comparable]
     expected = ""
     if card.loo_error is not None:
-        expected = f"; leave-one-out error of the model: {100 * card.loo_error:.2f} %"
+        expected = f"; its leave-one-out error is {as_percent(card.loo_error)}"
     if len(wrong):
         print_status(
-            f"The file has classes: {int(wrong.sum())} of {len(wrong)} are wrong, "
-            f"{100 * wrong.mean():.2f} %{expected}"
+            f"The model is wrong on {int(wrong.sum())} of {len(wrong)} rows with a "
+            f"class ({as_percent(wrong.mean())}){expected}"
         )
     unknown = truth[truth.notna() & ~comparable]
     if len(unknown):

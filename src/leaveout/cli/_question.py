@@ -13,9 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from leaveout.assess._bounds import loo_bounds
-from leaveout.assess._leave_one_out import leave_one_out
-from leaveout.assess._suspects import suspects
 from leaveout.cli._command import (
     Clock,
     check_files_differ,
@@ -62,6 +59,8 @@ class Answer(NamedTuple):
 
 def leave_out(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
     """Leave each sample out."""
+    from leaveout.assess._leave_one_out import leave_one_out
+
     dataset = prepared.dataset
     groups = dataset.groups
     found = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
@@ -74,6 +73,8 @@ def find_suspects(
     svc: SVC, prepared: Prepared, n_jobs: int, *, top: int, watched: bool
 ) -> Answer:
     """List samples that may be mislabelled."""
+    from leaveout.assess._suspects import suspects
+
     dataset = prepared.dataset
     found = suspects(
         svc,
@@ -99,6 +100,8 @@ def find_suspects(
 
 def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
     """Compute bounds and estimates next to the exact error."""
+    from leaveout.assess._bounds import loo_bounds
+
     found = loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
     return Answer(found, describe_bounds(found), found.to_frame())
 
@@ -181,7 +184,7 @@ def _choose(
         params, n_candidates = search.best_params_, len(search.cv_results_["params"])
         flags = " and ".join(f"--{name}" for name in chosen)
         print_status(
-            f"{' and '.join(chosen)} chosen by leave-one-out among {n_candidates} "
-            f"candidates; use {flags} to set {'it' if len(chosen) == 1 else 'them'}."
+            f"{' and '.join(chosen)} chosen among {n_candidates} candidates; "
+            f"use {flags} to set {'it' if len(chosen) == 1 else 'them'}."
         )
     return svc.set_params(**params), params, n_candidates

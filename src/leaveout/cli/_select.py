@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -14,9 +14,6 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from leaveout._model_file import installed_versions, save_model
-from leaveout.assess._bounds import tabulate_bounds
-from leaveout.assess._loo_curve import LooCurve, loo_curve
-from leaveout.assess._pair_auc import loo_pairs
 from leaveout.cli._command import (
     Clock,
     check_files_differ,
@@ -43,13 +40,14 @@ from leaveout.cli._options import (
 )
 from leaveout.estimators._svc import SVC
 from leaveout.loo._leave_out import Fitted
-from leaveout.report._page import write_page
 from leaveout.report._select_report import SelectReport, describe_select
 from leaveout.report._text import format_select
 from leaveout.run._parallel import count_threads, limit_blas
-from leaveout.tune._honest import HonestLoo, honest_loo
 from leaveout.tune._search import LooSearchCV
-from leaveout.tune._svccv import take_chosen
+
+if TYPE_CHECKING:
+    from leaveout.assess._loo_curve import LooCurve
+    from leaveout.tune._honest import HonestLoo
 
 # More pairs take longer than the grid; the page then has no ROC curve.
 MAX_PAIRS = 200_000
@@ -102,6 +100,8 @@ def run_select(
                     _save(wanted.save, prepared, search, best)
                 written = [f"Model written to {wanted.save}"]
             if wanted.page is not None:
+                from leaveout.report._page import write_page
+
                 with clock.measure("page"):
                     write_page(report, wanted.page)
                 written.insert(0, f"Page written to {wanted.page}")
@@ -167,6 +167,8 @@ def run_honest(
     prepared: Prepared, search: LooSearchCV, wanted: SelectOptions, watched: bool
 ) -> HonestLoo:
     """Leave each sample out of preparation, tuning and fit."""
+    from leaveout.tune._honest import honest_loo
+
     dataset = prepared.dataset
     grid = {f"svc__{name}": values for name, values in search.param_grid.items()}
     first = "passthrough" if prepared.preparation is None else prepared.preparation
@@ -189,6 +191,8 @@ def run_honest(
 
 def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> LooCurve:
     """Trace the error over the range of C of the grid, all else as chosen."""
+    from leaveout.assess._loo_curve import loo_curve
+
     Cs = [cell["C"] for cell in search.cv_results_["params"]]
     low, high = (min(Cs), max(Cs)) if len(set(Cs)) > 1 else (1e-2, 1e3)
     svc = clone(search.estimator).set_params(**search.best_params_)
@@ -200,6 +204,9 @@ def _run_page_extras(
     prepared: Prepared, fitted: Fitted, n_jobs: int, clock: Clock
 ) -> dict[str, Any]:
     """Compute the ranking and the bounds, for two classes without groups."""
+    from leaveout.assess._bounds import tabulate_bounds
+    from leaveout.assess._pair_auc import loo_pairs
+
     counts = np.unique(prepared.dataset.y, return_counts=True)[1]
     found: dict[str, Any] = {}
     grouped = prepared.dataset.groups is not None
@@ -220,6 +227,8 @@ def _run_page_extras(
 
 def _save(path: Path, prepared: Prepared, search: LooSearchCV, best: SVC) -> None:
     """Write the chosen model, with probabilities where single samples are left out."""
+    from leaveout.tune._svccv import take_chosen
+
     dataset, result = prepared.dataset, search.best_loo_result_
     model: Any = best
     if dataset.groups is None:

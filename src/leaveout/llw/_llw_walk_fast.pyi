@@ -22,7 +22,7 @@ class FadingWalk:
         low: FloatArray,
         high: FloatArray,
         state: np.ndarray,
-        box: FloatArray,
+        upper: FloatArray,
         capacity: int,
     ) -> None: ...
     def aim(self, rates: FloatArray, noise: float) -> None: ...

@@ -48,7 +48,7 @@ cdef class FadingWalk:
     """The state of one walk; arrays are (length,), a multiple of the block.
 
     x, low, high: basic quantities and their ranges at the full optimum; state: OUTSIDE,
-    MARGIN or BOUNDED, (n Q,); all changed in place. box: upper bounds of alpha, (n Q,);
+    MARGIN or BOUNDED, (n Q,); all changed in place. upper: upper bounds of alpha, (n Q,);
     capacity: most pivots. ``pending`` is the entry that is about to change sides, or
     -1; ``left`` the remaining share of the walk; ``quantities`` is x.
     """
@@ -61,14 +61,14 @@ cdef class FadingWalk:
     cdef double[::1] x, low, high, c, shares
     cdef double[:, ::1] X
     cdef signed char[::1] state
-    cdef const double[::1] box
+    cdef const double[::1] upper
     cdef Py_ssize_t[::1] pivot, flagged
 
     def __init__(self, x, double[::1] low, double[::1] high,
-                 signed char[::1] state, const double[::1] box, Py_ssize_t capacity):
+                 signed char[::1] state, const double[::1] upper, Py_ssize_t capacity):
         self.quantities = self.x = x
         self.low, self.high = low, high
-        self.state, self.box = state, box
+        self.state, self.upper = state, upper
         self.length, self.capacity = self.x.shape[0], capacity
         self.X = np.empty((capacity, self.length))
         self.c = np.zeros(self.length)
@@ -178,9 +178,9 @@ cdef class FadingWalk:
             self.high[e] = FAR if bounded else 0.0
         else:
             self.state[e] = MARGIN
-            self.x[e] = self.box[e] if bounded else 0.0
+            self.x[e] = self.upper[e] if bounded else 0.0
             self.low[e] = 0.0
-            self.high[e] = min(self.box[e], FAR)
+            self.high[e] = min(self.upper[e], FAR)
 
     cdef void step(self) noexcept nogil:
         """Move to the next event, whose entry becomes pending, or to the end."""
@@ -205,7 +205,7 @@ cdef class FadingWalk:
         Two passes (Harris 1973): find the longest step that exceeds no range by more than
         SLACK, then, among the entries that limit it, the one with the largest rate.
         """
-        cdef Py_ssize_t block, k, i, n_flagged = 0, best = -1, n_entries = self.box.shape[0]
+        cdef Py_ssize_t block, k, i, n_flagged = 0, best = -1, n_entries = self.upper.shape[0]
         cdef double longest = move[0], room, size, largest = 0.0
         for k in range(self.length // BLOCK):
             block = k * BLOCK
@@ -219,7 +219,7 @@ cdef class FadingWalk:
                 if size * longest <= self.room(i) or self.is_still(i):
                     continue
                 room = self.room(i)
-                room += SLACK * min(self.box[i], 1.0) if self.state[i] == MARGIN else SLACK
+                room += SLACK * min(self.upper[i], 1.0) if self.state[i] == MARGIN else SLACK
                 if size * longest > room:
                     longest = max(room, 0.0) / size
         if longest >= move[0]:

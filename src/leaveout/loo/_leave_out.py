@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a task and a plan to the left-out values of a classifier.
-
-``FAMILIES`` defines, per classifier, its subproblems, their solver, the leave-one-out
-methods, and how values become labels.
-"""
+"""From a task and a plan to the left-out values of a classifier."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -15,13 +11,7 @@ from typing import Any
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.engine._certificate import (
-    KERNEL_RANGE,
-    cap_unreachable_bounds,
-    drop_unsafe_certificates,
-    intervals_at_new_rows,
-    rounding_bound,
-)
+from leaveout.engine._certificate import intervals_at_new_rows
 from leaveout.engine._problem import (
     INDEFINITE,
     SETTLED_BY,
@@ -29,13 +19,9 @@ from leaveout.engine._problem import (
     UNTOUCHED,
     Folds,
     LooIntervals,
-    Problem,
-    Solution,
 )
 from leaveout.engine._solve import restore_svc, solve_svc
-from leaveout.exceptions import NotSeparableError
-from leaveout.llw._solve import LlwProblem, LlwSolution, solve_llw
-from leaveout.llw._walk import LLW_METHODS, bring_to_scale, drop_unsafe_llw
+from leaveout.loo._family import FAMILIES, Family
 from leaveout.loo._multiclass import (
     decide_one_vs_one,
     decide_one_vs_rest,
@@ -47,62 +33,10 @@ from leaveout.loo._task import (
     LARGEST_PENALTY,
     Subproblem,
     Task,
-    rest_codes,
     svm_subproblems,
 )
-from leaveout.lp._loom import LOOM_METHODS, LoomProblem, solve_loom
-from leaveout.lp._lpm import solve_lpm
-from leaveout.lp._lpm_walk import LPM_METHODS
-from leaveout.methods import METHODS, LooMethod, Method
 from leaveout.methods._consolidated import PathMemory
 from leaveout.run._parallel import limit_blas
-
-
-@dataclass(frozen=True)
-class Family:
-    """How a type of classifier is solved and left out.
-
-    Parameters
-    ----------
-    name : str
-        Its class in this package.
-    methods : mapping of str to Method
-        Leave-one-out methods; the first is "auto", one is "refit".
-    make_problems : callable (task, whole) -> iterator of Subproblem
-        Yields the subproblems, each on all samples if ``whole``.
-    solve : callable (problem) -> solution
-        Solves a subproblem.
-    certify : callable (problem, solution, found, folds) -> LooIntervals, optional
-        Removes certificates that rounding may have invalidated.
-    tighten : callable (problem, solution) -> (problem, solution), optional
-        Lowers upper bounds that cannot be active in a left-out solution.
-    kernel_range : int, default=20
-        The Gram matrix is scaled if its largest K_ii is outside 2^±kernel_range.
-    needs_psd : bool, default=False
-        Whether an indefinite kernel requires refits without certificates.
-    pairs : bool, default=False
-        Whether pairs of classes vote, unless the classifier is one-vs-rest.
-    warm_start : bool, default=False
-        Whether ``solve`` can start from the ``beta`` of another solution.
-    bounds_alpha : bool, default=False
-        Whether C only scales the upper bounds of alpha. A list of C is then one path,
-        and a small C may be anti-learning.
-    hard_margin : bool, default=False
-        Whether C may be infinite.
-    """
-
-    name: str
-    methods: Mapping[str, Method]
-    make_problems: Callable[[Task, bool], Iterator[Subproblem]]
-    solve: Callable[..., Any]
-    certify: Callable[..., LooIntervals] | None = None
-    tighten: Callable[..., tuple[Any, Any]] | None = None
-    kernel_range: int = KERNEL_RANGE
-    needs_psd: bool = False
-    pairs: bool = False
-    warm_start: bool = False
-    bounds_alpha: bool = False
-    hard_margin: bool = False
 
 
 @dataclass(frozen=True)
@@ -443,102 +377,3 @@ def _costliest_step(found: list[LooIntervals]) -> np.ndarray:
     cost[UNTOUCHED] = 0
     worst = np.argmax(cost[codes], axis=1)
     return np.array(SETTLED_BY)[codes[np.arange(codes.shape[0]), worst]]
-
-
-def _certify_svc(
-    problem: Problem, solution: Solution, found: LooIntervals, folds: Folds | None
-) -> LooIntervals:
-    rounding = rounding_bound(problem, solution, folds)
-    return drop_unsafe_certificates(found, rounding, problem.fit_intercept)
-
-
-def _tighten_svc(problem: Problem, solution: Solution) -> tuple[Problem, Solution]:
-    return cap_unreachable_bounds(problem, solution), solution
-
-
-def _lpm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
-    """Yield one linear program for two classes, else each class against the rest."""
-    codes, rows = task.target.codes, np.arange(task.C.shape[0])
-    for code in rest_codes(task.target):
-        y = np.where(codes == code, 1.0, -1.0)
-        problem = Problem(task.K, y, task.C, bool(task.params.fit_intercept))
-        yield Subproblem(problem, rows, codes, task.class_weight)
-
-
-def _loom_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
-    """Yield the same with nu, the fraction of its own term that a sample lacks."""
-    for sub in _lpm_subproblems(task, whole):
-        problem = LoomProblem(**vars(sub.problem), nu=float(task.params.nu))
-        yield replace(sub, problem=problem)
-
-
-def _llw_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
-    """Yield the problem of all classes; quadratic loss is a hard margin with a ridge.
-
-    Samples with weight 0 are absent.
-    """
-    codes = np.maximum(task.target.codes, 0)
-    problem = LlwProblem(task.K, codes, task.C, len(task.target.classes))
-    if task.params.loss == "quadratic" and np.isfinite(task.params.C):
-        problem = problem.as_hard_margin()
-    rows = np.arange(task.C.shape[0])
-    yield Subproblem(problem, rows, task.target.codes, task.class_weight)
-
-
-def solve_separable_llw(problem: LlwProblem) -> LlwSolution:
-    """Solve the problem; raise NotSeparableError if there is no hard margin."""
-    solution = solve_llw(problem)
-    if not solution.separable:
-        raise NotSeparableError(
-            "C=inf requires a hard margin, but the kernel does not separate the "
-            "classes (or by less than 1e-5 of the spread of the samples). Use a finite "
-            "C, or another kernel such as 'rbf' with a larger gamma."
-        )
-    return solution
-
-
-def _for_single_samples(
-    methods: Mapping[str, LooMethod], *takes: str
-) -> dict[str, Method]:
-    """Return methods that leave out single samples and give their values."""
-    return {n: Method(f, frozenset({"values", *takes})) for n, f in methods.items()}
-
-
-FAMILIES: dict[str, Family] = {
-    "svc": Family(
-        "SVC",
-        METHODS,
-        svm_subproblems,
-        solve_svc,
-        certify=_certify_svc,
-        tighten=_tighten_svc,
-        needs_psd=True,
-        pairs=True,
-        warm_start=True,
-        bounds_alpha=True,
-    ),
-    "lpm": Family(
-        "LPMClassifier",
-        _for_single_samples(LPM_METHODS),
-        _lpm_subproblems,
-        solve_lpm,
-        kernel_range=10,
-        bounds_alpha=True,
-    ),
-    "loom": Family(
-        "LOOMClassifier",
-        _for_single_samples(LOOM_METHODS),
-        _loom_subproblems,
-        solve_loom,
-        kernel_range=2000,  # its solver scales the kernel itself
-    ),
-    "llw": Family(
-        "LLWClassifier",
-        _for_single_samples(LLW_METHODS, "verbose"),
-        _llw_subproblems,
-        solve_separable_llw,
-        certify=drop_unsafe_llw,
-        tighten=bring_to_scale,
-        hard_margin=True,
-    ),
-}

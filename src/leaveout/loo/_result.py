@@ -19,10 +19,11 @@ from leaveout.engine._problem import (
     Solution,
 )
 from leaveout.loo._summary import Summary, as_percent, format_error
-from leaveout.lp._lpm import LpmSolution
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from leaveout.lp._lpm import LpmSolution
 
 # Sums of C, and alpha and its C, that differ by less than this share are equal.
 EQUAL = 1e-9
@@ -55,7 +56,7 @@ class LooResult(Summary):
     ----------
     decision_values : ndarray of shape (n,) or (n, n_outputs)
         Decision function at each sample by the classifier trained without it, with
-        scikit-learn's signs and shapes.
+        scikit-learn's signs and shapes; columns in the order of ``np.unique(y)``.
     predictions : ndarray of shape (n,)
         Labels by those values.
     y : ndarray of shape (n,)
@@ -68,19 +69,24 @@ class LooResult(Summary):
     ambiguous : ndarray of bool, shape (n,)
         Whether another optimal intercept gives another label, or f is 0 to rounding.
     settled_by : ndarray of str, shape (n,)
-        How the value was found.
+        How the value was found, cheapest first: "zero_alpha" (not a support vector),
+        "negative_margin" (wrong on the training set already), "certificate" (an
+        interval from the full solution), "first_segment" (the span formula), "walk",
+        "stopping", "eps_kkt", "consolidated", "refit", "singleton" (the only member of
+        its class).
     uncertified_by : ndarray of str, shape (n,)
         Why a label is not certified: "not_converged", "rounding", "indefinite_kernel",
         "eps_only" or "bound_only"; empty if it is.
     method : str
         "walk", "refit" …
     counts : mapping
-        pivots, refits, seconds …
+        pivots, refits, seconds and other counts, summed over the binary subproblems.
     weights : ndarray of shape (n,), optional
         Weights of the samples in the error.
     binary_values : ndarray of shape (n, n_subproblems), optional
-        Left-out value of each binary subproblem, with its sign: one column
-        for two classes, else one per pair of classes, or per class (one-vs-rest). A
+        Left-out value of each binary subproblem, with its sign: one column for two
+        classes, else one per pair of classes (0, 1), (0, 2), …, (1, 2), … in the order
+        of ``np.unique(y)``, or per class (one-vs-rest). A
         subproblem that was not trained on a sample has its full value there.
     groups : ndarray of int, shape (n,), optional
         Number of the group each sample was left out with.
@@ -195,7 +201,7 @@ class LooResult(Summary):
     def screened(self) -> float:
         """Share of the coefficients that method "consolidated" knew before solving.
 
-        Over all subproblems; not a number for other methods.
+        Over all subproblems; 0 for "magic", not a number for other methods.
         """
         of = self.counts.get("screened_of", 0.0)
         return self.counts["screened"] / of if of else float("nan")
@@ -241,6 +247,7 @@ class LooResult(Summary):
     def _rows(self) -> list[tuple[str, Any]]:
         rows: list[tuple[str, Any]] = [
             ("samples", self.y.shape[0]),
+            *([] if self.groups is None else [("groups", np.unique(self.groups).size)]),
             ("error", format_error(self.error, self.interval)),
             ("wrong", int(self.wrong.sum())),
             ("ambiguous", self.n_ambiguous),

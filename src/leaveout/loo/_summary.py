@@ -23,10 +23,13 @@ def format_error(error: float, interval: tuple[float, float]) -> str:
 
 
 def wrap(lines: Iterable[str]) -> str:
-    """Break lines that are too long for a terminal; the rest is indented."""
+    """Break lines that are too long for a terminal; the rest is indented.
+
+    A no-break space joins two words and becomes an ordinary one.
+    """
     shape: dict[str, Any] = {"width": WIDTH, "subsequent_indent": "  "}
     shape |= {"break_long_words": False, "break_on_hyphens": False}
-    return "\n".join(fill(line, **shape) for line in lines)
+    return "\n".join(fill(line, **shape) for line in lines).replace("\xa0", " ")
 
 
 class Summary:

@@ -6,17 +6,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray
-from leaveout.assess._bounds import LooBounds
-from leaveout.assess._loo_curve import LooCurve
-from leaveout.assess._pair_auc import PairAUC
 from leaveout.loo._result import LooResult, wilson_interval
 from leaveout.tables._dataset import Dataset
-from leaveout.tune._honest import HonestLoo
+
+if TYPE_CHECKING:
+    from leaveout.assess._bounds import LooBounds
+    from leaveout.assess._loo_curve import LooCurve
+    from leaveout.assess._pair_auc import PairAUC
+    from leaveout.tune._honest import HonestLoo
 
 
 @dataclass(frozen=True)

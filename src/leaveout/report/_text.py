@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ def format_dataset(dataset: Dataset) -> str:
     """Write name, size, classes and groups of the data, then the notes."""
     n_samples, n_features = dataset.X.shape
     counts = Counter(dataset.y.tolist()).most_common()
-    classes = list_items([f"{label} ({count})" for label, count in counts])
+    classes = list_items(_unbroken(f"{label} ({count})" for label, count in counts))
     features = "1 feature" if n_features == 1 else f"{n_features} features"
     lines = [
         f"{dataset.name}: {n_samples} samples, {features}",
@@ -83,12 +83,12 @@ def format_choice(report: SelectReport) -> str:
     result, honest, curve = report.result, report.honest, report.curve
     model = format_model(report.kernel, report.best_params, report.class_weight)
     counts = report.wrong_by_class
-    wrong = list_items(
-        [
-            f"{label}: {counts[label]} of {report.class_counts[label]}"
-            for label in sorted(counts, key=lambda label: -counts[label])
-        ]
-    )
+    parts = [
+        f"{label}: {counts[label]} of {report.class_counts[label]}"
+        for label in sorted(counts, key=lambda label: -counts[label])
+        if counts[label]
+    ]
+    wrong = f" ({list_items(_unbroken(parts))})" if parts else ""
     largest, n_cells = next(iter(report.class_counts)), len(report.errors)
     lines = [f"Chosen: {model}"]
     if honest is not None:
@@ -98,9 +98,7 @@ def format_choice(report: SelectReport) -> str:
     if n_cells > 1:
         advice = "" if honest else "; --honest computes the error to report"
         lines.append(f"Optimistic: the smallest of {n_cells} errors{advice}")
-    lines.append(
-        f"Wrong: {int(result.wrong.sum())} of {len(report.dataset.y)} ({wrong})"
-    )
+    lines.append(f"Wrong: {int(result.wrong.sum())} of {len(report.dataset.y)}{wrong}")
     if result.n_ambiguous:
         lines.append(
             f"Ambiguous: {result.n_ambiguous}, whose labels depend on which optimal "
@@ -119,7 +117,8 @@ def format_choice(report: SelectReport) -> str:
         low, high = curve.best_interval
         lines.append(
             f"Over every C from {curve.C_min:g} to {curve.C_max:g} the smallest error "
-            f"is {as_percent(curve.best_error)}, for C from {low:.4g} to {high:.4g}"
+            f"is {as_percent(curve.best_error)}, for C from {low:.4g} to {high:.4g}; "
+            "the chosen C is that of the grid"
         )
     return wrap(lines)
 
@@ -129,13 +128,20 @@ def format_select(report: SelectReport) -> str:
     return "\n".join(
         [
             format_dataset(report.dataset),
-            wrap([report.preparation]),
+            wrap([report.preparation + _nested_preparation(report)]),
             "",
             format_grid(report),
             "",
             format_choice(report),
         ]
     )
+
+
+def _nested_preparation(report: SelectReport) -> str:
+    """Say that the nested error includes the preparation, if both were computed."""
+    if report.honest is None or "once on all rows" not in report.preparation:
+        return ""
+    return " For the nested error, within each fold."
 
 
 def format_seconds(seconds: float) -> str:
@@ -147,6 +153,11 @@ def format_seconds(seconds: float) -> str:
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h"
+
+
+def _unbroken(items: Iterable[str]) -> list[str]:
+    """Keep the words of each item on one line."""
+    return [item.replace(" ", "\xa0") for item in items]
 
 
 def _number(value: Any) -> str:

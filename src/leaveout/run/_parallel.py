@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import islice, starmap
 from numbers import Integral
-from time import monotonic, perf_counter
+from time import monotonic, process_time
 from typing import Any, Protocol, Self, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
@@ -200,15 +200,16 @@ def map_worthwhile(
     """Yield ``function(*task)`` in any order; start workers only if it pays.
 
     On this computer, the first task runs in this process, and so does each next one as
-    long as those left would take less than SECONDS_WORTH_WORKERS, judged by the mean.
+    long as those left would take less than SECONDS_WORTH_WORKERS, judged by the
+    mean. CPU time counts: if the computer is busy, starting workers takes longer too.
     """
     n_done, spent = 0, 0.0
     while n_jobs > 1 and runs_here() and n_done < len(tasks):
         if spent * (len(tasks) - n_done) > SECONDS_WORTH_WORKERS * n_done:
             break
-        started = perf_counter()
+        started = process_time()
         result = function(*tasks[n_done])
-        n_done, spent = n_done + 1, spent + perf_counter() - started
+        n_done, spent = n_done + 1, spent + process_time() - started
         yield result
     if n_done < len(tasks):
         yield from map_parallel(function, tasks[n_done:], n_jobs=n_jobs, ordered=False)

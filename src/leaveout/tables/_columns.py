@@ -42,6 +42,8 @@ from leaveout.tables._files import (
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
+# Columns with missing values that an error lists, because they can be left out by name.
+N_MISSING_SHOWN = 30
 # With fewer rows, a different value in each of them does not make an id.
 N_ROWS_FOR_ID = 10
 # Digits and no letters but those of an exponent: 1,5  <0.5  $3  4’477  (2)  2021-03-04.
@@ -135,7 +137,7 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
     roles.check()
     frame = table.frame.drop(columns=list(roles.drop))
     frame, notes = _drop_useless_columns(frame, special)
-    _check_classes_known(frame[roles.target], roles.target)
+    y, class_notes = _read_classes(frame[roles.target], roles.target)
     needed = frame
     if id_column is not None:  # an id may be missing or NA, a group may not
         same = id_column == group_column
@@ -149,7 +151,6 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
         raise ValueError(
             f"no column besides {list_names(special)} can be used as a feature."
         )
-    y, class_notes = _read_classes(frame[roles.target], roles.target)
     notes = [*table.notes, *notes, *class_notes]
     groups = None
     if group_column is not None:
@@ -177,7 +178,10 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
         check_names_known(names, list(frame.columns), f"'{path}'")
     except ValueError as error:
         hint = header_hint(frame.columns)
-        if not hint and set(names) & set(frame.iloc[:, 0].astype(str)):
+        parts = {part.strip() for name in names for part in name.split(",")}
+        if not hint and parts <= set(frame.columns):
+            hint = " Name one column at a time."
+        elif not hint and set(names) & set(frame.iloc[:, 0].astype(str)):
             hint = (
                 " It is in the first column. leaveout needs one row per sample: "
                 "transpose the table."
@@ -209,20 +213,12 @@ def check_not_missing(
     counts = counts[counts > 0]
     if len(counts):
         found = [f"'{column}' ({count})" for column, count in counts.items()]
-        n_rows = int(empty.any(axis=1).sum())
+        rows = empty.any(axis=1).to_numpy()
         raise ValueError(
             f"missing values in {len(found)} of {frame.shape[1]} columns: "
-            f"{list_items(found)}, in {n_rows} of {len(frame)} rows. {way_out}"
-        )
-
-
-def _check_classes_known(column: Series, target: str) -> None:
-    empty = column.isna().to_numpy()
-    if empty.any():
-        raise ValueError(
-            f"column '{target}' has no class in {int(empty.sum())} of {len(empty)} "
-            f"rows, first in row {int(np.argmax(empty)) + 1} of the file. Delete "
-            "these rows; leaveout predict can classify them."
+            f"{list_items(found, most=N_MISSING_SHOWN)}, in {int(rows.sum())} of "
+            f"{len(frame)} rows, first in row {int(np.argmax(rows)) + 1} of the file. "
+            f"{way_out}"
         )
 
 
@@ -244,7 +240,8 @@ def make_features(
         raise ValueError(
             f"values that look like numbers or dates, but cannot be read as numbers: "
             f"{list_items(refused)}. Correct the values, give decimal= or sep=, leave "
-            "the column out (drop=), or take it as categories (categorical=)."
+            "the column out (drop=; id_column= if it names the samples), or take it as "
+            "categories (categorical=)."
         )
     unique = [c for c in free if len(frame) >= N_ROWS_FOR_ID and words[c].is_unique]
     kept = tuple(c for c in frame.columns if c in words and c not in unique)
@@ -289,7 +286,10 @@ def _note_features(
     most = max(N_CATEGORIES, len(numbers) / 3)
     many = [name for name, count in counts.items() if count > most]
     if many:
-        notes.append(f"Very many categories: {list_names(many)}. Is it a name or id?")
+        notes.append(
+            f"Very many categories: {list_names(many)}. If it is a name or an id, use "
+            "id_column= or drop=."
+        )
     if unique:
         notes.append(
             f"Text that is different in every row, left out: {list_names(unique)}."
@@ -345,30 +345,52 @@ def _are_dates(values: NDArray[Any]) -> bool:
 def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]:
     """Return the classes as an array of text, whole numbers or booleans; and notes."""
     is_text = bool(text_columns(column.to_frame()))
-    y = as_words(column).to_numpy(dtype=str) if is_text else column.to_numpy()
+    empty = column.isna().to_numpy()
+    known = column[~empty]
+    y = as_words(known).to_numpy(dtype=str) if is_text else known.to_numpy()
     classes, counts = np.unique(y, return_counts=True)
+    _refuse_numbers_and_ids(y, len(classes), target, is_text)
+    if empty.any():
+        raise ValueError(
+            f"column '{target}' has no class in {int(empty.sum())} of {len(empty)} "
+            f"rows, first in row {int(np.argmax(empty)) + 1} of the file. Delete "
+            "these rows; leaveout predict can classify them."
+        )
     if len(classes) < 2:
         raise ValueError(
             f"Column '{target}' has one class only, '{classes[0]}' in all {len(y)} "
             "rows. At least two are needed."
         )
-    size = 3 if len(classes) > N_CATEGORIES else 2
-    many = len(y) >= N_ROWS_FOR_ID and size * len(classes) > len(y)
-    # scikit-learn takes other floats for a continuous target.
-    whole = y.dtype.kind != "f" or ((y == np.rint(y)).all() and (abs(y) < 2**53).all())
-    if many or not whole:
-        what = "an id" if is_text else "a regression target or an id"
-        raise ValueError(
-            f"Column '{target}' has {len(classes)} distinct values in {len(y)} rows. "
-            f"It looks like {what}: choose another column, or bin it into classes."
-        )
     notes = _capitals_notes("classes", classes) if is_text else []
     if (counts == 1).any():
         notes.append(
-            f"Classes with one sample: {list_names(classes[counts == 1])}. Without it "
-            "the class is unknown, so it is always wrong. Merge or drop such classes."
+            f"Classes with one sample: {list_names(classes[counts == 1])}. Such a "
+            "sample is always predicted wrongly, because its class is unknown without "
+            "it. Merge or drop such classes."
         )
     return y, notes
+
+
+def _refuse_numbers_and_ids(
+    y: NDArray[Any], n_classes: int, target: str, is_text: bool
+) -> None:
+    """Refuse a column with few rows per value, or with fractions."""
+    what = "an id" if is_text else "a regression target or an id"
+    size = 2 if n_classes <= N_CATEGORIES else 3 if is_text else 5
+    if len(y) >= N_ROWS_FOR_ID and size * n_classes > len(y):
+        raise ValueError(
+            f"Column '{target}' has {n_classes} distinct values in {len(y)} rows. "
+            f"It looks like {what}: choose another column, or bin it into classes."
+        )
+    if y.dtype.kind != "f":
+        return
+    odd = y[(y != np.rint(y)) | (abs(y) >= 2**53)]
+    if odd.size:  # scikit-learn takes them for a continuous target
+        raise ValueError(
+            f"Column '{target}' looks like a regression target: it has the value "
+            f"{odd[0]:g}. Choose another column, or write the classes as "
+            "text, such as 'low' and 'high'."
+        )
 
 
 def _capitals_notes(what: str, words: NDArray[Any]) -> list[str]:

@@ -42,6 +42,11 @@ class Dataset:
     group_name: str | None = None
     notes: tuple[str, ...] = ()  # what was done to the data, and what to check
 
+    def __repr__(self) -> str:
+        """Return name and size in one line."""
+        n_samples, n_features = self.X.shape
+        return f"<Dataset: {self.name}, {n_samples} samples, {n_features} features>"
+
 
 def load_example() -> Dataset:
     """Load the data of the demo: scikit-learn's copy of Wisconsin breast cancer.
@@ -66,8 +71,9 @@ def warn_duplicate_rows(
 ) -> list[str]:
     """Return notes on rows and columns that reveal classes of left-out samples."""
     notes = _note_copies(frame, y, groups)
-    if groups is None and len(frame) >= N_ROWS_FOR_PURITY:
-        notes += _note_subjects(frame, np.unique(y, return_inverse=True)[1])
+    if len(frame) >= N_ROWS_FOR_PURITY:
+        classes = np.unique(y, return_inverse=True)[1]
+        notes += _note_subjects(frame, classes, grouped=groups is not None)
     return notes
 
 
@@ -85,11 +91,13 @@ def _note_copies(
         return []
     verb = "is a copy" if len(copies) == 1 else "are copies"
     row, earlier = copies[0]
+    way_out = "leave them out together with group_column="
+    if groups is not None:
+        way_out = "put copies into the same group"
     return [
         f"{len(copies)} of {len(frame)} rows {verb} of another, class included (row "
         f"{row} of the file equals row {earlier}). Duplicates are never truly left "
-        "out, so the error is underestimated: delete them, or leave them out together "
-        "with group_column=."
+        f"out, so the error may be underestimated: delete them, or {way_out}."
     ]
 
 
@@ -103,7 +111,7 @@ def _row_keys(frame: DataFrame) -> list[tuple[bytes, ...]]:
     ]
 
 
-def _note_subjects(frame: DataFrame, classes: IntArray) -> list[str]:
+def _note_subjects(frame: DataFrame, classes: IntArray, *, grouped: bool) -> list[str]:
     """Name columns whose entries repeat, and may be subjects, or give the class."""
     pure, many = [], []
     for name, values in _columns_of_entries(frame):
@@ -121,14 +129,17 @@ def _note_subjects(frame: DataFrame, classes: IntArray) -> list[str]:
         'If it identifies a patient, site or batch, use group_column="{}"; otherwise '
         "the error is underestimated."
     )
+    leaks = "was recorded after the class was known"
     notes = []
     if pure:
+        first = f"{advice.format(pure[0])} If it {leaks}"
+        if grouped:
+            first = f"If it identifies the groups, or {leaks}"
         notes.append(
             f"Rows with the same entry always have the same class: {list_names(pure)}. "
-            f"{advice.format(pure[0])} If it was known only after the class, leave it "
-            "out with drop=."
+            f"{first}, leave it out with drop=."
         )
-    if many:
+    if many and not grouped:
         notes.append(
             f"Many entries, each in several rows: {list_names(many)}. "
             f"{advice.format(many[0])}"

@@ -92,9 +92,9 @@ def match_columns(
     wanted, known = set(feature_names), set(columns)
     missing = [name for name in feature_names if name not in known]
     if missing:
-        hint = did_you_mean(missing[0], columns) if len(missing) == 1 else ""
+        hint = did_you_mean(missing[0], [c for c in columns if c not in wanted])
         raise ValueError(
-            f"it lacks {len(missing)} of the {len(feature_names)} columns of the "
+            f"lacks {len(missing)} of the {len(feature_names)} columns of the "
             f"model: {list_names(missing)}.{hint} It has {list_names(columns)}."
         )
     rows = frame[list(feature_names)]

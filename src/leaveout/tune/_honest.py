@@ -49,8 +49,8 @@ class HonestLoo(Summary):
     params : tuple of dict
         Parameters chosen in each fold; empty if a fold had only one class.
     naive_error : float
-        Leave-one-out error of the parameters chosen on all samples. Optimistic: the
-        smallest of many errors.
+        Leave-one-out error of the parameters chosen on all samples. Optimistic, since
+        they were chosen for a small error.
     seconds : float
         Computing time.
     """
@@ -112,7 +112,10 @@ class HonestLoo(Summary):
             ("samples", self.y.shape[0]),
             ("folds", len(self.params)),
             ("error", format_error(self.error, self.interval)),
-            ("naive error", f"{as_percent(self.naive_error)} (smallest of the grid)"),
+            (
+                "naive error",
+                f"{as_percent(self.naive_error)} (optimistic)",
+            ),
             ("seconds", f"{self.seconds:.3g}"),
         ]
 

@@ -26,7 +26,8 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_groups, check_penalties, middle_penalty
 from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
-from leaveout.loo._leave_out import FAMILIES, LooRun, leave_out, leave_out_path
+from leaveout.loo._family import FAMILIES
+from leaveout.loo._leave_out import LooRun, leave_out, leave_out_path
 from leaveout.loo._result import LooResult, pack_results, unpack_results
 from leaveout.loo._summary import as_percent
 from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption

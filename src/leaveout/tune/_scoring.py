@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
 
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, check_scoring, hinge_loss, make_scorer
 from sklearn.utils.metadata_routing import process_routing
 
+from leaveout._messages import list_names
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import count_rows
 from leaveout.adapt._pipeline import take_rows
@@ -35,7 +36,8 @@ OWN_SCORERS = {
 class PooledClassifier(ClassifierMixin, BaseEstimator):
     """Left-out predictions, presented to a scorer as a classifier.
 
-    A scorer must call it with all ``rows``; ``used`` records the methods it called.
+    A scorer must call it with all ``rows``; ``used`` records the methods that were
+    called, ``ranked`` the names of scorers that compared decision values.
     """
 
     def __init__(self, result: LooResult, rows: IntArray | None = None) -> None:
@@ -43,6 +45,7 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
         self.rows = rows
         self.classes_ = np.unique(result.y)
         self.used: set[str] = set()
+        self.ranked: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         """Raise with an explanation; record a request for probabilities."""
@@ -124,7 +127,12 @@ class Scoring:
     is_accuracy: bool  # computed from the LooResult
     error_score: Any = "raise"
     params: dict[str, dict[str, Any]] = field(default_factory=dict)  # metadata of each
+    label: str = "score"  # of a single scorer, in messages
     warned: bool = False  # about pooled decision values
+
+    def label_of(self, name: str) -> str:
+        """Return the name of a scorer as the user wrote it."""
+        return name if self.multimetric else self.label
 
     def route(self, metadata: Mapping[str, Any]) -> None:
         """Store the metadata that each scorer requests, by metadata routing."""
@@ -142,8 +150,8 @@ class Scoring:
                 self.params[name] = {"sample_weight": sample_weight}
             else:
                 warnings.warn(
-                    f"scoring: {name} does not take sample_weight, so all samples "
-                    "count equally in it.",
+                    f"scoring: {self.label_of(name)} does not take sample_weight, so "
+                    "all samples count equally in it.",
                     UserWarning,
                     stacklevel=4,
                 )
@@ -157,15 +165,12 @@ class Scoring:
             return {"score": accuracy}, {"score": result.standard_error}
         pooled = PooledClassifier(result)
         scores = self._call(pooled, X, y, self.error_score)
-        # With method="bound" all values come from one classifier, and a mean of losses
-        # does not compare samples.
-        ranks = any(own not in OWN_SCORERS.values() for own in self.scorers.values())
-        several = result.method != "bound" and ranks
-        if several and "decision_function" in pooled.used and not self.warned:
+        # With method="bound" all values come from one classifier.
+        if pooled.ranked and result.method != "bound" and not self.warned:
             self.warned = True
             warnings.warn(
-                f"scoring ({', '.join(map(repr, self.scorers))}) ranks decision values "
-                "of different left-out classifiers, which is biased: the pooled AUC is "
+                f"scoring ({list_names(pooled.ranked)}) ranks decision values of "
+                "different left-out classifiers, which is biased: the pooled AUC is "
                 "too low, on noise far below 0.5. Use leave_pair_out_auc for an AUC "
                 "without this bias.",
                 PooledScoreWarning,
@@ -179,7 +184,8 @@ class Scoring:
         """Call every scorer; a scorer may return a dict of named scores."""
         scores: dict[str, float] = {}
         for name, scorer in self.scorers.items():
-            params = self.params.get(name, {})
+            params, label = self.params.get(name, {}), self.label_of(name)
+            used, pooled.used = pooled.used, set()
             if pooled.rows is not None:
                 params = {key: take_rows(v, pooled.rows) for key, v in params.items()}
             try:
@@ -187,20 +193,25 @@ class Scoring:
             except Exception as error:
                 if isinstance(error, AttributeError) and pooled.used & PROBABILITIES:
                     raise ValueError(
-                        f"scoring: {name} needs predict_proba, but leave-one-out of an "
-                        "SVC gives decision values, not probabilities. Use a score "
+                        f"scoring: {label} needs predict_proba, but leave-one-out of "
+                        "an SVC gives decision values, not probabilities. Use a score "
                         "based on labels ('accuracy', 'balanced_accuracy', 'f1', …), "
                         "or leave_pair_out_auc for the AUC."
                     ) from error
                 if error_score == "raise":
                     raise
                 warnings.warn(
-                    f"scoring: {name} failed with {type(error).__name__}: {error} The "
+                    f"scoring: {label} failed with {type(error).__name__}: {error} The "
                     f"score is set to {error_score}.",
                     UserWarning,
                     stacklevel=5,
                 )
                 value = error_score
+            # A mean of losses does not compare samples.
+            ranks = "decision_function" in pooled.used
+            if ranks and scorer not in OWN_SCORERS.values():
+                pooled.ranked.append(label)
+            pooled.used |= used
             scores.update(value if isinstance(value, dict) else {name: value})
         return {name: _check_score(name, value) for name, value in scores.items()}
 
@@ -240,7 +251,8 @@ def make_scoring(estimator: Any, scoring: Any, error_score: Any = "raise") -> Sc
     if not isinstance(scoring, Mapping):
         is_accuracy = scoring is None or scoring == "accuracy"
         scorer = check_scoring(estimator, scoring=_own_scorer(scoring))
-        return Scoring({"score": scorer}, scorer, False, is_accuracy, error_score)
+        found = Scoring({"score": scorer}, scorer, False, is_accuracy, error_score)
+        return replace(found, label=scoring) if isinstance(scoring, str) else found
     scoring = {name: _own_scorer(own) for name, own in scoring.items()}
     router = check_scoring(estimator, scoring=scoring)
     scorers = {name: check_scoring(estimator, scoring=s) for name, s in scoring.items()}

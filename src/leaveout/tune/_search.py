@@ -368,7 +368,7 @@ class LooSearchCV(GridSearchCV):
         if isinstance(result, LooResult):
             found["best_loo_result_"] = result
             if result.anti_learning:
-                note = f"No candidate scores higher. {result.anti_learning_note}"
+                note = f"The best candidate: {result.anti_learning_note}"
                 warn(note, AntiLearningWarning, stacklevel=3)
         return found
 

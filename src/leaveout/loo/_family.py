@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The classifiers and, for each, its subproblems, solver and leave-one-out methods.
+
+``FAMILIES`` makes an entry on first use: an SVC does not load the linear programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leaveout.engine._certificate import (
+    KERNEL_RANGE,
+    cap_unreachable_bounds,
+    drop_unsafe_certificates,
+    rounding_bound,
+)
+from leaveout.engine._problem import Folds, LooIntervals, Problem, Solution
+from leaveout.engine._solve import solve_svc
+from leaveout.exceptions import NotSeparableError
+from leaveout.loo._task import Subproblem, Task, rest_codes, svm_subproblems
+from leaveout.methods import METHODS, LooMethod, Method
+
+if TYPE_CHECKING:
+    from leaveout.llw._solve import LlwProblem, LlwSolution
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a type of classifier is solved and left out.
+
+    Parameters
+    ----------
+    name : str
+        Its class in this package.
+    methods : mapping of str to Method
+        Leave-one-out methods; the first is "auto", one is "refit".
+    make_problems : callable (task, whole) -> iterator of Subproblem
+        Yields the subproblems, each on all samples if ``whole``.
+    solve : callable (problem) -> solution
+        Solves a subproblem.
+    certify : callable (problem, solution, found, folds) -> LooIntervals, optional
+        Removes certificates that rounding may have invalidated.
+    tighten : callable (problem, solution) -> (problem, solution), optional
+        Lowers upper bounds that cannot be active in a left-out solution.
+    kernel_range : int, default=20
+        The Gram matrix is scaled if its largest K_ii is outside 2^±kernel_range.
+    needs_psd : bool, default=False
+        Whether an indefinite kernel requires refits without certificates.
+    pairs : bool, default=False
+        Whether pairs of classes vote, unless the classifier is one-vs-rest.
+    warm_start : bool, default=False
+        Whether ``solve`` can start from the ``beta`` of another solution.
+    bounds_alpha : bool, default=False
+        Whether C only scales the upper bounds of alpha. A list of C is then one path,
+        and a small C may be anti-learning.
+    hard_margin : bool, default=False
+        Whether C may be infinite.
+    """
+
+    name: str
+    methods: Mapping[str, Method]
+    make_problems: Callable[[Task, bool], Iterator[Subproblem]]
+    solve: Callable[..., Any]
+    certify: Callable[..., LooIntervals] | None = None
+    tighten: Callable[..., tuple[Any, Any]] | None = None
+    kernel_range: int = KERNEL_RANGE
+    needs_psd: bool = False
+    pairs: bool = False
+    warm_start: bool = False
+    bounds_alpha: bool = False
+    hard_margin: bool = False
+
+
+def _certify_svc(
+    problem: Problem, solution: Solution, found: LooIntervals, folds: Folds | None
+) -> LooIntervals:
+    rounding = rounding_bound(problem, solution, folds)
+    return drop_unsafe_certificates(found, rounding, problem.fit_intercept)
+
+
+def _tighten_svc(problem: Problem, solution: Solution) -> tuple[Problem, Solution]:
+    return cap_unreachable_bounds(problem, solution), solution
+
+
+def _lpm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
+    """Yield one linear program for two classes, else each class against the rest."""
+    codes, rows = task.target.codes, np.arange(task.C.shape[0])
+    for code in rest_codes(task.target):
+        y = np.where(codes == code, 1.0, -1.0)
+        problem = Problem(task.K, y, task.C, bool(task.params.fit_intercept))
+        yield Subproblem(problem, rows, codes, task.class_weight)
+
+
+def _loom_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
+    """Yield the same with nu, the fraction of its own term that a sample lacks."""
+    from leaveout.lp._loom import LoomProblem
+
+    for sub in _lpm_subproblems(task, whole):
+        problem = LoomProblem(**vars(sub.problem), nu=float(task.params.nu))
+        yield replace(sub, problem=problem)
+
+
+def _llw_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
+    """Yield the problem of all classes; quadratic loss is a hard margin with a ridge.
+
+    Samples with weight 0 are absent.
+    """
+    from leaveout.llw._solve import LlwProblem
+
+    codes = np.maximum(task.target.codes, 0)
+    problem = LlwProblem(task.K, codes, task.C, len(task.target.classes))
+    if task.params.loss == "quadratic" and np.isfinite(task.params.C):
+        problem = problem.as_hard_margin()
+    rows = np.arange(task.C.shape[0])
+    yield Subproblem(problem, rows, task.target.codes, task.class_weight)
+
+
+def solve_separable_llw(problem: LlwProblem) -> LlwSolution:
+    """Solve the problem; raise NotSeparableError if there is no hard margin."""
+    from leaveout.llw._solve import solve_llw
+
+    solution = solve_llw(problem)
+    if not solution.separable:
+        raise NotSeparableError(
+            "C=inf requires a hard margin, but the kernel does not separate the "
+            "classes (or by less than 1e-5 of the spread of the samples). Use a finite "
+            "C, or another kernel such as 'rbf' with a larger gamma."
+        )
+    return solution
+
+
+def _for_single_samples(
+    methods: Mapping[str, LooMethod], *takes: str
+) -> dict[str, Method]:
+    """Return methods that leave out single samples and give their values."""
+    return {n: Method(f, frozenset({"values", *takes})) for n, f in methods.items()}
+
+
+class _Families(Mapping[str, Family]):
+    """Families by the key that ``Params.family`` holds."""
+
+    def __init__(self, *makers: Callable[[], Family]) -> None:
+        self._makers = {maker.__name__.strip("_"): cache(maker) for maker in makers}
+
+    def __getitem__(self, key: str) -> Family:
+        return self._makers[key]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def _svc() -> Family:
+    return Family(
+        "SVC",
+        METHODS,
+        svm_subproblems,
+        solve_svc,
+        certify=_certify_svc,
+        tighten=_tighten_svc,
+        needs_psd=True,
+        pairs=True,
+        warm_start=True,
+        bounds_alpha=True,
+    )
+
+
+def _lpm() -> Family:
+    from leaveout.lp._lpm import solve_lpm
+    from leaveout.lp._lpm_walk import LPM_METHODS
+
+    return Family(
+        "LPMClassifier",
+        _for_single_samples(LPM_METHODS),
+        _lpm_subproblems,
+        solve_lpm,
+        kernel_range=10,
+        bounds_alpha=True,
+    )
+
+
+def _loom() -> Family:
+    from leaveout.lp._loom import LOOM_METHODS, solve_loom
+
+    return Family(
+        "LOOMClassifier",
+        _for_single_samples(LOOM_METHODS),
+        _loom_subproblems,
+        solve_loom,
+        kernel_range=2000,  # its solver scales the kernel itself
+    )
+
+
+def _llw() -> Family:
+    from leaveout.llw._walk import LLW_METHODS, bring_to_scale, drop_unsafe_llw
+
+    return Family(
+        "LLWClassifier",
+        _for_single_samples(LLW_METHODS, "verbose"),
+        _llw_subproblems,
+        solve_separable_llw,
+        certify=drop_unsafe_llw,
+        tighten=bring_to_scale,
+        hard_margin=True,
+    )
+
+
+FAMILIES = _Families(_svc, _lpm, _loom, _llw)
