@@ -140,6 +140,8 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     If ``reset`` is True, as in fit, the columns are stored in the estimator; if False,
     as in predict, they are compared with the stored ones; if None, neither.
     """
+    if reset is None and _is_plain(X):
+        return X
     try:
         checked = check_array(
             X,
@@ -166,6 +168,14 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     return tidy_sparse(checked)
 
 
+def _is_plain(X: Any) -> bool:
+    """Whether X is an array that needs no conversion: the checks below take longer."""
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return X.flags.c_contiguous and bool(np.isfinite(X.sum()))
+
+
 def check_preprocessing(preprocessing: Any) -> None:
     """Refuse all but "frozen" and "refit"."""
     if preprocessing not in ("frozen", "refit"):
@@ -185,7 +195,8 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             "The classifier requires y to be passed, but the target y is None. "
             "Pass one label per row of X."
         )
-    y = column_or_1d(y, warn=True)
+    if type(y) is not np.ndarray or y.ndim != 1:
+        y = column_or_1d(y, warn=True)
     if y.shape[0] != n_samples:
         raise ValueError(
             f"X has {n_samples} rows but y has {y.shape[0]} labels. "

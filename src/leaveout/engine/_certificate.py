@@ -10,6 +10,7 @@ values are computed but not certified.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -273,7 +274,7 @@ def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
     """
     diagonal = K.diagonal()[rows]
     largest = float(diagonal.max(initial=0.0))
-    probe = np.random.default_rng(0).standard_normal(K.shape[0])
+    probe = _random_vector(K.shape[0])
     products = K @ probe
     # |<phi_i - phi_j, v>| <= ||phi_i - phi_j|| ||v||, times 2 to be safe
     reach = 2.0 * np.sqrt(NEAR * largest) * np.sqrt(max(float(probe @ products), 0.0))
@@ -290,6 +291,12 @@ def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
         if np.any((distances > zero) & (distances < near)):
             return True
     return False
+
+
+@lru_cache(maxsize=8)
+def _random_vector(n: int) -> FloatArray:
+    """A vector of normal numbers, the same in every run."""
+    return np.random.default_rng(0).standard_normal(n)
 
 
 def rounding_of_sum(largest: float, size: float) -> float:
