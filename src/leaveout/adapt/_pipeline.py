@@ -279,8 +279,10 @@ def _refit_without(
     definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(task.K)
     found = []
     for sub in svm_subproblems(task, whole=False):
+        solution, K = solve_svc(sub.problem), _kernel_values(task, sub.rows, z)
+        largest = float(np.abs(K).max(initial=0.0))
         values = intervals_at_new_rows(
-            sub.problem, solve_svc(sub.problem), _kernel_values(task, sub.rows, z)
+            sub.problem, solution, K @ solution.beta, largest
         )
         values.settled_by[:] = REFIT
         if not definite:

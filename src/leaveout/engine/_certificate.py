@@ -332,17 +332,21 @@ def drop_unsafe_certificates(
 
 
 def intervals_at_new_rows(
-    problem: Problem, solution: Solution, K: FloatArray
+    problem: Problem,
+    solution: Solution,
+    products: FloatArray,
+    largest: float,
+    rounding: float | None = None,
 ) -> LooIntervals:
     """Return f at samples that are not in the training set.
 
-    ``K`` (m, n) holds their kernel values with the training samples.
+    ``products`` (m,) are their kernel values times beta, ``largest`` is the largest of
+    these kernel values, and ``rounding`` the :func:`rounding_bound`, if it is known.
     """
-    found = LooIntervals.empty(K.shape[0], UNTOUCHED)
-    values = K @ solution.beta
-    found.lower[:], found.upper[:] = (values + b for b in solution.intercept_interval)
+    found = LooIntervals.empty(products.shape[0], UNTOUCHED)
+    found.lower[:], found.upper[:] = (products + b for b in solution.intercept_interval)
     found.uncertified_by[:] = CERTIFIED if solution.converged else NOT_CONVERGED
-    largest = float(np.abs(K).max(initial=0.0))
+    if rounding is None:
+        rounding = rounding_bound(problem, solution)
     own = rounding_of_sum(largest, float(solution.alpha.sum()))
-    rounding = max(rounding_bound(problem, solution), own)
-    return drop_unsafe_certificates(found, rounding, problem.fit_intercept)
+    return drop_unsafe_certificates(found, max(rounding, own), problem.fit_intercept)

@@ -208,17 +208,26 @@ def leave_subproblem_out(
         inside.write(folds.members, found)
         found = replace(inside, counts=counts)
     elif sub.rows.size < n:
-        everywhere = intervals_at_new_rows(problem, tight, task.K[:, sub.rows])
+        # K times beta, which is 0 outside the subproblem, costs less than K[:, rows].
+        products = task.K @ _spread(tight.beta, sub.rows, n)
+        largest = float(task.K.diagonal().max())  # indefinite kernels: not certified
+        everywhere = intervals_at_new_rows(
+            problem, tight, products, largest, counts.get("rounding")
+        )
         everywhere.write(sub.rows, found)
         found = replace(everywhere, counts=counts)
     anti_learning = family.bounds_alpha and is_anti_learning(
         sub.problem, solution, found.values[sub.rows], folds
     )
-    beta = None
-    if family.warm_start:
-        beta = np.zeros(n)
-        beta[sub.rows] = solution.beta
+    beta = _spread(solution.beta, sub.rows, n) if family.warm_start else None
     return LeftOut(found, beta, anti_learning)
+
+
+def _spread(beta: FloatArray, rows: IntArray, n: int) -> FloatArray:
+    """Coefficients of all samples of a task from those of a subproblem."""
+    spread = np.zeros(n)
+    spread[rows] = beta
+    return spread
 
 
 def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooRun]:
