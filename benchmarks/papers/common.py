@@ -119,6 +119,19 @@ def write_rows(name: str, rows: Sequence[Any], file: str = "results.csv") -> Non
             writer.writerow(f"{v:.6g}" if isinstance(v, float) else v for v in values)
 
 
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1
+) -> None:
+    """Print aligned columns, the first ``n_left`` of them to the left."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in [header, *rows]:
+        cells = [
+            text.ljust(width) if k < n_left else text.rjust(width)
+            for k, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip(), flush=True)
+
+
 def write_config(
     name: str, script: str, args: argparse.Namespace, notes: Sequence[str] = ()
 ) -> None:
