@@ -177,8 +177,8 @@ def show(rows: list[Row], guesses: list[Guess]) -> None:
     bars = {(row.figure, row.data, row.criterion): row for row in rows}
     table = []
     for place in dict.fromkeys((row.figure, row.data) for row in rows):
-        found = [bars.get((*place, criterion)) for criterion in criteria]
-        texts = ["" if r is None else f"{r.error:.1f} ± {r.error_bar:.1f}" for r in found]
+        found = [bars.get((*place, name)) for name in criteria]
+        texts = [f"{r.error:.1f} ± {r.error_bar:.1f}" if r else "" for r in found]
         table.append([*place, *texts])
     print_table(["figure", "data", *criteria], table, n_left=2)
     print(

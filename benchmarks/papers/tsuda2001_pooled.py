@@ -22,9 +22,7 @@ from leaveout.assess._loo_features import leave_one_out_features, relative_to_ow
 from leaveout.assess._loo_member import LooMember
 
 TARGET, BAGS, MEMBERS, PENALTY = "ringnorm", 10, 5, 30.0
-NOTES = [
-    f"pooled.csv: {TARGET}, {BAGS} bags of run 2, drawn from the pool of each set"
-]
+NOTES = [f"pooled.csv: {TARGET}, {BAGS} bags of run 2, drawn from the pool of each set"]
 
 
 @dataclass
@@ -79,15 +77,15 @@ def run(args: argparse.Namespace) -> None:
                 ("natural", natural), ("relative", relative_to_own(natural)),
             ):  # fmt: skip
                 members.append(LooMember.learn(variant, drawn, right, PENALTY))
-        off = []
+        misses = []
         for cell, natural in targets:
             features = {"natural": natural, "relative": relative_to_own(natural)}
             votes = [m.decide(features[m.variant]) < 0 for m in members]
             cell.scores["pooled"] = float(np.mean(votes))
-            off.append(abs(np.mean(votes) - cell.wrong.mean()))
+            misses.append(abs(np.mean(votes) - cell.wrong.mean()))
         error = np.mean([selected(cells, "pooled") for cells in grids[TARGET]])
-        above = 100 * float(error - loo)
-        bags.append(Bag(TARGET, k, 100 * float(error), above, 100 * float(np.mean(off))))
+        above, off = 100 * float(error - loo), 100 * float(np.mean(misses))
+        bags.append(Bag(TARGET, k, 100 * float(error), above, off))
         print(bags[-1], flush=True)
         if not args.quick:
             write_rows(NAME, bags, "pooled.csv")

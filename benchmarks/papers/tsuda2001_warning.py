@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the PredictorWarning of the default predictor say where it is unreliable?
+"""Check the PredictorWarning: where is the default predictor wrong.
 
 20 SVMs on each of 21 real sets, standardised, at most 300 samples. The limits, half of
 the samples beyond the training range and a disagreement of 9 %, were set on ten other

@@ -120,13 +120,10 @@ def run_folds(args: argparse.Namespace) -> list[str]:
             X, y = data.X[split.train], data.y[split.train]
             scores = [cross_validate(width, X, y, seed) for width in widths]
             best.append(widths[int(np.argmin(scores))])
-        found = errors(float(np.median(best)))
-        rows.append(
-            FoldRow(
-                name, seed, float(np.median(best)), float(np.mean(found)),
-                float(stats.sem(found)),
-            )  # fmt: skip
-        )
+        width = float(np.median(best))
+        found = errors(width)
+        mean, error = float(np.mean(found)), float(stats.sem(found))
+        rows.append(FoldRow(name, seed, width, mean, error))
     print("\nBreast-cancer (paper 26.3): width by other folds, test error in per cent")
     print_table(
         ["folds", "width", "error", "std. error"],
