@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import platform
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
@@ -130,6 +131,13 @@ def print_table(
             for k, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
         print("  ".join(cells).rstrip(), flush=True)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Print what differs from the paper."""
+    for note in notes:
+        text = f"note: {note}"
+        print(textwrap.fill(text, width=88, subsequent_indent=" " * 6))
 
 
 def write_config(

@@ -36,7 +36,7 @@ import tsuda2001_multi_class
 import tsuda2001_pooled
 import tsuda2001_two_class
 import tsuda2001_warning
-from common import write_config
+from common import print_notes, write_config
 
 from leaveout.run._parallel import limit_blas
 
@@ -60,8 +60,7 @@ def main() -> None:
         for part in args.parts:
             PARTS[part].run(args)
     notes = [note for part in PARTS.values() for note in part.NOTES]
-    for note in notes:
-        print("note:", note)
+    print_notes(notes)
     if not args.quick:
         del args.parts  # every part has files of its own
         write_config("tsuda2001", __file__, args, notes)

@@ -30,7 +30,7 @@ from pathlib import Path
 import weston1999_figures
 import weston1999_splits
 import weston1999_table1
-from common import write_config
+from common import print_notes, write_config
 
 from leaveout.exceptions import CertificateWarning
 from leaveout.run._parallel import limit_blas
@@ -59,8 +59,7 @@ def main() -> None:
     with limit_blas(1):
         for part in args.parts:
             notes += PARTS[part](args)
-    for note in notes:
-        print("note:", note)
+    print_notes(notes)
     if not args.quick and set(args.parts) == set(PARTS):
         write_config("weston1999", __file__, args, notes)
 
