@@ -4,9 +4,9 @@
     python benchmarks/papers/all.py --data DIR [--quick] [--papers franc2008 ...]
 
 Each paper is a script of its own, whose docstring says what DIR must hold and what is
-smaller than in the paper. ``--quick`` runs small settings and stores nothing; it takes
-less than ten minutes on two idle cores. Without it, each script runs in full, for
-hours, and stores its results in ``benchmarks/results``.
+smaller than in the paper. ``--quick`` runs small settings, two minutes of CPU time, and
+stores nothing. Without it, each script runs in full, for hours, and stores its results
+in ``benchmarks/results``.
 """
 
 from __future__ import annotations
