@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import platform
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
@@ -117,6 +118,26 @@ def write_rows(name: str, rows: Sequence[Any], file: str = "results.csv") -> Non
         for row in rows:
             values = [getattr(row, n) for n in names]
             writer.writerow(f"{v:.6g}" if isinstance(v, float) else v for v in values)
+
+
+def print_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1
+) -> None:
+    """Print aligned columns, the first ``n_left`` of them to the left."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in [header, *rows]:
+        cells = [
+            text.ljust(width) if k < n_left else text.rjust(width)
+            for k, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip(), flush=True)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Print what differs from the paper."""
+    for note in notes:
+        text = f"note: {note}"
+        print(textwrap.fill(text, width=88, subsequent_indent=" " * 6))
 
 
 def write_config(

@@ -45,7 +45,7 @@ import franc2008_readings
 import franc2008_table2
 import franc2008_table3
 import franc2008_wide
-from common import write_config
+from common import print_notes, write_config
 
 from leaveout.run._parallel import limit_blas
 
@@ -76,8 +76,7 @@ def main() -> None:
     with limit_blas(1):
         for part in args.parts:
             notes += PARTS[part].run(args)
-    for note in notes:
-        print("note:", note)
+    print_notes(notes)
     if not args.quick and set(args.parts) == set(PARTS):
         write_config("franc2008", __file__, args, notes)
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from common import write_config, write_rows
+from common import print_table, write_config, write_rows
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
@@ -39,6 +39,45 @@ from leaveout.llw._walk import loo_llw_walk
 from leaveout.run._parallel import limit_blas
 
 NAME = "guermeur2009"
+# Part -> title and columns of its printed table.
+TABLES = {
+    "random": (
+        "Random models; the paper says: both ratios are 1 or more at an error, the\n"
+        "errors are 0 to 1 times each bound, and Proposition 2 holds (difference 0)",
+        {
+            "classes": "n_classes", "models": "machines", "errors": "errors",
+            "Lemma 1 ratio": "lemma1_smallest_ratio",
+            "sharper": "sharp_smallest_ratio",
+            "/ Theorem 2": "largest_share_of_theorem2",
+            "/ sum": "largest_share_of_sharp_sum",
+            "/ count": "largest_share_of_sharp_count",
+            "Prop. 2": "proposition2_difference",
+        },
+    ),
+    "data": (
+        "Real sets: left-out errors and bounds, numbers of samples",
+        {
+            "set": "data", "model": "machine", "n": "n", "errors": "errors",
+            "SVs": "support_vectors", "sharp_count": "sharp_count",
+            "lemma_count": "lemma1_count", "sharp_sum": "sharp_sum",
+            "Theorem 2": "theorem2",
+        },
+    ),
+    "selection": (
+        "C and gamma by each criterion (quadratic loss)",
+        {
+            "set": "data", "criterion": "criterion", "C": "C", "gamma": "gamma",
+            "LOO error": "loo_error", "test error": "test_error",
+        },
+    ),
+    "comparison": (
+        "Hinge loss: three multi-class SVMs",
+        {
+            "set": "data", "classifier": "classifier", "C": "C", "gamma": "gamma",
+            "LOO error": "loo_error", "test error": "test_error", "seconds": "seconds",
+        },
+    ),
+}  # fmt: skip
 GAMMAS = (0.01, 0.03, 0.1, 0.3, 1.0)
 PENALTIES = (0.1, 1.0, 10.0, 100.0)
 
@@ -199,8 +238,7 @@ def run_random(args: argparse.Namespace) -> None:
                 difference,
             )
         )
-        print(rows[-1], flush=True)
-    store(args, rows, "random.csv")
+    report(args, rows, "random")
 
 
 def bound_counts(numbers) -> tuple[float, float, float, float]:
@@ -245,11 +283,10 @@ def run_data(args: argparse.Namespace) -> None:
                     process_time() - started,
                 )
             )
-            print(rows[-1], flush=True)
             assert wrong.sum() <= count
         if args.quick and name == "wine":
             break
-    store(args, rows, "data.csv")
+    report(args, rows, "data")
 
 
 def halves(args: argparse.Namespace, name: str, X: np.ndarray, y: np.ndarray):
@@ -279,15 +316,13 @@ def run_selection(args: argparse.Namespace) -> None:
             rows.append(
                 ChoiceRow(name, len(train), criterion, C, gamma, values["exact"], error)
             )
-            print(rows[-1], flush=True)
         C, gamma, values, error = min(cells, key=lambda cell: cell[3])
         rows.append(
             ChoiceRow(
                 name, len(train), "best on test", C, gamma, values["exact"], error
             )
         )
-        print(rows[-1], flush=True)
-    store(args, rows, "selection.csv")
+    report(args, rows, "selection")
 
 
 def run_comparison(args: argparse.Namespace) -> None:
@@ -321,14 +356,18 @@ def run_comparison(args: argparse.Namespace) -> None:
                     process_time() - started,
                 )
             )
-            print(rows[-1], flush=True)
-    store(args, rows, "comparison.csv")
+    report(args, rows, "comparison")
 
 
-def store(args: argparse.Namespace, rows: list, file: str) -> None:
-    """Write the rows of a whole run."""
+def report(args: argparse.Namespace, rows: list, part: str) -> None:
+    """Print the rows and, of a whole run, store them."""
+    title, columns = TABLES[part]
+    print(f"\n{title}")
+    values = [[getattr(row, name) for name in columns.values()] for row in rows]
+    texts = [[v if isinstance(v, str) else f"{v:.3g}" for v in row] for row in values]
+    print_table(list(columns), texts, n_left=sum(isinstance(v, str) for v in values[0]))
     if not args.quick:
-        write_rows(NAME, rows, file)
+        write_rows(NAME, rows, f"{part}.csv")
 
 
 PARTS = {
@@ -348,7 +387,6 @@ def main() -> None:
     args = parser.parse_args()
     with limit_blas(1):
         for part in args.parts:
-            print(part)
             PARTS[part](args)
     notes = ["vowel: the published training part"]
     if not args.quick:

@@ -82,9 +82,8 @@ def run(args: argparse.Namespace) -> None:
         bounds = ["Span", "JH", "SVC"] if kind == "SVM" else []
         criteria = ["OPT", "LOO", *bounds, *PREDICTORS]
         rows += summarise("Fig. 5", f"digits {kind}", groups, criteria)
-        here = [mean_guess(parts) for parts in single.values()]
-        show(here)
-        guesses += here
+        guesses += [mean_guess(parts) for parts in single.values()]
+    show(rows, guesses)
     if not args.quick:
         store("multi_class", rows, guesses)
 

@@ -63,13 +63,12 @@ def run(args: argparse.Namespace) -> None:
                 cell for n in SETS if n != name for cells in grids[n] for cell in cells
             ]
             tested = [cell for cells in grids[name] for cell in cells]
-            here = [
+            guesses += [
                 guess(tested, label, learn(others, label, args.quick), figure, name)
                 for label in PREDICTORS
             ]
             criteria = ["OPT", "LOO", *bounds, *PREDICTORS]
             rows += summarise(figure, name, grids[name], criteria)
-            show(here)
-            guesses += here
+    show(rows, guesses)
     if not args.quick:
         store("two_class", rows, guesses)

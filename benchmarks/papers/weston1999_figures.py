@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
-from common import load, write_rows
+from common import load, print_table, write_rows
 
 import leaveout as lo
 
@@ -84,7 +84,9 @@ def run_figure3(args: argparse.Namespace) -> list[str]:
                 ]
             )
         rows.append(Row(float(log_width), *(100 * np.mean(found, axis=0)).tolist()))
-        print("figure 3", rows[-1], flush=True)
+    print("\nFigure 3, thyroid, in per cent; paper: all are smallest near log λ = -1")
+    header = ["log λ", "SVs", "train", "test", "slacks", "bound"]
+    print_table(header, [[f"{v:.1f}" for v in astuple(row)] for row in rows])
     plot_thyroid(rows, args)
     if not args.quick:
         write_rows("weston1999", rows, "figure3.csv")

@@ -137,3 +137,14 @@ def test_formulas():
     assert gacv == pytest.approx(np.mean(slack + times * alpha))
     counts = [np.mean(k * alpha * (1 - K.min()) + slack >= 1) for k in (1, 2)]
     assert counts[0] < counts[1] == bound_xi_alpha(Problem(K, y, C), solution).value
+
+
+def test_gacv_is_not_below_the_left_out_hinge_loss_without_intercept():
+    """A left-out margin is at least h - alpha K_ii, and no weight is below 1."""
+    rng = np.random.default_rng(38)
+    for _ in range(20):
+        case = random_case(rng, max_n=30, fit_intercept=False)
+        problem = Problem(*case)
+        truth = loo_intervals(*case)
+        gacv = bound_gacv(problem, solve_svc(problem)).value
+        assert gacv >= np.maximum(0, 1 - truth.value).mean() - 1e-8

@@ -38,8 +38,9 @@ class LLWClassifier(KernelClassifier):
         kernel separates.
     loss : {"hinge", "quadratic"}, default="hinge"
         "quadratic" replaces the hinge losses by slacks xi_ik >= h_k(x_i) + 1/(Q-1) with
-        the cost C_i [sum_k xi_ik^2 + (sum_k xi_ik)^2]. This is a hard margin with
-        kernel K + I / (2 C), so the bounds of :func:`llw_bounds` hold for it.
+        the cost C_i [sum_k xi_ik^2 + (sum_k xi_ik)^2]: the M-SVM² of Guermeur &
+        Monfrini (2011). This is a hard margin with kernel K + I / (2 C), so the bounds
+        of :func:`llw_bounds` hold for it.
     kernel, degree, gamma, coef0
         As in :class:`SVC`.
     class_weight : dict or "balanced", default=None

@@ -173,7 +173,7 @@ def bound_radius_margin_l2(problem: Problem, solution: Solution) -> Bound:
 
 
 def bound_gacv(problem: Problem, solution: Solution) -> Bound:
-    """Wahba, Lin & Zhang (1999): the left-out hinge loss, by a first-order step.
+    """Wahba, Lin & Zhang (2000): the left-out hinge loss, by a first-order step.
 
     (sum(xi) + 2 sum_{h < -1} alpha K_ii + sum_{-1 <= h <= 1} alpha K_ii) / n.
     """
