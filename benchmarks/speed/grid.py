@@ -53,7 +53,7 @@ def time_grid(
                 "ours_seconds": times["ours"],
                 "ratio": times["ours"] / times["peer"],
                 "fit_seconds": last["fit_seconds"],
-                **{k: int(counts[k]) for k in ("walks", "pivots", "columns", "refits")},
+                **{k: int(counts[k]) for k in ("walks", "pivots", "slots", "refits")},
             }
         )
     peer_mean = float(np.mean([cell["peer_seconds"] for cell in cells]))

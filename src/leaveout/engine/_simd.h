@@ -104,6 +104,19 @@ WIDEST static int count_hits(
     return (int)hits;
 }
 
+/* How many of BLOCK quantities x + way c shorten the range of b. */
+WIDEST static int count_tighter(
+    const double *x, const double *c, double way, const double *low, const double *high,
+    double most, double least)
+{
+    long hits = 0;
+    for (int i = 0; i < BLOCK; i++) {
+        double at = way != 0.0 ? x[i] + way * c[i] : x[i];
+        hits += (low[i] - at > most) + (high[i] - at < least);
+    }
+    return (int)hits;
+}
+
 /* How many quantities are outside their range by more than a tolerance. */
 WIDEST static long count_outside(
     long n, const double *x, const double *low, const double *high, double tol)

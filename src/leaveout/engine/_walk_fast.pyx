@@ -45,6 +45,8 @@ cdef extern from "_simd.h":
     void step_along(long, double, const double*, double*) noexcept nogil
     void add_converted_row(long, float, const double*, float*) noexcept nogil
     void add_float_row(long, float, const float*, float*) noexcept nogil
+    int count_tighter(const double*, const double*, double, const double*,
+                      const double*, double, double) noexcept nogil
     long count_outside(long, const double*, const double*, const double*,
                        double) noexcept nogil
     long count_far(long, const float*, const float*, const float*,
@@ -410,7 +412,11 @@ cdef void add_up_fading(Walk* w) noexcept nogil:
     w.has_fade = True
     memset(w.fade, 0, w.ld * sizeof(double))
     for a in range(w.n_left):
-        if w.share[a] != 0.0:
+        if w.share[a] != 0.0 and w.slot[a] >= 0:
+            row = w.KN + w.slot[a] * w.ld
+            for i in range(w.k):
+                w.fade[i] -= w.share[a] * row[i]
+        elif w.share[a] != 0.0:
             row = w.K + w.left[a] * w.n
             for i in range(w.k):
                 w.fade[i] -= w.share[a] * row[w.row[i]]
@@ -462,20 +468,26 @@ cdef void intercept_ends(
     Walk* w, double way, double* low, double* high, Py_ssize_t* at_low,
     Py_ssize_t* at_high,
 ) noexcept nogil:
-    """How far b can move down and up, if the margin is empty and all x move a way."""
-    cdef Py_ssize_t i
+    """How far b can move down and up, for all but the free slots, if x moves a way."""
+    cdef Py_ssize_t a, i
     cdef double x
     low[0] = -0.5 * FAR
     high[0] = 0.5 * FAR
     at_low[0] = at_high[0] = -1
-    for i in range(w.k):
-        x = w.x[i] + way * w.fade[i] if way != 0.0 else w.x[i]
-        if w.low[i] - x > low[0]:
-            low[0] = w.low[i] - x
-            at_low[0] = i
-        if w.high[i] - x < high[0]:
-            high[0] = w.high[i] - x
-            at_high[0] = i
+    for a in range(w.width // BLOCK):
+        i = a * BLOCK
+        if not count_tighter(w.x + i, w.fade + i, way, w.low + i, w.high + i, low[0], high[0]):
+            continue
+        for i in range(a * BLOCK, min((a + 1) * BLOCK, w.k)):
+            if w.on[i] > 0.5:
+                continue
+            x = w.x[i] + way * w.fade[i] if way != 0.0 else w.x[i]
+            if w.low[i] - x > low[0]:
+                low[0] = w.low[i] - x
+                at_low[0] = i
+            if w.high[i] - x < high[0]:
+                high[0] = w.high[i] - x
+                at_high[0] = i
 
 
 cdef int close_intercept_interval(Walk* w) noexcept nogil:
@@ -720,25 +732,27 @@ cdef Py_ssize_t find_anchor(Walk* w, double* share) noexcept nogil:
 cdef void intercept_range(Walk* w, double* down, double* up) noexcept nogil:
     """How far b can move down and up at an end where no sample is free.
 
-    A free beta within 1e-9 of a level counts as being on it.
+    A free beta within 1e-9 of a level counts as being on it: f is at a kink, and b can
+    move only to the side of that level.
     """
-    cdef Py_ssize_t i, j
-    cdef double f
-    down[0] = -INFINITY
-    up[0] = INFINITY
-    for i in range(w.k):
-        if w.low[i] <= -FAR and w.high[i] >= FAR:
-            continue  # left out, or absent
-        j = w.state[i] // 2
-        f = w.x[i]
-        if w.on[i] > 0.5:
-            f = fixed_kink(w, i)
-            if w.high[i] - w.x[i] > w.x[i] - w.low[i]:
-                j += 1
-        if j > 0:
-            down[0] = max(down[0], kink_of(w.stairs, w.row[i], j - 1) - f)
-        if j < w.stairs.n_kinks:
-            up[0] = min(up[0], kink_of(w.stairs, w.row[i], j) - f)
+    cdef Py_ssize_t a, s, j, at_low, at_high
+    cdef double low, high
+    intercept_ends(w, 0.0, &low, &high, &at_low, &at_high)
+    down[0] = -INFINITY if at_low < 0 else low
+    up[0] = INFINITY if at_high < 0 else high
+    for a in range(w.m + w.n_touched):
+        s = a if a < w.m else w.touched[a - w.m]
+        if w.on[s] < 0.5:
+            continue
+        j = w.state[s] // 2
+        if w.high[s] - w.x[s] < w.x[s] - w.low[s]:
+            up[0] = min(up[0], 0.0)
+            if j > 0:
+                down[0] = max(down[0], w.stairs.offset[j - 1] - w.stairs.offset[j])
+        else:
+            down[0] = max(down[0], 0.0)
+            if j + 1 < w.stairs.n_kinks:
+                up[0] = min(up[0], w.stairs.offset[j + 1] - w.stairs.offset[j])
     if down[0] > up[0]:
         # They cross only by rounding errors, which check_end bounds.
         down[0] = up[0] = 0.5 * (down[0] + up[0])
@@ -864,6 +878,14 @@ cdef int check_end(
     return DONE
 
 
+cdef void clear_changes(Walk* w, double* change) noexcept nogil:
+    """Set the changes of beta back to zero."""
+    cdef Py_ssize_t a
+    memset(change, 0, w.m * sizeof(double))
+    for a in range(w.n_touched):
+        change[w.touched[a]] = 0.0
+
+
 cdef void begin_walk(Walk* w) noexcept nogil:
     """Return to the full solution."""
     cdef Py_ssize_t a, s
@@ -915,6 +937,34 @@ cdef double add_ones(
     return d
 
 
+# Memory of earlier tableaux: the first touch of a page costs more than the arithmetic on
+# it. At most POOL_SIZE doubles are kept.
+cdef list pool = []
+cdef Py_ssize_t POOL_SIZE = 2**22
+
+
+cdef borrow(list loans, shape):
+    """An array of doubles from the pool; loans remembers it for give_back."""
+    cdef Py_ssize_t size = int(np.prod(shape)), k
+    for k in range(len(pool)):
+        if size <= pool[k].size <= 4 * size + 1024:
+            array = pool.pop(k)
+            break
+    else:
+        array = np.empty(size)
+    loans.append(array)
+    return array[:size].reshape(shape)
+
+
+cdef give_back(list loans):
+    """Return arrays that nobody uses any more to the pool."""
+    kept = sum([array.size for array in pool])
+    for array in loans:
+        kept += array.size
+        if kept <= POOL_SIZE and len(pool) < 64:
+            pool.append(array)
+
+
 cdef enlarged(old, shape):
     """A copy of an array with more rows and columns."""
     new = np.empty(shape, np.asarray(old).dtype)
@@ -953,6 +1003,13 @@ cdef class Tableau:
     cdef int[::1] state              # (capacity,)
     cdef float[:, ::1] K_rows        # (capacity, n) rows of K of the slots
     cdef float[:, ::1] room          # (2, n) ends of the range of f minus f
+    cdef bint in_order               # whether slot s is sample s
+    cdef list loans
+
+    def __del__(self):
+        """Keep the memory for the next tableau."""
+        if self.loans is not None:
+            give_back(self.loans)
 
     def __init__(self, K, y, offsets, levels, beta, f, free, signs, bint intercept):
         """Factor the kernel on the free samples; raise LinAlgError if it is singular."""
@@ -973,6 +1030,8 @@ cdef class Tableau:
         self.c = self.scale if intercept else 0.0
         self.root = 1.0
         self.n_free = self.n_slots = self.capacity = self.n_rows = 0
+        self.loans = []
+        self.in_order = True
         self.slot = np.full(n, -1, dtype=np.intp)
         self.inverse, self.ones, self.d = np.zeros((1, 1)), np.zeros(1), np.empty(0)
         self.T = self.KN = self.Y = self.start = np.empty((0, 0))
@@ -991,13 +1050,17 @@ cdef class Tableau:
 
     def _reserve(self, Py_ssize_t slots):
         """Make room for a number of slots, and for more to come; keep what is there."""
-        cdef Py_ssize_t n = self.y.shape[0], size, ld
+        cdef Py_ssize_t n = self.y.shape[0], size, ld, k
+        cdef double[:, ::1] T, KN
         if slots <= self.capacity and self.capacity > 0:
             return
         self.capacity = size = n if slots == n else min(n, slots + max(256, slots // 2))
         ld = (size // BLOCK + 1) * BLOCK
         ld += BLOCK * (ld % 64 == 0)  # rows 64 doubles apart share cache sets
-        self.T, self.KN = enlarged(self.T, (size, ld)), enlarged(self.KN, (size, ld))
+        T, KN, k = self.T, self.KN, self.n_slots
+        self.T, self.KN = borrow(self.loans, (size, ld)), borrow(self.loans, (size, ld))
+        np.asarray(self.T)[:k, :k] = np.asarray(T)[:k, :k]
+        np.asarray(self.KN)[:k, :k] = np.asarray(KN)[:k, :k]
         self.Y = enlarged(self.Y, (size - self.n_free, self.n_free))
         self.start, self.d = enlarged(self.start, (8, ld)), enlarged(self.d, (size,))
         self.row, self.state = enlarged(self.row, (size,)), enlarged(self.state, (size,))
@@ -1010,6 +1073,7 @@ cdef class Tableau:
             i, s = rows[a], self.n_slots + a
             self.row[s] = i
             self.slot[i] = s
+            self.in_order = self.in_order and i == s
             self.state[s] = start_state(&self.stairs, i, self.beta[i], self.f[i], free)
             self.start[0, s] = self.beta[i] if free else self.f[i]
             range_of(&self.stairs, i, self.state[s], &self.start[1, s], &self.start[2, s])
@@ -1145,11 +1209,16 @@ cdef class Tableau:
         with nogil:
             for a in range(first, stop):
                 row = &self.K[self.row[a], 0]
+                if self.in_order:
+                    memcpy(&self.KN[a, 0], row, stop * sizeof(double))
+                    continue
                 for b in range(stop):
                     self.KN[a, b] = row[self.row[b]]
             for b in range(first):
                 for a in range(first, stop):
                     self.KN[b, a] = self.KN[a, b]
+            if m == 0 and self.intercept:
+                return
             if m == 0:
                 for a in range(first, stop):
                     memcpy(&self.T[a, 0], &self.KN[a, 0], stop * sizeof(double))
@@ -1209,7 +1278,7 @@ cdef class Tableau:
         with nogil:
             for a in range(members.shape[0]):
                 space.slots[a] = self.slot[members[a]]
-            self._drive(space, members, begin)
+            self._multiply(space, members, begin)
             for a in range(n_folds):
                 w.left = &members[begin[a]]
                 w.slot = &space.slots[begin[a]]
@@ -1217,12 +1286,11 @@ cdef class Tableau:
                 begin_walk(w)
                 events[a] = 0
                 down[a] = up[a] = 0.0
-                change = &space.change[a, 0]
+                change = &space.change[a if space.keeps_changes else 0, 0]
                 code = leave(w, &self.beta[0], &self.f[0], &arrived)
                 if code == DONE:
-                    w.drive = &space.drive[a, 0]
-                    w.own_drive = space.own[a]
                     if w.n_on > 0 or not w.intercept:
+                        self._drive(space, a)
                         find_rates(w)
                     code = walk(w, labels_only, arrived, &events[a])
                 if code == DONE or code == STOPPED:
@@ -1238,49 +1306,48 @@ cdef class Tableau:
                 status[a] = code
                 if changes.shape[0] > 0:
                     memcpy(&changes[a, 0], change, k * sizeof(double))
+                if not space.keeps_changes:
+                    clear_changes(w, change)
             if k < self.y.shape[0]:
                 self._check_far(space, members, begin, down, up, shift, status, needed)
 
-    cdef void _drive(
+    cdef void _multiply(
         self, Space space, const Py_ssize_t[::1] members, const Py_ssize_t[::1] begin,
     ) noexcept nogil:
-        """drive of each fold: (rate of beta_r) T_r over its samples off M.
+        """Prepare the drive of folds that have samples without slots: one product for all.
 
-        Samples with a slot have a column; for the others their sum is made, for all folds
-        by one product.
+        fade holds the sum of (rate of beta_r) K_r over these samples, total that of the
+        rates; Y, B and product follow.
         """
-        cdef Py_ssize_t a, e, i, r, s, m = self.n_free, k = self.n_slots, q = 0
-        cdef int order = <int>m, others = <int>(k - m), count, ld = <int>self.T.shape[1]
-        cdef int width = <int>k, inc = 1
-        cdef double rate, total, one = 1.0, minus = -1.0, d, largest
-        cdef double* drive
+        cdef Py_ssize_t a, e, i, r, m = self.n_free, k = self.n_slots, q = 0
+        cdef int order = <int>m, others = <int>(k - m), count
+        cdef double rate, one = 1.0, minus = -1.0, largest
         cdef const double* row
-        if m == 0 and self.intercept:
-            return
         for a in range(begin.shape[0] - 1):
-            drive = &space.drive[a, 0]
-            memset(drive, 0, self.T.shape[1] * sizeof(double))
-            largest = total = 0.0
+            space.outside[a] = -1
+            largest = 0.0
             for e in range(begin[a], begin[a + 1]):
                 largest = max(largest, fabs(self.beta[members[e]]))
-            space.own[a] = 0.0
-            space.outside[a] = -1
+            if m == 0 and self.intercept:
+                continue
             for e in range(begin[a], begin[a + 1]):
-                r, s = members[e], space.slots[e]
-                if self.beta[r] == 0.0 or s >= 0:
+                r = members[e]
+                if self.beta[r] == 0.0 or space.slots[e] >= 0:
                     continue
+                if space.outside[a] < 0:
+                    space.outside[a] = q
+                    memset(&space.faded[q, 0], 0, k * sizeof(double))
+                    space.total[q] = 0.0
+                    q += 1
                 rate = -self.beta[r] / largest
                 row = &self.K[r, 0]
                 for i in range(k):
-                    drive[i] += rate * row[self.row[i]]
-                total += rate
-                space.own[a] = rate * (row[r] + self.c)
-                space.outside[a] = q
-            if space.outside[a] >= 0:
-                for i in range(m):
-                    space.Y[q, i] = drive[i] + self.c * total
-                space.total[q] = total
-                q += 1
+                    space.faded[q - 1, i] += rate * row[self.row[i]]
+                space.total[q - 1] += rate
+                space.own[q - 1] = rate * (row[r] + self.c)
+        for a in range(q):
+            for i in range(m):
+                space.Y[a, i] = space.faded[a, i] + self.c * space.total[a]
         count = <int>q
         if q > 0 and m > 0:
             dtrmm(b"L", b"U", b"T", b"N", &order, &count, &one, &self.inverse[0, 0], &order,
@@ -1289,32 +1356,38 @@ cdef class Tableau:
             dtrmm(b"L", b"U", b"N", b"N", &order, &count, &one, &self.inverse[0, 0], &order,
                   &space.B[0, 0], &order)
             if others > 0:
-                # product = Y[:q] @ Y_slots.T
+                # product = -Y[:q] @ Y_slots.T
                 dgemm(b"T", b"N", &others, &count, &order, &minus, &self.Y[0, 0], &order,
                       &space.Y[0, 0], &order, &space.zero, &space.product[0, 0], &others)
-        for a in range(begin.shape[0] - 1):
-            drive = &space.drive[a, 0]
-            q = space.outside[a]
-            if q >= 0 and m > 0:
-                d = add_ones(m, &space.B[q, 0], space.total[q], &self.ones[0], self.root,
-                             self.intercept)
-                for i in range(m):
-                    drive[i] = -space.B[q, i]
-                for i in range(m, k):
-                    drive[i] += (space.product[q, i - m]
-                                 + d * self.d[i] + self.c * space.total[q])
-                # S_rr of a single sample, whose rate is 1 or -1
-                space.own[a] += space.total[q] * (
-                    d * d - ddot(&order, &space.Y[q, 0], &inc, &space.Y[q, 0], &inc))
-            largest = 0.0
-            for e in range(begin[a], begin[a + 1]):
-                largest = max(largest, fabs(self.beta[members[e]]))
-            for e in range(begin[a], begin[a + 1]):
-                r, s = members[e], space.slots[e]
-                if self.beta[r] != 0.0 and s >= m:
-                    rate = -self.beta[r] / largest
-                    # drive += rate * T[s]
-                    daxpy(&width, &rate, &self.T[s, 0], &inc, drive, &inc)
+
+    cdef void _drive(self, Space space, Py_ssize_t fold) noexcept nogil:
+        """Write the drive of a walk: (rate of beta_r) T_r, summed over the r off M."""
+        cdef Walk* w = &space.walk
+        cdef Py_ssize_t a, i, s, m = self.n_free, k = self.n_slots, q = space.outside[fold]
+        cdef int order = <int>m, width = <int>k, inc = 1
+        cdef double rate, d
+        memset(w.drive, 0, w.width * sizeof(double))
+        w.own_drive = 0.0
+        if q >= 0:
+            memcpy(w.drive, &space.faded[q, 0], k * sizeof(double))
+            w.own_drive = space.own[q]
+        if q >= 0 and m > 0:
+            d = add_ones(m, &space.B[q, 0], space.total[q], &self.ones[0], self.root,
+                         self.intercept)
+            for i in range(m):
+                w.drive[i] = -space.B[q, i]
+            for i in range(m, k):
+                w.drive[i] += (space.product[q, i - m] + d * self.d[i]
+                               + self.c * space.total[q])
+            # S_rr of a single sample, whose rate is 1 or -1
+            w.own_drive += space.total[q] * (
+                d * d - ddot(&order, &space.Y[q, 0], &inc, &space.Y[q, 0], &inc))
+        for a in range(w.n_left):
+            s = w.slot[a]
+            if w.share[a] != 0.0 and s >= m:
+                rate = -w.share[a]
+                # drive += rate * T[s]
+                daxpy(&width, &rate, &self.T[s, 0], &inc, w.drive, &inc)
 
     cdef void _check_far(
         self, Space space, const Py_ssize_t[::1] members, const Py_ssize_t[::1] begin,
@@ -1395,39 +1468,52 @@ cdef class Space:
     """Memory of the walks of one call."""
 
     cdef Walk walk
-    cdef double[:, ::1] rows         # (6, ld): x, low, high, on, c, fade
+    cdef double[:, ::1] rows         # (7, ld): x, low, high, on, c, fade, drive
     cdef double[:, ::1] L, T_PP      # (MAX_PIVOTS, MAX_PIVOTS)
     cdef double[:, ::1] scratch      # (MAX_FROM_EMPTY, ld)
     cdef int[::1] state              # (ld,)
     cdef Py_ssize_t[::1] touched, flagged, slots, outside
-    cdef double[:, ::1] drive        # (n_folds, ld)
-    cdef double[:, ::1] change       # (n_folds, ld)
-    cdef double[:, ::1] Y, B         # (n_folds, m) of the folds with samples without slots
+    cdef double[:, ::1] change       # (n_folds, ld), or (1, ld) if all samples have slots
+    cdef bint keeps_changes
+    cdef double[:, ::1] faded        # (n_folds, k) see _multiply
+    cdef double[:, ::1] Y, B         # (n_folds, m)
     cdef double[:, ::1] product      # (n_folds, k - m)
+    cdef list loans
     cdef double[::1] share           # (n_members,)
-    cdef double[::1] total, own      # (n_folds,) see _drive
+    cdef double[::1] total, own      # (n_folds,) see _multiply
     cdef double[::1] size, kept      # (n_folds,) sum |change|, share of the way left
     cdef float[:, ::1] change32      # (n_folds, m)
     cdef float[:, ::1] moves         # (n_folds, CHUNK)
     cdef unsigned char[::1] failed
     cdef double zero
 
+    def __del__(self):
+        give_back(self.loans)
+
     def __cinit__(self, Tableau tableau, Py_ssize_t n_folds, Py_ssize_t n_members):
         cdef Py_ssize_t ld = tableau.T.shape[1], k = tableau.n_slots, m = tableau.n_free
         cdef Walk* w = &self.walk
         cdef bint has_far = k < tableau.y.shape[0]
-        self.rows, self.state = np.zeros((6, ld)), np.zeros(ld, np.intc)
-        self.L, self.T_PP = np.empty((2, MAX_PIVOTS, MAX_PIVOTS))
-        self.scratch = np.empty((MAX_FROM_EMPTY, ld))
+        # Folds without samples outside the slots need no product.
+        cdef Py_ssize_t n_outside = n_folds if has_far else 0
+        self.loans = []
+        self.keeps_changes = has_far
+        self.rows, self.state = np.zeros((7, ld)), np.zeros(ld, np.intc)
+        self.L = borrow(self.loans, (MAX_PIVOTS, MAX_PIVOTS))
+        self.T_PP = borrow(self.loans, (MAX_PIVOTS, MAX_PIVOTS))
+        self.scratch = borrow(self.loans, (MAX_FROM_EMPTY, ld))
         self.touched, self.flagged = np.empty((2, ld), np.intp)
         self.slots, self.outside = np.empty(n_members, np.intp), np.empty(n_folds, np.intp)
         self.share = np.empty(n_members)
-        self.drive, self.change = np.zeros((2, n_folds, ld))
-        self.Y, self.B = np.empty((2, n_folds, max(m, 1)))
-        self.product = np.empty((n_folds, max(k - m, 1)))
+        self.change = borrow(self.loans, (n_folds if has_far else 1, ld))
+        self.change[:, :] = 0.0
+        self.faded = borrow(self.loans, (n_outside, k))
+        self.Y = borrow(self.loans, (n_outside, max(m, 1)))
+        self.B = borrow(self.loans, (n_outside, max(m, 1)))
+        self.product = borrow(self.loans, (n_outside, max(k - m, 1)))
         self.total, self.own, self.size, self.kept = np.zeros((4, n_folds))
-        self.change32 = np.empty((n_folds if has_far else 0, max(m, 1)), np.float32)
-        self.moves = np.empty((n_folds if has_far else 0, CHUNK), np.float32)
+        self.change32 = np.empty((n_outside, max(m, 1)), np.float32)
+        self.moves = np.empty((n_outside, CHUNK), np.float32)
         self.failed = np.zeros(n_folds, np.uint8)
         self.zero = 0.0
         w.stairs, w.K, w.n = &tableau.stairs, &tableau.K[0, 0], tableau.y.shape[0]
@@ -1443,11 +1529,11 @@ cdef class Space:
         w.intercept = tableau.intercept
         w.x, w.low, w.high = &self.rows[0, 0], &self.rows[1, 0], &self.rows[2, 0]
         w.on, w.c, w.fade = &self.rows[3, 0], &self.rows[4, 0], &self.rows[5, 0]
+        w.drive = &self.rows[6, 0]
         w.state, w.share = &self.state[0], &self.share[0]
         w.L, w.T_PP = &self.L[0, 0], &self.T_PP[0, 0]
         w.scratch = &self.scratch[0, 0]
         w.touched, w.flagged = &self.touched[0], &self.flagged[0]
-        w.drive = &self.drive[0, 0]
         w.n_touched = 0
         memcpy(w.low, w.low0, ld * sizeof(double))
         memcpy(w.high, w.high0, ld * sizeof(double))
