@@ -49,12 +49,14 @@ from leaveout.engine._walk_fast import FOLDS_AT_ONCE, Status, Tableau
 from leaveout.run._parallel import map_chunks
 
 # Up to this many samples, all are slots of the tableau.
-ALL_NEAR = 400
+ALL_NEAR = 250
 # A sample is near if it could move this many times as far as is usual: with 16, one walk
 # in ten to fifty is repeated (docs/method/walk).
 NEAR_MOVES = 16.0
 # Walks whose first segments tell what is usual.
 PILOTS = 16
+# With an empty margin, samples that are near because they come first on one side.
+AT_THE_END = 4
 # Rounds with more slots before the walks that still fail are refitted.
 ROUNDS = 6
 # Consecutive refits, each started from the one before. The number is fixed, so results
@@ -294,10 +296,19 @@ def _is_near(problem: Problem, solution: Solution, tableau: Tableau) -> BoolArra
     f, moving = solution.decision_values, np.flatnonzero(solution.beta)
     count = min(moving.size, PILOTS if problem.n_samples < 1000 else 3 * PILOTS)
     pilots = moving[(np.arange(count) * moving.size) // max(count, 1)]
-    distance = np.abs(f[:, None] - problem.y[:, None] - problem.offsets).min(axis=1)
     moves = tableau.first_moves(pilots)
     size = np.sqrt((moves**2).mean(axis=0))
-    return distance <= 0.5 * NEAR_MOVES * (size + size.mean())
+    reach = 0.5 * NEAR_MOVES * (size + size.mean())
+    if problem.fit_intercept and tableau.n_free == 0:
+        # b first moves to an end of its interval: distances from there, on either side.
+        below, above = problem.bracket(solution.beta)
+        near = np.zeros(f.shape[0], dtype=bool)
+        for distance in (f - below, above - f):
+            first = np.partition(distance, min(AT_THE_END, f.shape[0] - 1))
+            near |= distance <= first[: AT_THE_END + 1].max()
+            near |= distance <= first.min() + reach
+        return near
+    return np.abs(problem.kinks - f[:, None]).min(axis=1) <= reach
 
 
 @lru_cache(maxsize=8)
