@@ -54,7 +54,7 @@ from leaveout.lp._loom import LOOM_METHODS, LoomProblem, solve_loom
 from leaveout.lp._lpm import solve_lpm
 from leaveout.lp._lpm_walk import LPM_METHODS
 from leaveout.methods import METHODS, LooMethod, Method
-from leaveout.methods._consolidated import PathMemory
+from leaveout.methods._screening import PathMemory
 from leaveout.run._parallel import limit_blas
 
 
