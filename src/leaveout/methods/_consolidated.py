@@ -146,6 +146,7 @@ class _Folds:
         self, problem: Problem, solution: Solution, rows: IntArray, everywhere: bool
     ) -> None:
         self.problem, self.solution, self.rows = problem, solution, rows
+        self.everywhere = everywhere
         n, k = problem.n_samples, rows.size
         self.values = np.empty((k, n)) if everywhere else None  # K beta
         self.own, self.low, self.high, self.norms = np.empty((4, k))
@@ -179,29 +180,33 @@ class _Folds:
     ) -> None:
         """Solve folds that share a tableau: on the kept samples, then on all."""
         small = tableau.take(reduced.kept)
-        complete = reduced
-        if reduced.kept.size < self.problem.n_samples:
-            complete = _Reduced(
-                self.problem, self.solution, Screened.nothing(self.problem)
-            )
 
         def run(part: slice) -> None:
             block = which[part]
             rows = self.rows[block]
             eta, self.steps[block[0]] = reduced.solve(rows, small, tableau)
-            self._write(block, reduced.prove(rows, eta))
-            again = np.flatnonzero(~self.certified[block])
-            if again.size and complete is not reduced and not tableau.is_low_rank:
-                beta = reduced.expand(rows[again], eta[again])
-                eta = complete.solve_again(rows[again], beta, tableau)
-                self._write(block[again], complete.prove(rows[again], eta))
+            self._write(block, reduced.prove(rows, eta, self.everywhere))
+            failed = np.flatnonzero(~self.certified[block])
+            if failed.size and small is not tableau and not tableau.is_low_rank:
+                beta = reduced.expand(rows[failed], eta[failed])
+                self._solve_on_all(block[failed], beta, tableau)
 
         map_chunks(run, which.size, n_threads, reduced.block)
 
+    def _solve_on_all(
+        self, which: IntArray, beta: FloatArray, tableau: Tableau
+    ) -> None:
+        """Solve folds in which screened coefficients change, from their last sets."""
+        problem, rows = self.problem, self.rows[which]
+        complete = _Reduced(problem, self.solution, Screened.nothing(problem))
+        folds, _ = complete.leave_out(rows, complete.start)
+        kept = complete.kept
+        eta = solve_again(tableau.take(kept), folds, beta[:, kept])
+        self._write(which, complete.prove(rows, eta, self.everywhere))
+
     def _write(self, which: IntArray, proof: Proof) -> None:
         """Store the result of some folds."""
-        rows = self.rows[which]
-        self.own[which] = proof.values[np.arange(rows.size), rows]
+        self.own[which] = proof.own
         self.low[which], self.high[which] = proof.low, proof.high
         self.norms[which], self.certified[which] = proof.norms, proof.optimal
         if self.values is not None:
@@ -318,13 +323,6 @@ class _Reduced:
         shift = screened[:, None] * tableau.T[np.ix_(rows, self.kept)]
         eta = solve_exactly(small, folds, shift, change, at.eta - full.eta)
         return eta, n_steps
-
-    def solve_again(
-        self, rows: IntArray, beta: FloatArray, tableau: Tableau
-    ) -> FloatArray:
-        """Solve the folds of some rows from coefficients of all samples."""
-        folds, _ = self.leave_out(rows, self.start)
-        return solve_again(tableau.take(self.kept), folds, beta[:, self.kept])
 
     def expand(self, rows: IntArray, eta: FloatArray) -> FloatArray:
         """Return the coefficients of all samples."""

@@ -283,9 +283,9 @@ class Exchange:
 
     def _fill_empty_margins(self) -> None:
         """With an intercept, put the sample that determines b on an empty margin."""
-        if not self.folds.fit_intercept:
-            return
         empty = np.flatnonzero(~self.on.any(axis=1))
+        if empty.size == 0 or not self.folds.fit_intercept:
+            return
         y, E, C = self.tableau.y, self.tableau.margin, self.folds.C[empty]
         points = y - np.where(E, self.z[empty], self.w[empty])
         level = (C * (y > 0)).sum(axis=1) - self.folds.totals[empty]

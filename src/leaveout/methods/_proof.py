@@ -26,11 +26,12 @@ KKT_TOL, GAP_TOL = 1e-9, 1e-10
 class Proof(NamedTuple):
     """What follows from the coefficients of each fold, and whether they are optimal."""
 
-    values: FloatArray  # (k, n), K beta
+    own: FloatArray  # (k,), K beta at the left-out sample
     low: FloatArray  # (k,), all optimal b
     high: FloatArray
     norms: FloatArray  # (k,), ||w||
     optimal: BoolArray  # (k,)
+    values: FloatArray  # (k, n), K beta; (0, n) if not requested
 
 
 class Prover:
@@ -58,16 +59,21 @@ class Prover:
         self.known, self.base = known[order], (known @ K)[order]
         self.K = K if kept.size == y.size else K[np.ix_(kept, order)]
 
-    def prove(self, rows: IntArray, eta: FloatArray) -> Proof:
+    def prove(
+        self, rows: IntArray, eta: FloatArray, everywhere: bool = False
+    ) -> Proof:
         """Check coefficients of the kept samples, (k, n_kept), without each row."""
         k, own, kept = np.arange(rows.size), self.place[rows], self.kept
         gone, fit_intercept = self.known[own], self.problem.fit_intercept
         values = eta @ self.K
         values += self.base
         lost = np.flatnonzero(gone)
-        others = self.problem.K[np.ix_(rows[lost], self.order)]
-        values[lost] -= gone[lost, None] * others
-        p = self.y - values
+        if lost.size:
+            others = self.problem.K[np.ix_(rows[lost], self.order)]
+            values[lost] -= gone[lost, None] * others
+        at_own = values[k, own]
+        found = values[: k.size if everywhere else 0, self.place]
+        p = np.subtract(self.y, values, out=values)
         p[k, own] = self.unbounded[own]
         up, down = self._sides(eta, own)
         low = np.where(up, p[:, kept], -np.inf).max(axis=1, initial=-np.inf)
@@ -96,7 +102,7 @@ class Prover:
             optimal[i] = self._is_optimal(beta, p[i], up[i], down[i], gap[i], allowed[i])
         if fit_intercept:
             optimal &= np.abs(total) <= KKT_TOL * size
-        return Proof(values[:, self.place], *ends, np.sqrt(squared), optimal)
+        return Proof(at_own, *ends, np.sqrt(squared), optimal, found)
 
     def _sides(self, eta: FloatArray, own: IntArray) -> tuple[BoolArray, BoolArray]:
         """Whether beta of the kept samples may rise, and may fall."""
