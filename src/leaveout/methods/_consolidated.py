@@ -43,7 +43,7 @@ from leaveout.methods._screening import (
     screen_at_same_C,
     screen_by_first_order,
 )
-from leaveout.methods._smoothing import FoldProblems, Iterate, Majoriser, minimise
+from leaveout.methods._smoothing import TAU, FoldProblems, Iterate, Majoriser, minimise
 from leaveout.run._parallel import map_chunks
 
 RULES = ("first_order", "same_C", "path")
@@ -275,6 +275,9 @@ class _Reduced:
         )
         beta = solution.beta[None, kept]
         self.start = Iterate(beta, beta @ self.full.K, np.array([solution.intercept]))
+        # With a small C the heavier class is near the margin, at distances of order C.
+        spread = float(np.ptp(solution.decision_values))
+        self.tau = TAU * (min(1.0, spread) or 1.0) if problem.fit_intercept else TAU
         self.prove = Prover(problem, screened).prove
 
     @property
@@ -285,9 +288,10 @@ class _Reduced:
     @cached_property
     def smoothed(self) -> tuple[Majoriser, Iterate]:
         """The majoriser, and the optimum of the smoothed full problem."""
-        majoriser = Majoriser.near(self.full, self.start)
+        full = self.full
+        majoriser = Majoriser.of(full.K, full.C[0], self.tau, full.fit_intercept)
         at = self.start.take(np.array([0]))
-        minimise(self.full, majoriser, at)
+        minimise(full, majoriser, at)
         return majoriser, at
 
     def leave_out(self, rows: IntArray, near: Iterate) -> tuple[FoldProblems, Iterate]:

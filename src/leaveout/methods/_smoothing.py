@@ -80,18 +80,6 @@ class Majoriser:
     intercept_scale: float  # its sum
 
     @classmethod
-    def near(cls, folds: FoldProblems, start: Iterate) -> Majoriser:
-        """Factor for one fold, in which no sample is left out, near its optimum.
-
-        The unit of tau is the spread of the decision values, at most 1: with a small C
-        the heavier class is near the margin, at distances of order C.
-        """
-        unit = 1.0
-        if folds.fit_intercept:
-            unit = min(1.0, float(np.ptp(start.values[0] + folds.offsets[0]))) or 1.0
-        return cls.of(folds.K, folds.C[0], TAU * unit, folds.fit_intercept)
-
-    @classmethod
     def of(
         cls, K: FloatArray, C: FloatArray, tau: float, fit_intercept: bool
     ) -> Majoriser:
