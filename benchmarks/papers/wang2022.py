@@ -45,6 +45,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two small sets a part")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--resume", action="store_true", help="keep what is there")
+    parser.add_argument(
+        "--budget", type=float, default=60.0, help="CPU seconds per method and data set"
+    )
+    parser.add_argument(
+        "--path-up-to", type=int, default=800, help="largest n for the path rule"
+    )
+    parser.add_argument(
+        "--torchkm", metavar="PYTHON", help="interpreter of an environment with TorchKM"
+    )
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     with limit_blas(1):

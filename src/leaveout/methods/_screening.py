@@ -111,6 +111,8 @@ def screen_by_first_order(
     Leaving out j changes f by a known amount as long as no sample changes its set. This
     is a strong rule (Tibshirani et al. 2012): sharper than a bound, but not a proof.
     """
+    if problem.n_samples < FEW:
+        return Screened.nothing(problem)
     keep = np.zeros(problem.n_samples, dtype=bool)
     for rows, tableau in groups:
         change = problem.y * tableau.first_order(rows)
@@ -119,7 +121,7 @@ def screen_by_first_order(
         distance = np.abs(problem.y * tableau.f - 1.0)
         keep |= tableau.margin | (REACH * np.maximum(most, 0.0) >= distance - SLACK)
     keep &= problem.C > 0.0
-    if keep.size < FEW or keep.sum() > MOST * keep.size:
+    if keep.sum() > MOST * keep.size:
         return Screened.nothing(problem)
     bounded = groups[0][1].bounded & ~keep
     return Screened(bounded, ~bounded & ~keep)
