@@ -114,6 +114,7 @@ class Checker:
         known = screen_at_same_C(problem, solution, every)
         rows = np.sort(rng.choice(every, min(n_folds, every.size), replace=False))
         reduced = _Reduced(problem, solution, known)
+        reduced.smooth()
         for members, tableau in tableaus(problem, solution, rows):
             small = tableau.take(reduced.kept)
             eta, _ = reduced.solve(members, small, tableau)

@@ -153,7 +153,9 @@ def compare_torchkm(data: Data, python: str | None) -> tuple[float, int]:
     """Seconds of TorchKM, and how many of its labels differ from the walk's."""
     seconds, values = time_torchkm(data, python)
     unlike = 0
-    for found, own in zip(values.T, walk_path(data) if values.size else [], strict=True):
+    for found, own in zip(
+        values.T, walk_path(data) if values.size else [], strict=True
+    ):
         sure = (own.lower > 1e-8) | (own.upper < -1e-8)
         unlike += int(np.sum(sure & (np.sign(found) != np.sign(own.values))))
     return seconds, unlike

@@ -26,7 +26,9 @@ def solved(request):
 
 def refit_all(problem, solution, rows):
     """Return the coefficients without each row, from refits."""
-    folds = [solve_without(problem, solution, rows[k : k + 1]) for k in range(len(rows))]
+    folds = [
+        solve_without(problem, solution, rows[k : k + 1]) for k in range(len(rows))
+    ]
     return np.array([fold.beta for fold in folds])
 
 

@@ -193,7 +193,7 @@ class LooResult(Summary):
 
     @property
     def screened(self) -> float:
-        """Share of the coefficients that method "consolidated" knew before solving.
+        """Share of the coefficients that method "consolidated" did not solve for.
 
         Over all subproblems; not a number for other methods.
         """

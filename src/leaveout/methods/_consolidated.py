@@ -15,8 +15,8 @@ all of them need not be solved for. Steps (docs/method/consolidated):
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -160,14 +160,15 @@ class _Folds:
     ) -> None:
         """Screen, solve and prove; refit what is not proved."""
         problem, solution, rows = self.problem, self.solution, self.rows
-        try:
-            groups = list(tableaus(problem, solution, rows))
-        except np.linalg.LinAlgError:
-            groups = []
-        if solution.converged and rows.size and groups:
+        groups: list[tuple[IntArray, Tableau]] = []
+        if solution.converged and rows.size:
+            with suppress(np.linalg.LinAlgError):  # then all folds are refitted
+                groups = list(tableaus(problem, solution, rows))
+        if groups:
             screened = _screen(problem, solution, groups, rule, memory)
             self.n_screened = problem.n_samples - screened.kept.size
             reduced = _Reduced(problem, solution, screened)
+            reduced.smooth()
             for members, tableau in groups:
                 which = np.searchsorted(rows, members)
                 self._solve_group(reduced, tableau, which, n_threads)
@@ -218,7 +219,8 @@ class _Folds:
             r = self.rows[k]
             left_out = solve_without(self.problem, self.solution, self.rows[k : k + 1])
             values = left_out.decision_values - left_out.intercept
-            self.own[k], self.norms[k] = values[r], np.sqrt(left_out.beta @ values)
+            squared = max(0.0, float(left_out.beta @ values))
+            self.own[k], self.norms[k] = values[r], np.sqrt(squared)
             self.low[k], self.high[k] = left_out.intercept_interval
             self.certified[k] = left_out.converged
             if self.values is not None:
@@ -266,7 +268,7 @@ class _Reduced:
         self.place = np.full(problem.n_samples, -1)
         self.place[kept] = np.arange(kept.size)
         self.full = FoldProblems(
-            np.ascontiguousarray(K[np.ix_(kept, kept)]),
+            K if kept.size == problem.n_samples else K[np.ix_(kept, kept)],
             problem.y[kept],
             C[None, kept],
             (self.known @ K)[None, kept],
@@ -285,14 +287,13 @@ class _Reduced:
         """Folds worked on at a time."""
         return min(max(BLOCK, 256 * BLOCK // max(1, self.kept.size)), 8 * BLOCK)
 
-    @cached_property
-    def smoothed(self) -> tuple[Majoriser, Iterate]:
-        """The majoriser, and the optimum of the smoothed full problem."""
-        full = self.full
-        majoriser = Majoriser.of(full.K, full.C[0], self.tau, full.fit_intercept)
-        at = self.start.take(np.array([0]))
-        minimise(full, majoriser, at)
-        return majoriser, at
+    def smooth(self) -> None:
+        """Factor for the majorise-minimise steps, and smooth the full problem."""
+        full, self.smoothed = self.full, self.start.take(np.array([0]))
+        if self.kept.size:
+            C, fit_intercept = full.C[0], full.fit_intercept
+            self.majoriser = Majoriser.of(full.K, C, self.tau, fit_intercept)
+            minimise(full, self.majoriser, self.smoothed)
 
     def leave_out(self, rows: IntArray, near: Iterate) -> tuple[FoldProblems, Iterate]:
         """Return the problem without each row, and its start near the full optimum."""
@@ -317,9 +318,9 @@ class _Reduced:
         """Smooth and solve the folds of some rows; return eta and number of steps."""
         if self.kept.size == 0:
             return np.empty((rows.size, 0)), 0
-        majoriser, full = self.smoothed
+        full = self.smoothed
         folds, at = self.leave_out(rows, full)
-        n_steps = minimise(folds, majoriser, at)
+        n_steps = minimise(folds, self.majoriser, at)
         change = at.values + folds.offsets + at.b[:, None]
         change -= full.values + self.full.offsets + full.b
         # Left-out samples that are not kept change f and eta of the others.

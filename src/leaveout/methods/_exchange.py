@@ -316,9 +316,7 @@ def solve_exactly(
     return exchange.refine()
 
 
-def solve_again(
-    tableau: Tableau, folds: FoldProblems, eta: FloatArray
-) -> FloatArray:
+def solve_again(tableau: Tableau, folds: FoldProblems, eta: FloatArray) -> FloatArray:
     """Solve folds on all samples from coefficients that are optimal on some."""
     exchange = Exchange(tableau, folds, np.zeros_like(eta))
     alpha, C = np.abs(eta), folds.C

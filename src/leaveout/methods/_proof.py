@@ -59,9 +59,7 @@ class Prover:
         self.known, self.base = known[order], (known @ K)[order]
         self.K = K if kept.size == y.size else K[np.ix_(kept, order)]
 
-    def prove(
-        self, rows: IntArray, eta: FloatArray, everywhere: bool = False
-    ) -> Proof:
+    def prove(self, rows: IntArray, eta: FloatArray, everywhere: bool = False) -> Proof:
         """Check coefficients of the kept samples, (k, n_kept), without each row."""
         k, own, kept = np.arange(rows.size), self.place[rows], self.kept
         gone, fit_intercept = self.known[own], self.problem.fit_intercept
@@ -99,7 +97,9 @@ class Prover:
         for i in np.flatnonzero(~optimal):
             beta = self.known.copy()
             beta[kept], beta[own[i]] = eta[i], 0.0
-            optimal[i] = self._is_optimal(beta, p[i], up[i], down[i], gap[i], allowed[i])
+            optimal[i] = self._is_optimal(
+                beta, p[i], up[i], down[i], gap[i], allowed[i]
+            )
         if fit_intercept:
             optimal &= np.abs(total) <= KKT_TOL * size
         return Proof(at_own, *ends, np.sqrt(squared), optimal, found)
@@ -134,7 +134,7 @@ class Prover:
         gap: float,
         allowed: float,
     ) -> bool:
-        """Allow for rounding errors of f, a sum of |beta_j K_ij|, times C in the gap."""
+        """Allow for rounding errors of f, relative to sum_j |beta_j K_ij|."""
         support = np.flatnonzero(beta)
         rows = self.problem.K[np.ix_(self.order[support], self.order)]
         scale = np.maximum(1.0, np.abs(beta[support]) @ np.abs(rows))

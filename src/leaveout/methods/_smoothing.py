@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""All folds of one SVM, smoothed and minimised together (Wang & Yang 2022, section 2.3).
+"""All folds of one SVM, smoothed, minimised together (Wang & Yang 2022, section 2.3).
 
 Fold k is the problem with its own upper bounds C_k, 0 for the samples left out::
 
