@@ -89,10 +89,10 @@ class Tableau:
         """Return the tableau of some samples; those left out stay as they are."""
         if which.size == self.y.size:
             return self
-        some = (getattr(self, name)[which] for name in ("margin", "bounded"))
-        T = np.ascontiguousarray(self.T[np.ix_(which, which)])
-        others = self.y[which], self.beta[which], self.f[which]
-        return Tableau(T, *some, *others, self.is_low_rank)
+        return Tableau(
+            self.T[np.ix_(which, which)], self.margin[which], self.bounded[which],
+            self.y[which], self.beta[which], self.f[which], self.is_low_rank,
+        )  # fmt: skip
 
     def first_order(self, rows: IntArray) -> FloatArray:
         """Change of w when each row is left out, as long as no set changes, (k, n)."""
@@ -216,7 +216,8 @@ class Exchange:
         y, E, target = self.tableau.y, self.tableau.margin, self.target
         D = self.on ^ E
         change = np.where(D, 0.0, np.where(E, y, target) - self.z)
-        self._change(*np.nonzero(change), change[change != 0.0])
+        r, c = np.nonzero(change)
+        self._change(r, c, change[r, c])
         wanted = np.where(E, target, y) - self.w
         r, c = np.nonzero(D)
         self._change(r, c, self._solve_stacks(D.sum(axis=1), c, wanted[D]))

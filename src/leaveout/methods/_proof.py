@@ -62,7 +62,7 @@ class Prover:
     def prove(self, rows: IntArray, eta: FloatArray, everywhere: bool = False) -> Proof:
         """Check coefficients of the kept samples, (k, n_kept), without each row."""
         k, own, kept = np.arange(rows.size), self.place[rows], self.kept
-        gone, fit_intercept = self.known[own], self.problem.fit_intercept
+        gone = self.known[own]
         values = eta @ self.K
         values += self.base
         lost = np.flatnonzero(gone)
@@ -84,8 +84,7 @@ class Prover:
         p -= b[:, None]
         p[k, own] = 0.0
         hinge = np.maximum(self.y * p, 0.0) @ self.C
-        # sum_i beta_i (y_i - f_i): complementarity terms C_i xi_i - alpha_i (1 - h_i)
-        # avoid the cancellation in primal minus dual.
+        # The gap is the sum of C_i xi_i - alpha_i (1 - h_i) = C_i xi_i - beta_i p_i.
         cross = np.einsum("ki,ki->k", eta, p[:, kept])
         cross += p[:, self.rest] @ self.known[self.rest]
         total = eta.sum(axis=1) + self.known.sum() - gone
@@ -100,7 +99,7 @@ class Prover:
             optimal[i] = self._is_optimal(
                 beta, p[i], up[i], down[i], gap[i], allowed[i]
             )
-        if fit_intercept:
+        if self.problem.fit_intercept:
             optimal &= np.abs(total) <= KKT_TOL * size
         return Proof(at_own, *ends, np.sqrt(squared), optimal, found)
 
@@ -142,4 +141,5 @@ class Prover:
         rises, falls = self.unbounded == -np.inf, self.unbounded == np.inf
         rises[self.kept], falls[self.kept] = up, down
         violation = np.maximum(np.where(rises, p, 0.0), np.where(falls, -p, 0.0))
-        return gap <= allowed + rounding and bool(np.all(violation <= KKT_TOL * scale))
+        small = np.all(violation <= KKT_TOL * scale)
+        return bool(small and gap <= allowed + rounding)
