@@ -79,7 +79,7 @@ def compare(data: Data, grid: str, Cs: np.ndarray, repeats: int) -> Row:
     best = seconds.min(axis=0)
     return Row(
         data.name, len(data.y), data.X.shape[1], grid, float(best[0]), float(best[1]),
-        float(np.median(seconds[:, 0] / seconds[:, 1])), counts[0] / counts[1],
+        float(np.median(seconds[:, 0] / seconds[:, 1])), float(counts[0] / counts[1]),
         refits, differ,
     )  # fmt: skip
 
