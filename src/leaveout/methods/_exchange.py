@@ -309,20 +309,28 @@ def solve_exactly(
     """
     exchange = Exchange(tableau, folds, shift)
     exchange.predict(values, eta)
-    open_ = np.flatnonzero(~exchange.run(*FIRST))
-    if open_.size and not tableau.is_low_rank:
-        again = Exchange(tableau, folds.take(open_), shift[open_])
-        again.run(*SECOND)
-        exchange.put(open_, again)
-    return exchange.refine()
+    return _finish(exchange, shift, FIRST)
 
 
 def solve_again(tableau: Tableau, folds: FoldProblems, eta: FloatArray) -> FloatArray:
     """Solve folds on all samples from coefficients that are optimal on some."""
-    exchange = Exchange(tableau, folds, np.zeros_like(eta))
+    shift = np.zeros_like(eta)
+    exchange = Exchange(tableau, folds, shift)
     alpha, C = np.abs(eta), folds.C
     near = 1e-9 * C
     exchange.on = (alpha > near) & (alpha < C - near)
     exchange.bounded = (alpha >= C - near) & (C > 0.0)
-    exchange.run(*SECOND)
+    return _finish(exchange, shift, SECOND)
+
+
+def _finish(
+    exchange: Exchange, shift: FloatArray, attempt: tuple[int, int]
+) -> FloatArray:
+    """Run the exchange; start unfinished folds again from the full solution."""
+    open_ = np.flatnonzero(~exchange.run(*attempt))
+    if open_.size and not exchange.tableau.is_low_rank:
+        folds = exchange.folds.take(open_)
+        again = Exchange(exchange.tableau, folds, shift[open_])
+        again.run(*SECOND)
+        exchange.put(open_, again)
     return exchange.refine()
