@@ -145,7 +145,9 @@ def write_config(
 ) -> None:
     """Date, versions and arguments; no paths."""
     packages = ("leaveout", "numpy", "scipy", "scikit-learn")
-    given = {k: v for k, v in vars(args).items() if k not in ("data", "resume")}
+    given = {
+        k: v for k, v in vars(args).items() if k not in ("data", "resume", "torchkm")
+    }
     notes = [*notes, "seconds are CPU seconds, on a machine with other work"]
     lines = [
         f"command: python benchmarks/papers/{Path(script).name} --data DIR",

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
@@ -19,18 +21,19 @@ from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
-from common import solve_each
+from common import read_rows, solve_each, write_rows
 from datasets import penalty_from_lambda
 from measure import LAMBDAS, kernlab_width
 from solved import SVC_METHODS
 
-from leaveout.engine._problem import LooIntervals, Problem
+from leaveout.engine._problem import LooIntervals, Problem, Solution
 from leaveout.kernel._gram import gram_matrix
-from leaveout.methods import METHODS
-from leaveout.methods._consolidated import PathMemory
+from leaveout.methods._consolidated import RULES
+from leaveout.methods._screening import PathMemory
 
 # An order of the 50 lambda of which every beginning covers the range evenly.
 ORDER = [(47 + 31 * k) % 50 for k in range(50)]
+PER_LAMBDA = "lambdas.csv"
 R_SCRIPT = """
 suppressMessages(library(kernlab))
 given <- commandArgs(TRUE)
@@ -78,42 +81,108 @@ def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     return scale(X[:, np.ptp(X, axis=0) > 0]), np.where(y > 0, 1.0, -1.0)
 
 
-@dataclass(frozen=True)
-class Timed:
-    """CPU seconds for all 50 lambda and all folds, and how many were timed."""
+@dataclass
+class LambdaTime:
+    """CPU seconds of one method at one lambda, fit included."""
 
+    data: str
+    n: int
+    method: str
+    at: int  # position of the lambda, in ascending C
     seconds: float
-    n_lambdas: int
-    refits: int = 0
+    refits: int
 
 
-def time_path(
-    data: Data, name: str, **options: Any
-) -> tuple[Timed, list[LooIntervals]]:
-    """All 50 lambda one after the other, fits included."""
-    started = process_time()
-    if "memory" in METHODS[name].takes:
-        options["memory"] = PathMemory()
-    machines = [
-        SVC_METHODS[name](problem, solution=solution, **options)
-        for problem, solution in solve_each(data.problem(1.0), data.Cs)
-    ]
-    refits = sum(int(machine.counts["refits"]) for machine in machines)
-    return Timed(process_time() - started, 50, refits), machines
+class Timings:
+    """CPU seconds per data set, method and lambda, stored as they are measured."""
 
+    def __init__(self, name: str, args: argparse.Namespace) -> None:
+        self.name, self.args = name, args
+        self.rows: list[LambdaTime] = []
+        if args.resume:
+            self.rows = read_rows(name, LambdaTime, PER_LAMBDA)
 
-def time_sample(data: Data, name: str, budget: float) -> Timed:
-    """As many lambda as the budget of CPU seconds allows, at least two; scaled up."""
-    spent, refits, done = 0.0, 0, 0
-    for k in ORDER:
+    def of(self, data: Data, method: str) -> dict[int, LambdaTime]:
+        """Return what was measured, by lambda."""
+        key = (data.name, len(data.y), method)
+        return {r.at: r for r in self.rows if (r.data, r.n, r.method) == key}
+
+    def measure(self, data: Data, methods: Sequence[str]) -> None:
+        """Time methods in turn at each lambda, within a budget, two at least."""
+        todo = {m: self.of(data, m) for m in methods}
+        if all(len(done) == 50 for done in todo.values()):
+            return
+        fits = Fits(data)
+        for at in ORDER:
+            for method, done in todo.items():
+                spent = sum(row.seconds for row in done.values())
+                if at not in done and (len(done) < 2 or spent < self.args.budget):
+                    done[at] = self._time(data, fits, method, at)
+            self._store()
+
+    def measure_path(self, data: Data) -> None:
+        """Time the path rule, which needs all lambda in order."""
+        if len(self.of(data, "path")) < 50:
+            fits, memory = Fits(data), PathMemory()
+            for at in range(50):
+                self._time(data, fits, "path", at, memory=memory)
+            self._store()
+
+    def _time(
+        self, data: Data, fits: Fits, method: str, at: int, **options: Any
+    ) -> LambdaTime:
+        name = "consolidated" if method in RULES else method
+        if method in RULES:
+            options["rule"] = method
+        problem, solution = fits.problems[at]
         started = process_time()
-        problem = data.problem(data.Cs[k])
-        refits += int(SVC_METHODS[name](problem).counts["refits"])
-        spent += process_time() - started
-        done += 1
-        if spent > budget and done >= 2:
-            break
-    return Timed(spent * 50 / done, done, refits)
+        found = SVC_METHODS[name](problem, solution=solution, **options)
+        seconds = process_time() - started + fits.seconds[at]
+        refits = int(found.counts["refits"])
+        row = LambdaTime(data.name, len(data.y), method, at, seconds, refits)
+        self.rows.append(row)
+        return row
+
+    def _store(self) -> None:
+        if not self.args.quick:
+            write_rows(self.name, self.rows, PER_LAMBDA)
+
+    def total(self, data: Data, method: str) -> float:
+        """Seconds for 50 lambda, scaled up from those measured; nan if none was."""
+        rows = self.of(data, method)
+        if not rows:
+            return float("nan")
+        return 50 / len(rows) * sum(row.seconds for row in rows.values())
+
+    def refits(self, data: Data, method: str) -> int:
+        """Folds that were refitted."""
+        return sum(row.refits for row in self.of(data, method).values())
+
+    def ratio(self, data: Data, slow: str, fast: str) -> float:
+        """How many times as long one method takes, at the lambda timed for both."""
+        first, second = self.of(data, slow), self.of(data, fast)
+        both = first.keys() & second.keys()
+        above = sum(first[at].seconds for at in both)
+        return above / sum(second[at].seconds for at in both) if both else float("nan")
+
+
+class Fits:
+    """The full solutions at all 50 lambda, each started from the one before."""
+
+    def __init__(self, data: Data) -> None:
+        self.problems: list[tuple[Problem, Solution]] = []
+        self.seconds: list[float] = []
+        started = process_time()
+        for problem, solution in solve_each(data.problem(1.0), data.Cs):
+            self.problems.append((problem, solution))
+            self.seconds.append(process_time() - started)
+            started = process_time()
+
+
+def walk_path(data: Data) -> list[LooIntervals]:
+    """Leave out every sample at all 50 lambda, by walks."""
+    fits = Fits(data)
+    return [SVC_METHODS["walk"](p, solution=s) for p, s in fits.problems]
 
 
 def sample_jobs(data: Data, n_lambdas: int, n_folds: int) -> list[tuple[float, int]]:
@@ -158,6 +227,38 @@ def time_kernlab(data: Data, n_lambdas: int = 5, n_folds: int = 3) -> float:
         print("kernlab failed:", run.stderr.strip()[-200:])
         return float("nan")
     return float(run.stdout.split()[-1]) / len(jobs) * 50 * len(data.y)
+
+
+def time_torchkm(data: Data, python: str | None) -> tuple[float, np.ndarray]:
+    """CPU seconds of TorchKM on all 50 lambda, and its left-out values, (n, 50)."""
+    nothing = float("nan"), np.empty((len(data.y), 0))
+    if python is None:
+        return nothing
+    script = Path(__file__).with_name("wang2022_torchkm.py")
+    with tempfile.TemporaryDirectory() as folder:
+        given, out = Path(folder) / "in.npz", Path(folder) / "out.npz"
+        np.savez(given, K=data.K, y=data.y, lambdas=LAMBDAS)
+        run = subprocess.run(
+            [python, script, given, out], capture_output=True, text=True
+        )
+        if run.returncode:
+            print("TorchKM failed:", run.stderr.strip()[-300:])
+            return nothing
+        with np.load(out) as file:
+            return float(json.loads(run.stdout.splitlines()[-1])), file["values"]
+
+
+def show(title: str, rows: Sequence[Any], columns: Sequence[str]) -> None:
+    """Print some columns of a table; the paper's columns stand beside ours."""
+    cells = [[c.replace("_", " ") for c in columns]]
+    for row in rows:
+        values = [getattr(row, c) for c in columns]
+        cells.append([f"{v:.3g}" if isinstance(v, float) else str(v) for v in values])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    print(f"\n{title}")
+    for line in cells:
+        print("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)))
+    print(flush=True)
 
 
 def best_lambda(machines: list[LooIntervals], y: np.ndarray) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labels, objectives and screened coefficients, checked. Run by wang2022.py.
 
-Methods "consolidated" (both rules) and "magic" against "walk" at all 50 lambda, with
+Methods "consolidated" (all rules) and "magic" against "walk" at all 50 lambda, with
 and without bias; every screened coefficient and the objective of some folds against an
 interior-point method that is none of our code.
 """
@@ -28,14 +28,9 @@ from datasets import lambda_from_penalty
 
 from leaveout.engine._problem import LooIntervals, Solution
 from leaveout.engine._walk import loo_walk
-from leaveout.methods._consolidated import (
-    PathMemory,
-    Screened,
-    _solve_folds,
-    loo_consolidated,
-    loo_magic,
-    screen_at_same_C,
-)
+from leaveout.methods._consolidated import _Reduced, loo_consolidated, loo_magic
+from leaveout.methods._exchange import tableaus
+from leaveout.methods._screening import PathMemory, Screened, screen_at_same_C
 
 SETS = ["sonar", "heart_statlog", "musk1", "australian"]
 SIMULATIONS = [(20, 200), (200, 200), (20, 400)]
@@ -56,6 +51,7 @@ class Row:
     compared: int
     ambiguous: int
     consolidated_differ: int
+    same_C_differ: int  # noqa: N815
     path_compared: int
     path_differ: int
     magic_compared: int
@@ -78,6 +74,7 @@ class Share:
     bias: bool
     lambda_: float
     C: float
+    first_order: float
     same_C: float  # noqa: N815
     path: float
 
@@ -116,9 +113,14 @@ class Checker:
         every = np.flatnonzero(solution.beta)
         known = screen_at_same_C(problem, solution, every)
         rows = np.sort(rng.choice(every, min(n_folds, every.size), replace=False))
-        beta = _solve_folds(problem, solution, rows, known, 1).beta
-        for r, own in zip(rows, beta, strict=True):
-            self._compare(problem, int(r), own, known)
+        reduced = _Reduced(problem, solution, known)
+        reduced.smooth()
+        for members, tableau in tableaus(problem, solution, rows):
+            small = tableau.take(reduced.kept)
+            eta, _ = reduced.solve(members, small, tableau)
+            beta = reduced.expand(members, eta)
+            for r, own in zip(members, beta, strict=True):
+                self._compare(problem, int(r), own, known)
 
     def _compare(
         self, problem: Problem, r: int, beta: np.ndarray, known: Screened
@@ -140,17 +142,20 @@ class Checker:
 
 def compare(data: Data, bias: bool, n_folds: int) -> tuple[Row, list[Share]]:
     n, ambiguous, shares = len(data.y), 0, []
-    tallies = {name: Tally() for name in ("consolidated", "path", "magic")}
+    tallies = {name: Tally() for name in ("consolidated", "same_C", "path", "magic")}
     checker, memory = Checker(), PathMemory()
     base = data.problem(1.0, bias)
     for k, (problem, solution) in enumerate(solve_each(base, data.Cs)):
         walk = loo_walk(problem, solution)
         ambiguous += int(np.sum((walk.lower <= ROUNDING) & (walk.upper >= -ROUNDING)))
-        same = loo_consolidated(problem, solution)
-        tallies["consolidated"].add(same, walk)
+        first = loo_consolidated(problem, solution)
+        same = loo_consolidated(problem, solution, rule="same_C")
+        tallies["consolidated"].add(first, walk)
+        tallies["same_C"].add(same, walk)
         share = Share(
             data.name, n, bias, float(lambda_from_penalty(data.Cs[k], n)),
-            float(data.Cs[k]), same.counts["screened"] / n, float("nan"),
+            float(data.Cs[k]), first.counts["screened"] / n,
+            same.counts["screened"] / n, float("nan"),
         )  # fmt: skip
         if n <= N_ALL:
             path = loo_consolidated(problem, solution, rule="path", memory=memory)
@@ -167,6 +172,7 @@ def compare(data: Data, bias: bool, n_folds: int) -> tuple[Row, list[Share]]:
         tallies["consolidated"].compared,
         ambiguous,
         tallies["consolidated"].differ,
+        tallies["same_C"].differ,
         tallies["path"].compared,
         tallies["path"].differ,
         tallies["magic"].compared,

@@ -6,33 +6,64 @@ from functools import partial
 import numpy as np
 import pytest
 from datasets import penalty_from_lambda
-from oracles.agreement import assert_intervals
+from oracles.agreement import assert_intervals, decided
 from oracles.binary import loo_intervals, svc_clarabel
-from oracles.problems import DEGENERATE, random_case
-from solved import loo_consolidated, loo_magic, loo_walk
+from oracles.problems import DEGENERATE, gram, random_case
+from solved import count_calls, loo_consolidated, loo_magic, loo_refit, loo_walk
 
 from leaveout.data import make_mixture
 from leaveout.engine._problem import REFIT, Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.kernel._gram import gram_matrix
 from leaveout.loo._leave_out import FAMILIES, solve_path
-from leaveout.methods import _consolidated, _smoothing
-from leaveout.methods._consolidated import (
+from leaveout.methods import _consolidated, _exchange, _screening
+from leaveout.methods._screening import (
     PathMemory,
     Solved,
     screen_along_path,
     screen_at_same_C,
 )
 
+SAME_C = partial(loo_consolidated, rule="same_C")
 
+
+@pytest.fixture(params=[1.5, 0.0])
+def first_order_on_small_problems(request, monkeypatch):
+    """Screen in small problems, too; with reach 0 as many samples as possible."""
+    monkeypatch.setattr(_screening, "FEW", 0)
+    monkeypatch.setattr(_screening, "MOST", 1.0)
+    monkeypatch.setattr(_screening, "REACH", request.param)
+
+
+@pytest.mark.usefixtures("first_order_on_small_problems")
 @pytest.mark.parametrize("name", DEGENERATE)
 def test_degenerate_problems(name):
     case = DEGENERATE[name]
     truth = loo_intervals(*case)
-    for method in (loo_consolidated, loo_magic):
+    for method in (loo_consolidated, SAME_C, loo_magic):
         loo = method(Problem(*case))
         assert_intervals(loo, case.y, truth)
         assert loo.certified.all()
+
+
+@pytest.mark.usefixtures("first_order_on_small_problems")
+@pytest.mark.parametrize("bias", [True, False])
+def test_random_problems(bias):
+    """Values equal those of n refits; labels equal those of an interior point."""
+    rng, screened = np.random.default_rng(31), 0.0
+    for _ in range(12):
+        case = random_case(rng, max_n=24, fit_intercept=bias)
+        problem = Problem(*case)
+        truth, refit = loo_intervals(*case), loo_refit(problem)
+        correct, error = decided(truth)
+        for method in (loo_consolidated, SAME_C, loo_magic):
+            loo = method(problem)
+            np.testing.assert_allclose(loo.lower, refit.lower, rtol=1e-7, atol=1e-7)
+            np.testing.assert_allclose(loo.upper, refit.upper, rtol=1e-7, atol=1e-7)
+            assert (case.y * loo.values > 0)[correct].all()
+            assert (case.y * loo.values < 0)[error].all()
+            screened += loo.counts["screened"] * (method is loo_consolidated)
+    assert screened > 5
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -42,7 +73,8 @@ def test_simulation_of_the_paper_needs_no_refit(bias):
     K = gram_matrix(X, kernel="rbf", gamma=0.5 / 20 / 9)
     Cs = penalty_from_lambda(np.exp(np.linspace(6, -6, 50)), 120)
     path = partial(loo_consolidated, rule="path", memory=PathMemory())
-    ways = {"magic": loo_magic, "same_C": loo_consolidated, "path": path}
+    ways = {"magic": loo_magic, "first": loo_consolidated, "same_C": SAME_C}
+    ways["path"] = path
     screened = {name: [] for name in ways}
     problem = Problem(K, 2.0 * labels - 1.0, np.ones(120), bias)
     for at, solution in solve_path(FAMILIES["svc"], problem, Cs[::10]):
@@ -55,29 +87,61 @@ def test_simulation_of_the_paper_needs_no_refit(bias):
             assert found.counts["refits"] == 0
             screened[name].append(found.counts["screened"])
     assert max(screened["magic"]) == screened["path"][0] == 0 < screened["same_C"][0]
+    assert sum(screened["same_C"]) < sum(screened["first"])
     # Without an intercept, screening finds every coefficient if C is small.
     assert bias or screened["same_C"][0] == screened["path"][1] == 120
 
 
-@pytest.mark.parametrize("broken", ["smoothing", "screening"])
-def test_unproved_folds_are_refitted_and_counted(broken, monkeypatch, rng):
-    """Folds that smoothing does not solve, and a rule that screens wrongly."""
-    case = random_case(rng, n=30, kernel="rbf", C=1.0, fit_intercept=True)
-    problem = Problem(*case)
+def mixture(n, C, bias=True):
+    """Return a problem in which many samples change their set."""
+    X, labels = make_mixture(n, 20, random_state=1)
+    K = gram_matrix(X, kernel="rbf", gamma=0.5 / 20 / 9)
+    return Problem(K, 2.0 * labels - 1.0, np.full(n, C), bias)
 
-    def screen_wrongly(problem, solution, rows):
-        screened = screen_at_same_C(problem, solution, rows)
-        screened.bounded[solution.free] = True
-        return screened
 
-    if broken == "smoothing":
-        monkeypatch.setattr(_smoothing, "TAUS", ())
-    else:
-        monkeypatch.setattr(_consolidated, "screen_at_same_C", screen_wrongly)
+@pytest.mark.parametrize("bias", [True, False])
+def test_folds_screened_wrongly_are_solved_on_all_samples(bias, monkeypatch):
+    """A rule that keeps the margin only is wrong in most folds: the proof notices."""
+    problem = mixture(100, 2.0, bias)
+    monkeypatch.setattr(_screening, "REACH", 0.0)
+    again = count_calls(monkeypatch, _consolidated, "solve_again")
     loo = loo_consolidated(problem)
+    assert loo.counts["screened"] > 20
+    assert again
+    assert loo.counts["refits"] == 0
     np.testing.assert_allclose(loo.values, loo_walk(problem).values, atol=1e-9)
-    assert loo.counts["refits"] == np.sum(loo.settled_by == REFIT) > 0
     assert loo.certified.all()
+
+
+def test_folds_that_exchanges_do_not_solve_are_refitted(rng):
+    """The kernel has rank 3, so samples must join and leave the margin in pairs."""
+    X = rng.normal(size=(80, 3))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=80) > 0, 1.0, -1.0)
+    problem = Problem(X @ X.T, y, np.full(80, 10.0))
+    for method in (loo_consolidated, loo_magic):
+        loo = method(problem)
+        assert loo.counts["refits"] == np.sum(loo.settled_by == REFIT) > 0
+        np.testing.assert_allclose(loo.values, loo_walk(problem).values, atol=1e-8)
+        assert loo.certified.all()
+
+
+def test_near_duplicates_need_single_exchanges(monkeypatch):
+    """Clusters that move together overshoot; the second attempt solves them."""
+    rng = np.random.default_rng(3)
+    X = np.repeat(rng.normal(size=(12, 3)), 10, axis=0)
+    X += 0.03 * rng.normal(size=X.shape)
+    y = rng.choice([-1.0, 1.0], size=120)
+    problem = Problem(gram(X, "rbf"), y, np.full(120, 0.03))
+    loo = loo_magic(problem)
+    assert loo.counts["refits"] == 0
+    np.testing.assert_allclose(loo.values, loo_walk(problem).values, atol=1e-9)
+    monkeypatch.setattr(_exchange, "SECOND", (0, 0))
+    assert loo_magic(problem).counts["refits"] > 50
+
+
+def test_rule_is_checked():
+    with pytest.raises(ValueError, match="'first_order', 'same_C', 'path'; got 'no'"):
+        loo_consolidated(mixture(20, 1.0), rule="no")
 
 
 def left_out_optima(problem):
@@ -96,7 +160,9 @@ def solve_all(problem, solution):
         rows.append(r)
         beta[r, rest] = truth.beta
     rows, beta = np.array(rows, dtype=np.intp), beta[rows]
-    return Solved.of(problem, solution, rows, beta, beta @ problem.K)
+    values = beta @ problem.K
+    norms = np.sqrt(np.maximum((beta * values).sum(axis=1), 0.0))
+    return Solved.of(problem, solution, rows, values, norms)
 
 
 def count_screened(problem, screened, where):

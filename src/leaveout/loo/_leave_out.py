@@ -35,7 +35,7 @@ from leaveout.loo._task import (
     Task,
     svm_subproblems,
 )
-from leaveout.methods._consolidated import PathMemory
+from leaveout.methods._screening import PathMemory
 from leaveout.run._parallel import limit_blas
 
 

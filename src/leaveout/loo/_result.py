@@ -199,7 +199,7 @@ class LooResult(Summary):
 
     @property
     def screened(self) -> float:
-        """Share of the coefficients that method "consolidated" knew before solving.
+        """Share of the coefficients that method "consolidated" did not solve for.
 
         Over all subproblems; 0 for "magic", not a number for other methods.
         """

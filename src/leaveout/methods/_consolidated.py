@@ -2,22 +2,25 @@
 """Methods "consolidated" and "magic": all left-out problems at once, by smoothing.
 
 Wang & Yang (2022), after Wang & Zou (2022): leaving j out is the same as C_j = 0, so
-all left-out problems have the same kernel matrix. If ``low_i <= y_i f(x_i) <= high_i``
-holds in all of them, high_i < 1 means alpha_i = C_i in all but its own, and low_i > 1
-means alpha_i = 0 (docs/method/consolidated).
+all left-out problems have the same kernel matrix, and coefficients that are the same in
+all of them need not be solved for. Steps (docs/method/consolidated):
+
+1. ``_screening``: which coefficients are the same in all left-out problems.
+2. ``_smoothing``: minimise the smoothed problems, and the smoothed full problem.
+3. ``_exchange``: predict the sets from the differences, and exchange samples between
+   them until the linear system of the sets is optimal.
+4. ``_proof``: check the result on all samples. A fold that does not pass is solved on
+   all samples, and refitted if it does not pass again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._certificate import (
-    weighted_median_interval,
-    weighted_median_intervals,
-)
+from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._problem import (
     CERTIFIED,
     CONSOLIDATED,
@@ -30,17 +33,22 @@ from leaveout.engine._problem import (
 )
 from leaveout.engine._solve import solve_without
 from leaveout.engine._walk import settle_from_solution
-from leaveout.methods._left_out_interval import distances_from, left_out_radii
-from leaveout.methods._smoothing import FoldProblems, Iterate, certify, solve_folds
+from leaveout.methods._exchange import Tableau, solve_again, solve_exactly, tableaus
+from leaveout.methods._proof import Proof, Prover
+from leaveout.methods._screening import (
+    PathMemory,
+    Screened,
+    Solved,
+    screen_along_path,
+    screen_at_same_C,
+    screen_by_first_order,
+)
+from leaveout.methods._smoothing import TAU, FoldProblems, Iterate, Majoriser, minimise
 from leaveout.run._parallel import map_chunks
 
-RULES = ("same_C", "path")
-# Left-out problems certified at a time.
+RULES = ("first_order", "same_C", "path")
+# Folds worked on at a time, at least: enough for BLAS-3, few enough for the cache.
 BLOCK = 128
-# A margin must differ from 1 by more than rounding errors.
-SLACK = 1e-9
-# Folds screened at a time.
-SCREEN_BLOCK = 256
 
 
 def loo_consolidated(
@@ -50,7 +58,7 @@ def loo_consolidated(
     *,
     labels_only: bool = False,
     n_threads: int = 1,
-    rule: str = "same_C",
+    rule: str = "first_order",
     memory: PathMemory | None = None,
 ) -> LooIntervals:
     """Leave every sample out of one binary SVM: screen, then solve all at once.
@@ -61,10 +69,13 @@ def loo_consolidated(
         As in :func:`~leaveout.engine._walk.loo_walk`; single samples only.
     labels_only : bool, default=False
         Do not solve for samples that are wrong even in the full solution.
-    rule : {"same_C", "path"}, default="same_C"
-        Screening rule. "same_C" uses the full solution at the same C, with balls around
-        it. "path" uses all left-out solutions at the previous C, as in the paper; at
-        the first C of a path no sample is screened.
+    rule : {"first_order", "same_C", "path"}, default="first_order"
+        Screening rule. "first_order" keeps the samples that the first-order change of
+        the full solution can bring to the margin. It is not safe by itself; folds in
+        which it was wrong fail the proof and are solved again on all samples. "same_C"
+        uses bounds around the full solution at the same C. "path" uses all left-out
+        solutions at the previous C, as in the paper; at the first C of a path no sample
+        is screened.
     memory : PathMemory, optional
         Results of the call at the previous C; overwritten.
 
@@ -76,7 +87,8 @@ def loo_consolidated(
         prove.
     """
     if rule not in RULES:
-        raise ValueError(f"rule must be 'same_C' or 'path'; got {rule!r}.")
+        names = ", ".join(map(repr, RULES))
+        raise ValueError(f"rule must be one of {names}; got {rule!r}.")
     return _leave_out(problem, solution, labels_only, n_threads, rule, memory)
 
 
@@ -110,330 +122,216 @@ def _leave_out(
     rows = settle_from_solution(problem, solution, found, labels_only and not keep_all)
     copies = rows if keep_all else problem.first_copies(rows)
     leaders = np.unique(copies)
-    screened = Screened.nothing(problem)
-    if rule == "same_C" and solution.converged:
-        screened = screen_at_same_C(problem, solution, leaders)
-    elif keep_all and memory is not None and solution.converged:
-        screened = screen_along_path(problem, memory.last)
-    folds = _solve_folds(problem, solution, leaders, screened, n_threads)
+    folds = _Folds(problem, solution, leaders, keep_all)
+    folds.solve(rule, memory, n_threads)
     folds.store(found)
     found.share_with_copies(rows, copies)
-    if keep_all and memory is not None:
-        memory.last = Solved.of(problem, solution, leaders, folds.beta, folds.values)
-    n = problem.n_samples
+    if folds.values is not None and memory is not None:
+        memory.last = Solved.of(problem, solution, leaders, folds.values, folds.norms)
     counts = {
-        "screened": float(n - screened.kept.size) if rule else 0.0,
-        "screened_of": float(n),
+        "screened": float(folds.n_screened) if rule else 0.0,
+        "screened_of": float(problem.n_samples),
         "folds": float(leaders.size),
         "shared": float(rows.size - leaders.size),
-        "steps": float(folds.n_steps),
+        "steps": float(folds.steps.sum()),
         "refits": float(np.count_nonzero(folds.refitted)),
     }
     return replace(found, counts=counts)
 
 
 class _Folds:
-    """Problems without one sample each, one row per sample, to be proved or refitted.
-
-    ``beta`` holds the signed coefficients, zero at the left-out sample.
-    """
+    """Problems without one sample each; solved and proved, or refitted."""
 
     def __init__(
-        self,
-        problem: Problem,
-        solution: Solution,
-        rows: IntArray,
-        beta: FloatArray,
-        n_steps: int,
+        self, problem: Problem, solution: Solution, rows: IntArray, everywhere: bool
     ) -> None:
-        self.problem, self.solution = problem, solution
-        self.rows, self.beta, self.n_steps = rows, beta, n_steps
-        self.values = np.empty_like(beta)  # K beta
-        self.low, self.high = np.empty((2, rows.size))  # interval of b
-        self.certified, self.refitted = np.empty((2, rows.size), dtype=bool)
+        self.problem, self.solution, self.rows = problem, solution, rows
+        self.everywhere = everywhere
+        n, k = problem.n_samples, rows.size
+        self.values = np.empty((k, n)) if everywhere else None  # K beta
+        self.own, self.low, self.high, self.norms = np.empty((4, k))
+        self.certified = np.zeros(k, dtype=bool)
+        self.refitted = np.zeros(k, dtype=bool)
+        self.steps = np.zeros(k)
+        self.n_screened = 0
 
-    def prove(self, part: slice) -> None:
-        """Check the coefficients on all samples, including the screened ones."""
-        problem, rows = self.problem, self.rows[part]
-        bounds = np.tile(problem.C, (rows.size, 1))
-        bounds[np.arange(rows.size), rows] = 0.0
-        none = np.zeros_like(bounds), np.zeros(rows.size)
-        full = FoldProblems(problem.K, problem.y, bounds, *none, problem.fit_intercept)
-        proof = certify(full, self.beta[part])
-        self.values[part], self.low[part], self.high[part], optimal = proof
-        self.certified[part], self.refitted[part] = optimal, ~optimal
+    def solve(
+        self, rule: str | None, memory: PathMemory | None, n_threads: int
+    ) -> None:
+        """Screen, solve and prove; refit what is not proved."""
+        problem, solution, rows = self.problem, self.solution, self.rows
+        groups: list[tuple[IntArray, Tableau]] = []
+        if solution.converged and rows.size:
+            with suppress(np.linalg.LinAlgError):  # then all folds are refitted
+                groups = list(tableaus(problem, solution, rows))
+        if groups:
+            screened = _screen(problem, solution, groups, rule, memory)
+            self.n_screened = problem.n_samples - screened.kept.size
+            reduced = _Reduced(problem, solution, screened)
+            reduced.smooth()
+            for members, tableau in groups:
+                which = np.searchsorted(rows, members)
+                self._solve_group(reduced, tableau, which, n_threads)
+        failed = np.flatnonzero(~self.certified)
+        self.refitted[failed] = True
+        map_chunks(lambda part: self.refit(failed[part]), failed.size, n_threads, 1)
+
+    def _solve_group(
+        self, reduced: _Reduced, tableau: Tableau, which: IntArray, n_threads: int
+    ) -> None:
+        """Solve folds that share a tableau: on the kept samples, then on all."""
+        small = tableau.take(reduced.kept)
+
+        def run(part: slice) -> None:
+            block = which[part]
+            rows = self.rows[block]
+            eta, self.steps[block[0]] = reduced.solve(rows, small, tableau)
+            self._write(block, reduced.prove(rows, eta, self.everywhere))
+            failed = np.flatnonzero(~self.certified[block])
+            if failed.size and small is not tableau and not tableau.is_low_rank:
+                beta = reduced.expand(rows[failed], eta[failed])
+                self._solve_on_all(block[failed], beta, tableau)
+
+        map_chunks(run, which.size, n_threads, reduced.block)
+
+    def _solve_on_all(
+        self, which: IntArray, beta: FloatArray, tableau: Tableau
+    ) -> None:
+        """Solve folds in which screened coefficients change, from their last sets."""
+        problem, rows = self.problem, self.rows[which]
+        complete = _Reduced(problem, self.solution, Screened.nothing(problem))
+        folds, _ = complete.leave_out(rows, complete.start)
+        kept = complete.kept
+        eta = solve_again(tableau.take(kept), folds, beta[:, kept])
+        self._write(which, complete.prove(rows, eta, self.everywhere))
+
+    def _write(self, which: IntArray, proof: Proof) -> None:
+        """Store the result of some folds."""
+        self.own[which] = proof.own
+        self.low[which], self.high[which] = proof.low, proof.high
+        self.norms[which], self.certified[which] = proof.norms, proof.optimal
+        if self.values is not None:
+            self.values[which] = proof.values
 
     def refit(self, which: IntArray) -> None:
         """Solve some problems again."""
         for k in which:
+            r = self.rows[k]
             left_out = solve_without(self.problem, self.solution, self.rows[k : k + 1])
-            self.beta[k] = left_out.beta
-            self.values[k] = left_out.decision_values - left_out.intercept
+            values = left_out.decision_values - left_out.intercept
+            squared = max(0.0, float(left_out.beta @ values))
+            self.own[k], self.norms[k] = values[r], np.sqrt(squared)
             self.low[k], self.high[k] = left_out.intercept_interval
             self.certified[k] = left_out.converged
+            if self.values is not None:
+                self.values[k] = values
 
     def store(self, found: LooIntervals) -> None:
         """Write the values of the left-out samples."""
-        own, rows = self.values[np.arange(self.rows.size), self.rows], self.rows
-        found.lower[rows], found.upper[rows] = own + self.low, own + self.high
+        rows = self.rows
+        found.lower[rows], found.upper[rows] = self.own + self.low, self.own + self.high
         found.settled_by[rows] = np.where(self.refitted, REFIT, CONSOLIDATED)
         found.uncertified_by[rows] = np.where(self.certified, CERTIFIED, NOT_CONVERGED)
 
 
-def _solve_folds(
+def _screen(
     problem: Problem,
     solution: Solution,
-    rows: IntArray,
-    screened: Screened,
-    n_threads: int,
-) -> _Folds:
-    """Solve the problem without each of some samples; prove the result or refit."""
-    kept, k = screened.kept, rows.size
-    family, start = _reduce(problem, solution, rows, screened)
-    eta, n_steps = solve_folds(family, problem.C[kept], start, n_threads=n_threads)
-    beta = np.tile(np.where(screened.bounded, problem.y * problem.C, 0.0), (k, 1))
-    beta[:, kept] = eta
-    beta[np.arange(k), rows] = 0.0
-    folds = _Folds(problem, solution, rows, beta, n_steps)
-    map_chunks(folds.prove, k, n_threads, BLOCK)
-    failed = np.flatnonzero(folds.refitted)
-    map_chunks(lambda part: folds.refit(failed[part]), failed.size, n_threads, size=1)
-    return folds
+    groups: list[tuple[IntArray, Tableau]],
+    rule: str | None,
+    memory: PathMemory | None,
+) -> Screened:
+    """Apply a screening rule."""
+    if rule == "first_order":
+        return screen_by_first_order(problem, groups)
+    if rule == "same_C":
+        rows = np.concatenate([members for members, _ in groups])
+        return screen_at_same_C(problem, solution, rows)
+    if rule == "path" and memory is not None:
+        return screen_along_path(problem, memory.last)
+    return Screened.nothing(problem)
 
 
-def _reduce(
-    problem: Problem, solution: Solution, rows: IntArray, screened: Screened
-) -> tuple[FoldProblems, Iterate]:
-    """Return the left-out problems on the kept samples, and their start.
+class _Reduced:
+    """The problem on the kept samples, and its folds.
 
     Eq. (8) of the paper, with ybar on L instead of S. The hinge is linear on L, so the
     remaining problem is n_s x n_s.
     """
-    K, y, C, kept = problem.K, problem.y, problem.C, screened.kept
-    bounded, k = np.flatnonzero(screened.bounded), rows.size
-    known = np.where(screened.bounded, y * C, 0.0)
-    sigma = np.ascontiguousarray(K[np.ix_(kept, kept)])
-    # The left-out sample is bounded, kept, or neither.
-    gone, kernel = known[rows, None], K[np.ix_(rows, kept)]
-    offsets = known[bounded] @ K[np.ix_(bounded, kept)] - gone * kernel
-    totals = known[rows] - known.sum()
-    bounds, eta = np.tile(C[kept], (k, 1)), np.tile(solution.beta[kept], (k, 1))
-    own = kept == rows[:, None]
-    values = (
-        eta[:1] @ sigma
-        - np.where(own.any(axis=1), solution.beta[rows], 0.0)[:, None] * kernel
-    )
-    bounds[own] = eta[own] = 0.0
-    family = FoldProblems(
-        sigma, y[kept], bounds, offsets, totals, problem.fit_intercept
-    )
-    return family, Iterate(eta, values, np.full(k, solution.intercept))
 
-
-@dataclass(frozen=True)
-class Screened:
-    """Samples with alpha = C (bounded) or 0 (outside) in all folds but their own."""
-
-    bounded: BoolArray
-    outside: BoolArray
-
-    @classmethod
-    def nothing(cls, problem: Problem) -> Screened:
-        """Screen only samples with C = 0."""
-        absent = problem.C == 0.0
-        return cls(np.zeros_like(absent), absent)
-
-    @classmethod
-    def by_bounds(cls, problem: Problem, low: FloatArray, high: FloatArray) -> Screened:
-        """Screen samples by bounds of their margins that hold in all folds."""
-        present = problem.C > 0.0
-        return cls(present & (high < 1.0 - SLACK), ~present | (low > 1.0 + SLACK))
+    def __init__(
+        self, problem: Problem, solution: Solution, screened: Screened
+    ) -> None:
+        self.problem, self.kept = problem, screened.kept
+        kept, K, C = self.kept, problem.K, problem.C
+        self.known = np.where(screened.bounded, problem.y * C, 0.0)
+        self.place = np.full(problem.n_samples, -1)
+        self.place[kept] = np.arange(kept.size)
+        self.full = FoldProblems(
+            K if kept.size == problem.n_samples else K[np.ix_(kept, kept)],
+            problem.y[kept],
+            C[None, kept],
+            (self.known @ K)[None, kept],
+            np.array([-self.known.sum()]),
+            problem.fit_intercept,
+        )
+        beta = solution.beta[None, kept]
+        self.start = Iterate(beta, beta @ self.full.K, np.array([solution.intercept]))
+        # With a small C the heavier class is near the margin, at distances of order C.
+        spread = float(np.ptp(solution.decision_values))
+        self.tau = TAU * (min(1.0, spread) or 1.0) if problem.fit_intercept else TAU
+        self.prove = Prover(problem, screened).prove
 
     @property
-    def kept(self) -> IntArray:
-        """Samples to solve for."""
-        return np.flatnonzero(~(self.bounded | self.outside))
+    def block(self) -> int:
+        """Folds worked on at a time."""
+        return min(max(BLOCK, 256 * BLOCK // max(1, self.kept.size)), 8 * BLOCK)
 
+    def smooth(self) -> None:
+        """Factor for the majorise-minimise steps, and smooth the full problem."""
+        full, self.smoothed = self.full, self.start.take(np.array([0]))
+        if self.kept.size:
+            C, fit_intercept = full.C[0], full.fit_intercept
+            self.majoriser = Majoriser.of(full.K, C, self.tau, fit_intercept)
+            minimise(full, self.majoriser, self.smoothed)
 
-@dataclass(frozen=True)
-class Solved:
-    """The full solution and the solutions without each of ``rows``, at one C.
+    def leave_out(self, rows: IntArray, near: Iterate) -> tuple[FoldProblems, Iterate]:
+        """Return the problem without each row, and its start near the full optimum."""
+        full, k, place = self.full, np.arange(rows.size), self.place[rows]
+        kernel = self.problem.K[np.ix_(rows, self.kept)]
+        gone = self.known[rows]
+        C, eta = np.tile(full.C, (k.size, 1)), np.tile(near.eta, (k.size, 1))
+        inside = np.flatnonzero(place >= 0)
+        own = np.zeros(k.size)
+        own[inside] = near.eta[0, place[inside]]
+        C[inside, place[inside]] = eta[inside, place[inside]] = 0.0
+        folds = replace(
+            full, C=C, offsets=full.offsets - gone[:, None] * kernel,
+            totals=full.totals + gone,
+        )  # fmt: skip
+        values = near.values - own[:, None] * kernel
+        return folds, Iterate(eta, values, np.full(k.size, near.b[0]))
 
-    Leaving out any other sample does not change the full solution. Margins are
-    y * (K beta), without the intercept; norms are ||w||.
-    """
+    def solve(
+        self, rows: IntArray, small: Tableau, tableau: Tableau
+    ) -> tuple[FloatArray, int]:
+        """Smooth and solve the folds of some rows; return eta and number of steps."""
+        if self.kept.size == 0:
+            return np.empty((rows.size, 0)), 0
+        full = self.smoothed
+        folds, at = self.leave_out(rows, full)
+        n_steps = minimise(folds, self.majoriser, at)
+        change = at.values + folds.offsets + at.b[:, None]
+        change -= full.values + self.full.offsets + full.b
+        # Left-out samples that are not kept change f and eta of the others.
+        screened = np.where(self.place[rows] < 0, -tableau.beta[rows], 0.0)
+        shift = screened[:, None] * tableau.T[np.ix_(rows, self.kept)]
+        eta = solve_exactly(small, folds, shift, change, at.eta - full.eta)
+        return eta, n_steps
 
-    problem: Problem
-    margins: FloatArray  # (n,)
-    norm: float
-    rows: IntArray  # (k,)
-    left_out_margins: FloatArray  # (k, n)
-    left_out_norms: FloatArray  # (k,)
-
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        solution: Solution,
-        rows: IntArray,
-        beta: FloatArray,
-        values: FloatArray,
-    ) -> Solved:
-        """Store what screening needs from coefficients and values K beta, (k, n)."""
-        g = solution.decision_values - solution.intercept
-        norm = float(np.sqrt(max(0.0, float(solution.beta @ g))))
-        norms = np.sqrt(np.maximum(np.einsum("ki,ki->k", beta, values), 0.0))
-        return cls(problem, problem.y * g, norm, rows, problem.y * values, norms)
-
-    def ratio(self, problem: Problem) -> float | None:
-        """Factor from this C to that of the problem; None for another problem."""
-        if self.problem.K is not problem.K:
-            return None
-        ratio = float(problem.C.sum() / self.problem.C.sum())
-        same = np.allclose(problem.C, ratio * self.problem.C, rtol=1e-12, atol=0.0)
-        return ratio if same else None
-
-
-@dataclass
-class PathMemory:
-    """Results of the folds at one C, for the next C."""
-
-    last: Solved | None = None
-
-
-def screen_at_same_C(  # noqa: N802
-    problem: Problem, solution: Solution, rows: IntArray
-) -> Screened:
-    """Screen by bounds on how far leaving out one of ``rows`` moves the full solution.
-
-    No sample may be the only one of its class.
-    """
-    n = problem.n_samples
-    low, high = np.full(n, np.inf), np.full(n, -np.inf)
-    bound = _move_with_intercept if problem.fit_intercept else _move_without_intercept
-    for part in np.split(rows, range(SCREEN_BLOCK, rows.size, SCREEN_BLOCK)):
-        down, up = bound(problem, solution, part)
-        own = (np.arange(part.size), part)
-        down[own], up[own] = np.inf, -np.inf
-        low = np.minimum(low, down.min(axis=0, initial=np.inf))
-        high = np.maximum(high, up.max(axis=0, initial=-np.inf))
-    return Screened.by_bounds(problem, low, high)
-
-
-def _move_without_intercept(
-    problem: Problem, solution: Solution, rows: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Bound all margins without each row: w - w' is in a ball through zero.
-
-    ``||w - w'||^2 <= <w - w', beta_r phi_r>``: the centre is beta_r phi_r / 2.
-    """
-    y, K, beta = problem.y, problem.K, solution.beta[rows]
-    length = np.sqrt(K.diagonal())
-    centre = y * (solution.decision_values - 0.5 * beta[:, None] * K[rows])
-    radius = 0.5 * np.abs(beta)[:, None] * length[rows, None] * length
-    return centre - radius, centre + radius
-
-
-def _move_with_intercept(
-    problem: Problem, solution: Solution, rows: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Bound all margins without each row: a ball, and order statistics for b.
-
-    f' at x_i is f' at a reference point plus <w', phi_i - reference>. Two reference
-    points are tried, the left-out sample and the mean, and the better bound is used.
-    """
-    y, C, K = problem.y, problem.C, problem.K
-    g = solution.decision_values - solution.intercept
-    radius, worst, best = left_out_radii(problem, solution, rows)
-    sign, diagonal = y[rows], K.diagonal()
-    # From the left-out sample.
-    reach = radius[:, None] * distances_from(K, rows)
-    at = np.where(sign > 0, worst, -best), np.where(sign > 0, best, -worst)
-    moved = g - g[rows, None]
-    low, high = at[0][:, None] + moved - reach, at[1][:, None] + moved + reach
-    # From the mean of all samples.
-    to_mean = diagonal - 2.0 * K.mean(axis=0) + K.mean()
-    reach = radius[:, None] * np.sqrt(np.maximum(to_mean, 0.0))
-    moved = g - g.mean()
-    weights = np.tile(C, (rows.size, 1))
-    weights[np.arange(rows.size), rows] = 0.0
-    level = (weights * (y > 0)).sum(axis=1)
-    lower = weighted_median_intervals(y - moved - reach, weights, level)[0]
-    upper = weighted_median_intervals(y - moved + reach, weights, level)[1]
-    low = np.maximum(low, lower[:, None] + moved - reach)
-    high = np.minimum(high, upper[:, None] + moved + reach)
-    return np.where(y > 0, low, -high), np.where(y > 0, high, -low)
-
-
-def screen_along_path(problem: Problem, before: Solved | None) -> Screened:
-    """Screen by the folds at the previous C, as Wang & Yang (2022) do.
-
-    Theorem 2.2 without an intercept, Theorem 3.5 with one. No sample is screened at the
-    first C, or if the C_i have not all changed by the same factor.
-    """
-    ratio = None if before is None else before.ratio(problem)
-    if before is None or ratio is None:
-        return Screened.nothing(problem)
-    if problem.fit_intercept:
-        return _two_stages(problem, before, ratio)
-    stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)
-    length = np.sqrt(problem.K.diagonal())
-    # Theorem 2.2 with sqrt(K_ii) for sqrt(B), and C_j (|K_ij| + sqrt(K_ii K_jj)) / 2
-    # over j != i for C B.
-    leaving = problem.C * (np.abs(problem.K) + length * length[:, None])
-    np.fill_diagonal(leaving, 0.0)
-    reach = stretch * length * before.norm + 0.5 * leaving.max(axis=1)
-    centre = stay * before.margins
-    return Screened.by_bounds(problem, centre - reach, centre + reach)
-
-
-def _two_stages(problem: Problem, before: Solved, ratio: float) -> Screened:
-    """Theorem 3.5: Lemmas 3.1 and 3.2, then 3.4 and 3.2 again."""
-    y, C = problem.y, problem.C
-    stay, stretch = 0.5 * (1.0 + ratio), 0.5 * abs(ratio - 1.0)
-    length = np.sqrt(problem.K.diagonal())
-    # Lemma 3.1. If alpha = 0 for the left-out sample, the fold has the full solution.
-    low = stay * before.margins - stretch * length * before.norm
-    high = stay * before.margins + stretch * length * before.norm
-    centre = stay * before.left_out_margins
-    reach = stretch * before.left_out_norms[:, None] * length
-    own = (np.arange(before.rows.size), before.rows)
-    down, up = centre - reach, centre + reach
-    down[own], up[own] = np.inf, -np.inf
-    first_low = np.minimum(low, down.min(axis=0, initial=np.inf))
-    first_high = np.maximum(high, up.max(axis=0, initial=-np.inf))
-    b = _common_intercept(y, C, first_low, first_high)
-    # Lemma 3.4: rho^2 <= C (rho sqrt(B) + width) bounds how far leaving out moves w.
-    width, bound, size = b[1] - b[0], float(C.max()), float(length.max())
-    if np.isfinite(width):
-        half = 0.5 * bound * size
-        radius = half + np.sqrt(half**2 + bound * max(0.0, width))
-        low, high = low - radius * length, high + radius * length
-        low, high = np.maximum(low, first_low), np.minimum(high, first_high)
-    else:
-        low, high = first_low, first_high
-    b = _common_intercept(y, C, low, high)
-    return Screened.by_bounds(
-        problem, low + np.where(y > 0, b[0], -b[1]), high + np.where(y > 0, b[1], -b[0])
-    )
-
-
-def _common_intercept(
-    y: FloatArray, C: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[float, float]:
-    """Bound b of all folds from bounds of y K beta (Lemmas 3.2, 3.3).
-
-    Algorithm 2 finds the order statistics by bisection; here they come from a sort.
-    Leaving one sample out can change the total weight of its class by its C, hence two
-    levels.
-    """
-    positive = y > 0
-    level = float(C[positive].sum())
-    at_low = np.where(positive, 1.0 - high, low - 1.0)
-    at_high = np.where(positive, 1.0 - low, high - 1.0)
-    least = level - float(C[positive].max(initial=0.0))
-    most = level + float(C[~positive].max(initial=0.0))
-    return (
-        weighted_median_interval(at_low, C, least)[0],
-        weighted_median_interval(at_high, C, most)[1],
-    )
+    def expand(self, rows: IntArray, eta: FloatArray) -> FloatArray:
+        """Return the coefficients of all samples."""
+        beta = np.tile(self.known, (rows.size, 1))
+        beta[:, self.kept] = eta
+        beta[np.arange(rows.size), rows] = 0.0
+        return beta
