@@ -219,8 +219,8 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
         """Solve the problems, leave every row out, store the results."""
         problems, optima = solve_linear(
-            fit.rows, fit.problems(Cs), samples=fit.samples, progress=fit.progress,
-            sizes=fit.sizes, after_pass=fit.after_pass,
+            fit.rows, fit.problems(Cs), some=fit.some, samples=fit.samples,
+            progress=fit.progress, sizes=fit.sizes, after_pass=fit.after_pass,
         )  # fmt: skip
         check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
         loos, thresholds, hinge = leave_one_out_linear(

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_classes_repeat, check_number
 from leaveout.exceptions import ClusterLostError
-from leaveout.large._features import Encode, FeatureMap, FeatureRows
+from leaveout.large._features import Encode, FeatureMap, FeatureRows, Rows
 from leaveout.large._rows import GOLDEN, mix_bits
 from leaveout.large._solve import LinearProgress, Sizes
 from leaveout.large._window import LinearProblems
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 MOST_DIGITS = 1e10
 # Largest C times the total weight of the rows; larger values overflow in narrow bands.
 MOST_LOSS = 1e200
+# Rows per class from which starting points are guessed.
+ROWS_OF_START = 1000
 # Parameters that define the problem; a checkpoint must agree in all of them.
 DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
@@ -257,8 +259,9 @@ class FitRun:
             part.cut(statistics.share)
         self.class_weight = self._class_weights()
         self.largest_weight = statistics.largest_weight * float(self.class_weight.max())
-        totals = np.array([part.total_weight for part in self.parts])
-        self.total_weight = float(totals @ self.class_weight)
+        self.totals = np.array([part.total_weight for part in self.parts])
+        self.totals *= self.class_weight
+        self.total_weight = float(self.totals.sum())
         self.feature_map = self._make_map()
         encode = Encode(self.feature_map, self.classes, self.class_weight)
         n_rows, D = statistics.n_rows, self.feature_map.n_components
@@ -268,7 +271,14 @@ class FitRun:
         probe = self.feature_map(self.parts[0].X[:16])
         self.progress = kept.resume(n_rows, self.classes, self.parts, probe)
         sizes = [] if self.progress else self.sizes.samples(n_rows, D)
-        self.samples = [self._sample(size) for size in sizes]
+        counts = [self._divide(size) for size in sizes]
+        informative = [each for each in counts if self._is_informative(each, D)]
+        self.samples = [
+            FeatureRows.of(*self._sample(each), n_threads=self.n_threads)
+            for each in informative
+        ]
+        each = np.full(len(self.parts), ROWS_OF_START)
+        self.some = Rows(np.arange(0), *self._sample(each))
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
         """One SVM per C and pair of classes; with two classes the second is +1."""
@@ -283,8 +293,9 @@ class FitRun:
         pairs = pairs[:, ::-1] if len(self.classes) == 2 else pairs
         positive, negative = np.tile(pairs.T, len(Cs))
         C = np.repeat(Cs, len(pairs))
+        totals = self.totals[np.column_stack([positive, negative])]
         W = np.zeros((C.size, self.feature_map.n_components))
-        return LinearProblems(C, positive, negative, W, np.zeros(C.size))
+        return LinearProblems(C, positive, negative, totals, W, np.zeros(C.size))
 
     def after_pass(self, progress: Any) -> None:
         """Count the pass, save the progress, and report it."""
@@ -346,20 +357,36 @@ class FitRun:
             return 1.0 / n_features
         return check_number("gamma", gamma, above=0.0)
 
-    def _sample(self, size: int) -> FeatureRows:
-        """Take equally many rows per class, weighted to represent all rows."""
+    def _divide(self, size: int) -> IntArray:
+        """Divide a sample equally among the classes, as far as they have rows."""
+        kept = np.array([part.hashes.size for part in self.parts])
+        counts = np.zeros_like(kept)
+        for n_left, code in enumerate(np.argsort(kept, kind="stable")):
+            equal = (size - counts.sum()) // (kept.size - n_left)
+            counts[code] = min(kept[code], max(1, equal))
+        return counts
+
+    def _is_informative(self, counts: IntArray, n_components: int) -> bool:
+        """Whether a sample has enough rows next to the margin of every pair.
+
+        If C is small, these are the lighter class and as much weight of the other.
+        """
+        i, j = np.array(self.pairs).T
+        per_weight = np.minimum(counts[i] / self.totals[i], counts[j] / self.totals[j])
+        near = np.minimum(self.totals[i], self.totals[j]) * per_weight
+        return bool(near.min() >= 1.5 * (n_components + 1))
+
+    def _sample(self, counts: IntArray) -> tuple[FloatArray, IntArray, FloatArray]:
+        """Take rows of each class, weighted to represent all rows."""
         X, codes, weights = [], [], []
         for code, part in enumerate(self.parts):
-            rows = slice(0, max(1, size // len(self.parts)))
-            weight = part.weight[rows] * self.class_weight[code]
-            total = part.total_weight * self.class_weight[code]
+            weight = part.weight[: counts[code]]
             if weight.sum() > 0.0:
-                weight *= total / weight.sum()
-            X.append(self.feature_map(part.X[rows]))
+                weight = weight * (self.totals[code] / weight.sum())
+            X.append(self.feature_map(part.X[: counts[code]]))
             codes.append(np.full(weight.size, code))
             weights.append(weight)
-        joined = (np.concatenate(values) for values in (X, codes, weights))
-        return FeatureRows.of(*joined, n_threads=self.n_threads)
+        return np.concatenate(X), np.concatenate(codes), np.concatenate(weights)
 
 
 def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:

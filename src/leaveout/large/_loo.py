@@ -36,7 +36,6 @@ from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
     WindowProblem,
-    noise_of_window,
 )
 from leaveout.loo._multiclass import elect
 from leaveout.run._parallel import map_in_order
@@ -51,25 +50,25 @@ FIRST_WALKS, WORTHWHILE = 32, 0.5
 
 
 def leave_rows_out(
-    window: WindowProblem, solution: Solution, index: IntArray, radius: float
+    optimum: LinearOptimum, index: IntArray
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Leave out rows of the window, ascending; radius is the largest norm of a row.
+    """Leave out rows of the window, ascending.
 
     Returns their values, b in the middle of its interval; whether each is the value on
     all rows; and whether its sign is proved, too, for all optimal b: a value that is
     zero up to rounding has none.
     """
+    window, solution = optimum.window, optimum.solution
     rows = np.searchsorted(window.index, index)
-    noise = noise_of_window(window, solution)
-    if np.isinf(noise):
+    if np.isinf(optimum.noise):
         nothing = np.zeros(rows.size, dtype=bool)
         return solution.decision_values[rows], nothing, nothing
     complete = bool(np.isinf(window.edges).all())
-    problem, full = window.problem, solution
     # Scale the unit vectors to the length of the rows, so that tolerances suit both.
-    length = radius if radius > 0.0 else 1.0
+    length = optimum.radius if optimum.radius > 0.0 else 1.0
+    problem, full = window.problem, solution
     if not complete:
-        problem, full = _with_probes(window, solution, length)
+        problem, full = _with_probes(optimum, length)
     answer = LooIntervals.from_solution(full)
     open_ = settle_from_solution(problem, full, answer, labels_only=False)
     wanted = np.intersect1d(open_, rows)
@@ -78,45 +77,45 @@ def leave_rows_out(
         # Without a row of alpha = 0 only b moves. If a row is alone in its class in the
         # window, an end of b is infinite and so not known: other rows of the class may
         # be outside.
-        point, f = window.point(solution), full.decision_values
+        point, f = optimum.point, full.decision_values
         ends_b = (answer.lower - f + point[-1], answer.upper - f + point[-1])
-        known = window.knows(point[:-1], *ends_b, radius, noise)
+        known = optimum.knows(point[:-1], *ends_b)
     if wanted.size:
         walker = Walker(problem, full, n_threads=1, everywhere=not complete)
         found = walker.leave_out(Folds.singles(wanted))
         answer.write(wanted, found)
         if found.everywhere is not None:
-            f = found.everywhere[:, window.problem.n_samples :]
+            f = found.everywhere[:, window.y.size :]
             b = f[:, -1]
             W = (f[:, :-1] - b[:, None]) / length
             ends_b = (b + found.lower - found.values, b + found.upper - found.values)
-            known[wanted] = window.knows(W, *ends_b, radius, noise)
+            known[wanted] = optimum.knows(W, *ends_b)
     values = answer.values
     known &= answer.certified
-    proved = known & (np.maximum(answer.lower, -answer.upper) > noise)
+    proved = known & (np.maximum(answer.lower, -answer.upper) > optimum.noise)
     return values[rows], known[rows], proved[rows]
 
 
-def _with_probes(
-    window: WindowProblem, solution: Solution, length: float
-) -> tuple[Problem, Solution]:
+def _with_probes(optimum: LinearOptimum, length: float) -> tuple[Problem, Solution]:
     """Add multiples of the unit vectors, and the zero vector, with weight 0."""
-    D = window.Z.shape[1]
-    probes = np.vstack([length * np.eye(D), np.zeros(D)])
-    Z = np.vstack([window.Z, probes])
-    n_more = D + 1
+    window, solution = optimum.window, optimum.solution
+    m, D = window.Z.shape
+    K = np.zeros((m + D + 1, m + D + 1))
+    np.multiply(window.gram, window.C, out=K[:m, :m])
+    K[:m, m:-1] = (window.C * length) * window.Z
+    K[m:-1, :m] = K[:m, m:-1].T
+    K[m:-1, m:-1][np.diag_indices(D)] = window.C * length**2
     problem = Problem(
-        window.C * (Z @ Z.T),
-        np.append(window.problem.y, np.ones(n_more)),
-        np.append(window.problem.C, np.zeros(n_more)),
+        K,
+        np.append(window.y, np.ones(D + 1)),
+        np.append(window.weight, np.zeros(D + 1)),
     )
-    point = window.point(solution)
-    f = probes @ point[:-1] + point[-1]
+    f = np.append(length * optimum.point[:-1], 0.0) + optimum.point[-1]
     more = replace(
         solution,
-        beta=np.append(solution.beta, np.zeros(n_more)),
+        beta=np.append(solution.beta, np.zeros(D + 1)),
         decision_values=np.append(solution.decision_values, f),
-        state=np.append(solution.state, np.full(n_more, OUTSIDE, dtype=np.int8)),
+        state=np.append(solution.state, np.full(D + 1, OUTSIDE, dtype=np.int8)),
     )
     return problem, more
 
@@ -253,10 +252,11 @@ def _walk(
     kept = picked.take(np.union1d(near.rows, index))
     window = WindowProblem.build(problems, k, kept, scan.inside[k], near)
     solution = window.solve(window.start_from(optimum))
-    moved = np.abs(window.point(solution) - window.origin).max()
+    here = LinearOptimum(window, solution, scan.radius, optimum.highest)
+    moved = np.abs(here.point - window.origin).max()
     if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
         return 0.0  # the window does not have the optimum it was built at
-    values, known, proved = leave_rows_out(window, solution, index, scan.radius)
+    values, known, proved = leave_rows_out(here, index)
     votes = np.where(favours_positive(values, n_pairs), 1, -1)
     open_.votes[part, k % n_pairs] = np.where(proved, votes, 0)
     return float(known.mean())

@@ -1,232 +1,69 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Solve the linear SVMs of a FeatureSVC, each to the exact optimum.
 
-Newton's method solves the smoothed problems on samples of growing size, then on all
-rows, each time from the previous result; one pass serves every problem. The smoothed
-primal of one problem is (Wang & Yang 2022, section 2.3)::
-
-    F(w, b) = 1/2 ||w||^2 + C sum_i c_i L_tau(y_i f_i)
-    H       = diag(1, ..., 1, 0) + C / (2 tau) sum_{|u - 1| < tau} c_i (z_i, 1)(z_i, 1)'
-
-tau starts at a width that includes a share of the rows and shrinks until about 2 D rows
-are left: the exact optimum has at most D + 1 rows on the margin, so the rows next to it
-are then known. The window of these rows (:mod:`leaveout.large._window`) then gives the
-exact optimum with a proof, in one or a few scans of all rows.
+Newton's method (:mod:`leaveout.large._newton`) solves the smoothed problems on samples
+of growing size, then on all rows, each time from the previous result; one pass serves
+every problem. The window of the rows next to the margin
+(:mod:`leaveout.large._window`) then gives the exact optimum with a proof, in one or a
+few scans of all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.linalg import lapack
 
 from leaveout._typing import BoolArray, FloatArray
-from leaveout.large._band_fast import sum_band
-from leaveout.large._features import FeatureBlock, FeatureRows
+from leaveout.engine._certificate import weighted_median_intervals
+from leaveout.engine._problem import middle
+from leaveout.large._features import FeatureRows, Rows
+from leaveout.large._newton import NewtonState, descend
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
     WindowProblem,
-    largest_norm,
     scan_margin,
 )
 from leaveout.run._parallel import map_in_order
 
-# |u - 1| is binned by powers of two from 2^-60 to 2^20.
-FIRST_EXPONENT, N_BINS = -60, 80
-# A point is accurate enough for its tau if another step would gain less than this share
-# of the smoothing error.
-GOOD_ENOUGH = 0.1
-# The band shrinks by this factor from one tau to the next.
-SHRINK = 0.2
-SUFFICIENT_DECREASE = 1e-4
-SMALLEST_STEP = 1e-4
-# A gain below this, relative to F, counts as rounding error.
-ROUNDING = 1e-12
-MOST_PASSES = 100
 MOST_SCANS = 10
+# Multiples of the difference of the class means that are tried as starts.
+N_STARTS = 12
 
 
-@dataclass
-class BandSums:
-    """Sums of one pass at one point, without the factor C of each problem.
+def guess_starts(rows: Rows, problems: LinearProblems) -> LinearProblems:
+    """Return the best multiple of the difference of the class means, from some rows.
 
-    totals : smoothed loss, hinge, complementarity, rows in the band, rows; (L, 5)
-    pull : sum of weight * s * q * (z, 1), (L, D + 1); the loss has gradient -C pull
-    curvature : sum of weight * (z, 1)(z, 1)' over the band, (L, D + 1, D + 1)
-    bins : rows by the exponent of |u - 1|, int64, (L, N_BINS)
-    radius : largest norm of a row
+    It is never w = 0, where f has no spread and says nothing about other directions.
     """
-
-    totals: FloatArray
-    pull: FloatArray
-    curvature: FloatArray
-    bins: np.ndarray
-    radius: float
-
-    def add(self, other: BandSums) -> None:
-        self.totals += other.totals
-        self.pull += other.pull
-        self.curvature += other.curvature
-        self.bins += other.bins
-        self.radius = max(self.radius, other.radius)
+    points = [_guess_start(rows, problems, k) for k in range(len(problems))]
+    W, b = zip(*points, strict=True)
+    return problems.moved(np.array(W), np.array(b))
 
 
-def sum_block(
-    problems: LinearProblems, tau: FloatArray, block: FeatureBlock
-) -> BandSums:
-    """Sum the smoothed problems, with half-width tau, over a block."""
-    Z, n_problems = block.Z, len(problems)
-    f = problems.decide(Z)
-    share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
-    totals = np.empty((n_problems, 5))
-    bins = np.zeros((n_problems, N_BINS), dtype=np.int64)
-    sum_band(
-        f, block.codes, problems.positive, problems.negative, block.weight, tau,
-        share, band, totals, bins, FIRST_EXPONENT,
-    )  # fmt: skip
-    pull = np.column_stack([share @ Z, share.sum(axis=1)])
-    curvature = np.empty((n_problems, Z.shape[1] + 1, Z.shape[1] + 1))
-    for k in range(n_problems):
-        _curvature(block, np.flatnonzero(band[k]), curvature[k])
-    return BandSums(totals, pull, curvature, bins, largest_norm(Z))
-
-
-def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
-    weight = block.weight[rows]
-    A = block.Z[rows]
-    A *= np.sqrt(weight)[:, None]
-    np.matmul(A.T, A, out=out[:-1, :-1])
-    out[:-1, -1] = out[-1, :-1] = A.T @ np.sqrt(weight)
-    out[-1, -1] = weight.sum()
-
-
-def half_width(bins: np.ndarray, n_rows: float) -> float:
-    """Return tau such that about this many rows have |u - 1| <= tau."""
-    edges = np.ldexp(1.0, FIRST_EXPONENT + np.arange(-1, N_BINS))
-    edges[0] = 0.0
-    counts = np.concatenate([[0], np.cumsum(bins)])
-    return float(np.interp(n_rows, counts, edges, right=edges[-1]))
-
-
-def descend(
-    rows: FeatureRows,
-    problems: LinearProblems,
-    states: list[NewtonState],
-    after_pass: Callable[[], None] | None,
-) -> None:
-    """Bring all problems close to their optimum, one pass per step; changes states."""
-    for _ in range(MOST_PASSES):
-        open_ = np.array([k for k, s in enumerate(states) if not s.done], np.intp)
-        if open_.size == 0:
-            break
-        at = LinearProgress.of([states[k] for k in open_])
-        here = problems.take(open_).moved(at.W, at.b)
-        sums = rows.run(partial(sum_block, here, at.tau))
-        for place, k in enumerate(open_):
-            states[k].absorb(sums, place)
-        if after_pass is not None:
-            after_pass()
-
-
-@dataclass
-class NewtonState:
-    """State of one problem: the point (w, b) to evaluate in the next pass.
-
-    ``least`` is the number of rows in the last band, ``share`` the share of the rows in
-    this one. With the half-width tau = 2 the first step from w = 0 is ridge regression.
-    """
-
-    w: FloatArray
-    b: float
-    C: float
-    least: int
-    share: float = 1.0
-    tau: float = 2.0
-    done: bool = False
-    base: FloatArray | None = None
-    direction: FloatArray | None = None
-    value: float = np.inf
-    promised: float = 0.0
-    step: float = 1.0
-    bins: np.ndarray = field(default_factory=lambda: np.zeros(N_BINS, np.int64))
-    rows: float = 0.0
-    radius: float = 0.0
-
-    def on_more_rows(self, share: float) -> NewtonState:
-        """Continue from here with more rows, of which these were a sample."""
-        wider = NewtonState(self.w, self.b, self.C, self.least, share)
-        tau = half_width(self.bins, share * self.rows)
-        wider.tau = tau if tau > 0.0 else self.tau
-        return wider
-
-    def absorb(self, sums: BandSums, k: int) -> None:
-        """Process the sums at the proposed point, and propose the next one."""
-        loss, _, slack, in_band, self.rows = sums.totals[k]
-        self.bins, self.radius = sums.bins[k], sums.radius
-        value = 0.5 * float(self.w @ self.w) + self.C * float(loss)
-        wanted = self.value - SUFFICIENT_DECREASE * self.step * self.promised
-        if not value <= wanted and self.step > SMALLEST_STEP:
-            self.step *= 0.5
-            self._go()
-            return
-        gradient = np.append(self.w, 0.0) - self.C * sums.pull[k]
-        self.base, self.value = np.append(self.w, self.b), value
-        self.direction = _newton_step(
-            sums.curvature[k], self.C / (2.0 * self.tau), gradient, self._reach(),
-            1e-10 * self.C * self.rows,
-        )  # fmt: skip
-        self.promised = -float(gradient @ self.direction)
-        self.step = 1.0
-        bearable = self.C * float(slack) + ROUNDING * value
-        if in_band <= self.least and self.promised <= bearable:
-            self.done = True
-            return
-        if self.promised <= GOOD_ENOUGH * bearable:
-            self._narrow()
-        self._go()
-
-    def _narrow(self) -> None:
-        """Set the width of the next band, which invalidates the known F."""
-        self.share = max(self.share * SHRINK, 0.75 * self.least / self.rows)
-        tau = half_width(self.bins, self.share * self.rows)
-        self.tau = min(tau, 0.5 * self.tau) if tau > 0.0 else self.tau * SHRINK
-        self.value = np.inf
-
-    def _reach(self) -> float:
-        """Limit of the intercept step: where the band holds its share of rows."""
-        wanted = max(self.share * self.rows, float(self.least))
-        return self.tau + half_width(self.bins, min(wanted, self.rows))
-
-    def _go(self) -> None:
-        assert self.base is not None
-        assert self.direction is not None
-        point = self.base + self.step * self.direction
-        self.w, self.b = point[:-1], float(point[-1])
-
-
-def _newton_step(
-    curvature: FloatArray, factor: float, gradient: FloatArray, most: float, flat: float
-) -> FloatArray:
-    """Return -H^-1 gradient, with a limit on the step of the intercept.
-
-    With an empty band the intercept is undetermined, so it is solved for last: ``H_ww``
-    is at least the identity, and the rest of the step follows from db. Slopes up to
-    ``flat`` are rounding errors: the classes balance, and any b in a range is optimal.
-    """
-    H = curvature[:-1, :-1] * factor
-    H[np.diag_indices(H.shape[0])] += 1.0
-    coupling = curvature[:-1, -1] * factor
-    _, x, _ = lapack.dposv(H, np.column_stack([gradient[:-1], coupling]), lower=1)
-    slope = float(gradient[-1] - coupling @ x[:, 0])
-    bend = float(curvature[-1, -1] * factor - coupling @ x[:, 1])
-    if abs(slope) <= flat:
-        slope = 0.0
-    db = -np.sign(slope) * most if abs(slope) >= most * bend else -slope / bend
-    return np.append(-x[:, 0] - db * x[:, 1], db)
+def _guess_start(
+    rows: Rows, problems: LinearProblems, k: int
+) -> tuple[FloatArray, float]:
+    y = problems.take(np.array([k])).signs(rows.codes)[0]
+    Z, y, c = rows.Z[y != 0.0], y[y != 0.0], rows.weight[y != 0.0]
+    sums = [max(float(c[y == sign].sum()), 1e-300) for sign in (1.0, -1.0)]
+    share = np.where(y > 0.0, c / sums[0], -c / sums[1])
+    difference = share @ Z
+    c = np.abs(share) * np.where(y > 0.0, *problems.totals[k])
+    g, C = Z @ difference, float(problems.C[k])
+    most = C * float(problems.light[k])
+    # Where f has spread 1; C light is the multiple if all alpha are at their bounds.
+    natural = min(most, 1.0 / max(float(g.std()), 1e-300))
+    t = np.geomspace(0.1 * natural, most, N_STARTS)
+    level = np.full(N_STARTS, problems.totals[k, 0])
+    weights = np.broadcast_to(c, (N_STARTS, c.size))
+    b = middle(*weighted_median_intervals(y - t[:, None] * g, weights, level))
+    hinge = np.maximum(0.0, 1.0 - y * (t[:, None] * g + b[:, None])) @ c
+    best = np.argmin(0.5 * t**2 * (difference @ difference) + C * hinge)
+    return t[best] * difference, float(b[best])
 
 
 @dataclass(frozen=True)
@@ -284,7 +121,8 @@ class LinearProgress:
     def states(self, problems: LinearProblems, least: int) -> list[NewtonState]:
         return [
             NewtonState(
-                self.W[k], float(self.b[k]), float(problems.C[k]), least,
+                self.W[k], float(self.b[k]), float(problems.C[k]),
+                float(problems.totals[k, 1]), least,
                 float(self.share[k]), float(self.tau[k]), bool(self.done[k]),
             )
             for k in range(len(problems))
@@ -298,6 +136,7 @@ def solve_linear(
     rows: FeatureRows,
     problems: LinearProblems,
     *,
+    some: Rows,
     samples: Sequence[FeatureRows],
     progress: LinearProgress | None,
     sizes: Sizes,
@@ -309,7 +148,7 @@ def solve_linear(
     With ``progress`` the solver resumes from there instead.
     """
     if not sizes.is_small(rows):
-        progress = _approach(rows, problems, samples, progress, after_pass)
+        progress = _approach(rows, problems, some, samples, progress, after_pass)
         problems = problems.moved(progress.W, progress.b)
     return _finish(rows, problems, progress, sizes, after_pass)
 
@@ -317,6 +156,7 @@ def solve_linear(
 def _approach(
     rows: FeatureRows,
     problems: LinearProblems,
+    some: Rows,
     samples: Sequence[FeatureRows],
     progress: LinearProgress | None,
     after_pass: AfterPass,
@@ -327,8 +167,9 @@ def _approach(
     if progress is not None:
         states, samples = progress.states(problems, least), ()
     else:
-        points = zip(problems.W, problems.b, problems.C, strict=True)
-        states = [NewtonState(w, float(b), float(C), least) for w, b, C in points]
+        start = guess_starts(some, problems)
+        points = zip(start.W, start.b, start.C, start.totals[:, 1], strict=True)
+        states = [NewtonState(w, *map(float, rest), least) for w, *rest in points]
 
     def report() -> None:
         after_pass(LinearProgress.of(states))
@@ -396,7 +237,6 @@ def scan_and_solve(
             problems, k, picked.take(near.rows), sides.inside[k], near
         )
         solution = window.solve(window.start(float(taus[k])))
-        proved = window.proves(solution, sides.radius)
-        return LinearOptimum(window, solution, proved, sides.radius)
+        return LinearOptimum(window, solution, sides.radius, sides.highest[k])
 
     return list(map_in_order(solve, range(len(problems)), rows.n_threads))

@@ -27,7 +27,6 @@ from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
     MarginScan,
-    noise_of_window,
     scan_margin,
 )
 from leaveout.loo._multiclass import _count, elect
@@ -76,18 +75,18 @@ class Thresholds(NamedTuple):
 
 
 def _settled(optimum: LinearOptimum, sign: float, bound: float) -> tuple[float, float]:
-    noise = noise_of_window(optimum.window, optimum.solution)
+    noise, R = optimum.noise, optimum.radius
     if np.isinf(noise):
         return -np.inf, np.inf
-    found, R = optimum.solution, optimum.radius
-    low, far = optimum.window.intercept_without(found, sign, bound, R)
-    b = sign * found.intercept
+    low, far = optimum.intercept_without(sign, bound)
+    b = sign * optimum.solution.intercept
     wrong_below = b - low - SLACK - noise
     right_above = np.inf
     if np.isfinite(far):
         rho = bound * R + np.sqrt((bound * R) ** 2 + bound * (low - far))
         right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
-    if has_room(optimum.window.problem.C, found.alpha, found.free):
+    found = optimum.solution
+    if has_room(optimum.window.weight, found.alpha, found.free):
         # Beyond the margin alpha = 0, and with a free support vector nothing changes.
         right_above = min(right_above, 1.0 + BEYOND + noise)
     return wrong_below, right_above
@@ -95,12 +94,10 @@ def _settled(optimum: LinearOptimum, sign: float, bound: float) -> tuple[float, 
 
 def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
     """Return the thresholds of f for rows that were not trained on."""
-    window, solution, R = optimum.window, optimum.solution, optimum.radius
-    noise = noise_of_window(window, solution)
+    solution, R = optimum.solution, optimum.radius
     # These rows may be longer than those of the problem, which scales the error.
-    top = float(window.problem.K.diagonal().max(initial=0.0))
-    longer = window.C * R * R / top if top > 0.0 else 1.0
-    noise *= max(1.0, longer)
+    longer = optimum.window.C * R * R / optimum.top if optimum.top > 0.0 else 1.0
+    noise = optimum.noise * max(1.0, longer)
     low, high = solution.intercept_interval
     return solution.intercept - high - noise, solution.intercept - low + noise
 

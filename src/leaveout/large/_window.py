@@ -8,7 +8,8 @@ whose optimum is that of all rows if no row outside can have reached the margin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -107,17 +108,20 @@ class MarginScan:
     inside : sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
         positive and of the negative class; (L, 2, D + 1)
     hinge : sum of weight * max(0, 1 - h), (L,)
+    highest : largest h of the positive and of the negative class, (L, 2)
     radius : largest norm of a row
     """
 
     inside: FloatArray
     hinge: FloatArray
+    highest: FloatArray
     nearest: list[NearMarginRows]
     radius: float
 
     def add(self, other: MarginScan) -> None:
         self.inside += other.inside
         self.hinge += other.hinge
+        np.maximum(self.highest, other.highest, out=self.highest)
         self.radius = max(self.radius, other.radius)
         for mine, its in zip(self.nearest, other.nearest, strict=True):
             mine.add(its)
@@ -141,7 +145,10 @@ def scan_margin(
     short = 1.0 - signs * f
     inside = is_inside(short, signs)
     sums = np.empty((len(problems), 2, block.Z.shape[1] + 1))
+    highest = np.empty((len(problems), 2))
     for side, sign in enumerate((1.0, -1.0)):
+        mine = (signs == sign) & (block.weight > 0.0)
+        highest[:, side] = np.where(mine, signs * f, -np.inf).max(axis=1)
         weights = np.where(inside & (signs == sign), block.weight, 0.0)
         sums[:, side, :-1] = weights @ block.Z
         sums[:, side, -1] = weights.sum(axis=1)
@@ -157,7 +164,7 @@ def scan_margin(
                 None if keys is None else keys[rows],
             )
         )  # fmt: skip
-    return MarginScan(sums, hinge, nearest, largest_norm(block.Z))
+    return MarginScan(sums, hinge, highest, nearest, largest_norm(block.Z))
 
 
 def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
@@ -174,19 +181,20 @@ def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
 class WindowProblem:
     """The rows of a window and the means of all others, as an SVM.
 
-    problem : first the rows, then up to two means. Kernel values are multiplied by C,
-        and the upper bounds are the weights: coefficients are alpha / C, and with
-        weights of one their sums are integers, free of rounding
-    Z : features of all of these, (m, D)
+    Z : features, first of the rows, then of up to two means; (m, D)
+    gram : Z Z', (m, m)
+    y, weight : signs and weights, (m,)
     index : numbers of the rows
     edges : distance |h - 1| beyond which rows are missing, for breakpoints below and
         above b
     origin : the point (w, b) at which all rows were scanned
     """
 
-    problem: Problem
     C: float
     Z: FloatArray
+    gram: FloatArray
+    y: FloatArray
+    weight: FloatArray
     index: IntArray
     edges: FloatArray
     origin: FloatArray
@@ -205,14 +213,14 @@ class WindowProblem:
         ``rows`` are kept as they are and must include ``near``; ``inside`` sums all
         rows with h < 1, (2, D + 1).
         """
-        C, w, b = float(problems.C[k]), problems.W[k], float(problems.b[k])
+        w, b = problems.W[k], float(problems.b[k])
         y = np.where(rows.codes == problems.positive[k], 1.0, -1.0)
         short = 1.0 - y * (rows.Z @ w + b)
         # On the margin itself rounding decides the side: use the side used in the sums.
         weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
         place = np.searchsorted(rows.numbers, near.rows)
         weight[place], counted[place] = near.weight, near.counted
-        means, signs, bounds = [rows.Z], [y], [weight]
+        means, signs, weights = [rows.Z], [y], [weight]
         for side, sign in enumerate((1.0, -1.0)):
             here = np.where(y == sign, counted, 0.0)
             total = inside[side, -1] - here.sum()
@@ -221,10 +229,22 @@ class WindowProblem:
                 mean = (inside[side, :-1] - here @ rows.Z) / total
                 means.append(mean[None])
                 signs.append(np.array([sign]))
-                bounds.append(np.array([total]))
+                weights.append(np.array([total]))
         Z = np.concatenate(means)
-        problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(bounds))
-        return cls(problem, C, Z, rows.numbers, near.edges, np.append(w, b))
+        return cls(
+            float(problems.C[k]), Z, Z @ Z.T, np.concatenate(signs),
+            np.concatenate(weights), rows.numbers, near.edges, np.append(w, b),
+        )  # fmt: skip
+
+    @property
+    def problem(self) -> Problem:
+        """The SVM of this window.
+
+        Kernel values are multiplied by C, and the upper bounds are the weights:
+        coefficients are alpha / C, and with weights of one their sums are integers,
+        free of rounding.
+        """
+        return Problem(self.C * self.gram, self.y, self.weight)
 
     @property
     def n_rows(self) -> int:
@@ -236,17 +256,17 @@ class WindowProblem:
 
     def _short(self) -> FloatArray:
         """1 - h at the origin."""
-        return 1.0 - self.problem.y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        return 1.0 - self.y * (self.Z @ self.origin[:-1] + self.origin[-1])
 
     def start(self, tau: float) -> FloatArray | None:
         """Return feasible coefficients from the solution of the smoothed problem."""
-        y, C, short = self.problem.y, self.problem.C, self._short()
+        y, weight, short = self.y, self.weight, self._short()
         share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
         share[self.n_rows :] = 1.0
-        beta = y * C * share
+        beta = y * weight * share
         excess = float(beta.sum())
         # The rows are scaled to balance the sum; the means stay.
-        room = np.where(y * np.sign(excess) > 0.0, np.abs(beta), C - np.abs(beta))
+        room = np.where(y * np.sign(excess) > 0.0, np.abs(beta), weight - np.abs(beta))
         room[self.n_rows :] = 0.0
         if room.sum() <= abs(excess):
             return None
@@ -254,32 +274,16 @@ class WindowProblem:
 
     def start_from(self, other: LinearOptimum) -> FloatArray | None:
         """Return feasible coefficients from the optimum of another window."""
-        y, C = self.problem.y, self.problem.C
-        beta = np.where(self._short() > 0.0, y * C, 0.0)
+        beta = np.where(self._short() > 0.0, self.y * self.weight, 0.0)
         known = other.window.index
         place = np.minimum(np.searchsorted(known, self.index), known.size - 1)
         shared = known[place] == self.index
         beta[: self.n_rows][shared] = other.solution.beta[place[shared]]
         balanced = abs(float(beta.sum())) <= 1e-9 * float(np.abs(beta).sum())
-        return beta if balanced and np.all(np.abs(beta) <= C) else None
+        return beta if balanced and np.all(np.abs(beta) <= self.weight) else None
 
     def solve(self, start: FloatArray | None = None) -> Solution:
         return solve_at_unit_scale(self.problem, start)
-
-    def point(self, solution: Solution) -> FloatArray:
-        return np.append(self.C * (solution.beta @ self.Z), solution.intercept)
-
-    def noise(self, solution: Solution) -> float:
-        """Error bound of values; rows on the margin have h = 1 only up to this."""
-        point = self.point(solution)
-        f = self.Z @ point[:-1] + point[-1]
-        off = self.problem.y * f - 1.0
-        violation = np.abs(off)
-        violation[(solution.state == OUTSIDE) & (off > 0.0)] = 0.0
-        violation[(solution.state == BOUNDED) & (off < 0.0)] = 0.0
-        violation[self.problem.C == 0.0] = 0.0
-        largest = float(np.abs(f).max(initial=1.0))
-        return 10.0 * float(violation.max(initial=0.0)) + 1e-12 * largest
 
     def known_range(
         self, W: FloatArray, radius: float
@@ -293,61 +297,30 @@ class WindowProblem:
         b = self.origin[-1]
         return b - self.edges[0] + moved, b + self.edges[1] - moved
 
-    def knows(
-        self,
-        W: FloatArray,
-        lowest: FloatArray | float,
-        highest: FloatArray | float,
-        radius: float,
-        noise: float,
-    ) -> BoolArray:
-        """Whether all rows outside keep their sides, for each w and range of b."""
-        low, high = self.known_range(W, radius)
-        return np.asarray((low + noise < lowest) & (highest < high - noise))
-
-    def proves(self, solution: Solution, radius: float) -> bool:
-        """Whether a solution of the window is a solution of all rows.
-
-        No row outside may change sides or be at an end of the intercept's interval.
-        """
-        w, noise = self.point(solution)[:-1], self.noise(solution)
-        known = self.knows(w, *solution.intercept_interval, radius, noise)
-        return bool(solution.converged and known)
-
-    def intercept_without(
-        self, solution: Solution, sign: float, C_r: float, radius: float
-    ) -> tuple[float, float]:
-        """Bound b when a row of one class is left out and w stays the same.
-
-        Returns the lower end of b, and the order statistic of the breakpoints that it
-        becomes if the positive class loses the upper bound C_r (docs/notation), or
-        -inf if rows outside the window would matter. With ``sign=-1`` the same for -b
-        and the negative class. The solution must be proved, so the lower end is known.
-        """
-        problem = self.problem
-        y, b = sign * problem.y, sign * solution.intercept
-        breakpoints = y - sign * solution.decision_values + b
-        level = float(problem.C[y > 0].sum())
-        low, high = self.known_range(self.point(solution)[:-1], radius)
-        lowest = (low if sign > 0 else -high) + self.noise(solution)
-        first, last = solution.intercept_interval
-        end = first if sign > 0 else -last
-        far = weighted_median_interval(breakpoints, problem.C, level - C_r / self.C)[0]
-        return end, min(far, end) if far > lowest else -np.inf
-
 
 @dataclass(frozen=True)
 class LinearOptimum:
-    """One problem at its optimum; ``proved`` if this is the optimum of all rows."""
+    """The optimum of a window; ``proved`` if it is the optimum of all rows.
+
+    ``radius`` is the largest norm of a row; ``highest`` are the largest h of a row of
+    the positive and of the negative class at the origin.
+    """
 
     window: WindowProblem
     solution: Solution
-    proved: bool
     radius: float
+    highest: FloatArray
 
-    @property
+    @cached_property
     def point(self) -> FloatArray:
-        return self.window.point(self.solution)
+        window, solution = self.window, self.solution
+        return np.append(window.C * (solution.beta @ window.Z), solution.intercept)
+
+    @cached_property
+    def proved(self) -> bool:
+        """No row outside may change sides or be at an end of the intercept's range."""
+        ends = self.solution.intercept_interval
+        return bool(self.solution.converged and self.knows(self.point[:-1], *ends))
 
     @property
     def window_dual(self) -> float:
@@ -355,17 +328,74 @@ class LinearOptimum:
         share = 1.0 - self.solution.duality_gap
         return self.window.C * self.solution.objective * share
 
+    @cached_property
+    def residual(self) -> float:
+        """Error bound of values; rows on the margin have h = 1 only up to this."""
+        window, state = self.window, self.solution.state
+        f = window.Z @ self.point[:-1] + self.point[-1]
+        off = window.y * f - 1.0
+        violation = np.abs(off)
+        violation[(state == OUTSIDE) & (off > 0.0)] = 0.0
+        violation[(state == BOUNDED) & (off < 0.0)] = 0.0
+        violation[window.weight == 0.0] = 0.0
+        largest = float(np.abs(f).max(initial=1.0))
+        return 10.0 * float(violation.max(initial=0.0)) + 1e-12 * largest
+
+    @cached_property
+    def top(self) -> float:
+        """Largest kernel value of the window, times C."""
+        return self.window.C * float(self.window.gram.diagonal().max(initial=0.0))
+
+    @cached_property
+    def noise(self) -> float:
+        """Error bound of values; inf if fewer than two digits are correct."""
+        rounding = rounding_of_sum(self.top, float(self.solution.alpha.sum()))
+        noise = max(self.residual, rounding)
+        return noise if noise <= ACCURACY else np.inf
+
+    def knows(
+        self,
+        W: FloatArray,
+        lowest: FloatArray | float,
+        highest: FloatArray | float,
+    ) -> BoolArray:
+        """Whether all rows outside keep their sides, for each w and range of b."""
+        low, high = self.window.known_range(W, self.radius)
+        noise = self.residual
+        return np.asarray((low + noise < lowest) & (highest < high - noise))
+
+    def intercept_without(self, sign: float, C_r: float) -> tuple[float, float]:
+        """Bound b when a row of one class is left out and w stays the same.
+
+        Returns the lower end of b, and the order statistic of the breakpoints that it
+        becomes if the positive class loses the upper bound C_r (docs/notation), or
+        -inf if rows outside the window would matter. With ``sign=-1`` the same for -b
+        and the negative class. The optimum must be proved, so the lower end is known.
+        """
+        window, solution = self.window, self.solution
+        y, b = sign * window.y, sign * solution.intercept
+        breakpoints = y - sign * solution.decision_values + b
+        level = float(window.weight[y > 0].sum()) - C_r / window.C
+        low, high = window.known_range(self.point[:-1], self.radius)
+        lowest = (low if sign > 0 else -high) + self.residual
+        first, last = solution.intercept_interval
+        end = first if sign > 0 else -last
+        far = weighted_median_interval(breakpoints, window.weight, level)[0]
+        return end, min(far, end) if far > lowest else -np.inf
+
 
 @dataclass(frozen=True)
 class LinearProblems:
     """Binary SVMs ``f(z) = <w, z> + b``, one per pair of classes and C.
 
-    W is (L, n_components), the others (L,); the classes are int32 codes.
+    W is (L, n_components), the others (L,); the classes are int32 codes. ``totals``
+    (L, 2) are the weights of the positive and of the negative class.
     """
 
     C: FloatArray
     positive: np.ndarray
     negative: np.ndarray
+    totals: FloatArray
     W: FloatArray
     b: FloatArray
 
@@ -373,11 +403,22 @@ class LinearProblems:
         return self.C.shape[0]
 
     def take(self, which: IntArray) -> LinearProblems:
-        arrays = (self.C, self.positive, self.negative, self.W, self.b)
-        return LinearProblems(*(array[which] for array in arrays))
+        return LinearProblems(*(array[which] for array in vars(self).values()))
 
     def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
-        return LinearProblems(self.C, self.positive, self.negative, W, b)
+        return replace(self, W=W, b=b)
+
+    @property
+    def light(self) -> FloatArray:
+        """Weight of the lighter class."""
+        return self.totals.min(axis=1)
+
+    @property
+    def heavy_sign(self) -> FloatArray:
+        """Sign of the heavier class; 0 if both have the same weight."""
+        difference = self.totals[:, 0] - self.totals[:, 1]
+        same = np.abs(difference) <= 1e-12 * self.totals.sum(axis=1)
+        return np.where(same, 0.0, np.sign(difference))
 
     def decide(self, Z: FloatArray) -> FloatArray:
         """Return f on some rows, (L, m)."""
@@ -390,11 +431,3 @@ class LinearProblems:
         plus = codes == self.positive[:, None]
         minus = codes == self.negative[:, None]
         return plus.astype(np.float64) - minus
-
-
-def noise_of_window(window: WindowProblem, solution: Solution) -> float:
-    """Return the error bound of values; inf if fewer than two digits are correct."""
-    top = float(window.problem.K.diagonal().max(initial=0.0))
-    rounding = rounding_of_sum(top, float(solution.alpha.sum()))
-    noise = max(window.noise(solution), rounding)
-    return noise if noise <= ACCURACY else np.inf
