@@ -31,9 +31,8 @@ from leaveout.large._features import FeatureMap
 from leaveout.large._fit import FitCheckpoint, FitRun, check_digits
 from leaveout.large._loo import LinearLoo, label_rows, leave_one_out_linear
 from leaveout.large._rows import RowSource
-from leaveout.large._solve import Sizes, solve_linear
+from leaveout.large._solve import LinearPath, Sizes, solve_linear
 from leaveout.large._sources import is_in_memory, open_rows
-from leaveout.large._window import LinearOptimum, LinearProblems
 from leaveout.loo._multiclass import one_value_per_class, vote
 
 FEATURES = ("fourier", "nystroem", "linear")
@@ -218,13 +217,14 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
 
     def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
         """Solve the problems, leave every row out, store the results."""
-        problems, optima = solve_linear(
+        path = solve_linear(
             fit.rows, fit.problems(Cs), some=fit.some, samples=fit.samples,
             progress=fit.progress, sizes=fit.sizes, after_pass=fit.after_pass,
         )  # fmt: skip
-        check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
-        loos, thresholds, hinge = leave_one_out_linear(
-            fit.rows, problems, optima, class_weight=fit.class_weight,
+        radius = max(each.radius for each in path.optima)
+        check_digits(Cs, fit.largest_weight, radius)
+        path, loos, thresholds, hinge = leave_one_out_linear(
+            fit.rows, path, class_weight=fit.class_weight,
             class_sizes=np.array([part.n_weighted for part in fit.parts]),
             largest_weight=fit.largest_weight, max_walks=self.max_walks,
             sizes=fit.sizes,
@@ -232,9 +232,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         # Smallest error, with open rows labelled by the full classifier; then smallest
         # C.
         k = min(np.argsort(Cs, kind="stable"), key=lambda c: loos[c].estimate)
-        self._store(fit, problems, optima, loos, hinge, int(k))
+        self._store(fit, path, loos, hinge, int(k))
         codes, self.loo_proved_ = label_rows(
-            fit.rows, problems, thresholds, loos[k], int(k), len(self.classes_)
+            fit.rows, path, thresholds, loos[k], int(k), len(self.classes_)
         )
         self.loo_labels_ = self.classes_[codes]
 
@@ -326,18 +326,18 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _store(
         self,
         fit: FitRun,
-        problems: LinearProblems,
-        optima: list[LinearOptimum],
+        path: LinearPath,
         loos: list[LinearLoo],
         hinge: FloatArray,
         k: int,
     ) -> None:
         """Set the fitted attributes to those of the k-th C."""
+        problems = path.problems
         Cs = problems.C[:: len(fit.pairs)].copy()
         self.classes_ = fit.classes
         self.class_weight_ = fit.class_weight
         primal = 0.5 * (problems.W**2).sum(axis=1) + problems.C * hinge
-        dual = np.array([optimum.window_dual for optimum in optima])
+        dual = np.array([optimum.window_dual for optimum in path.optima])
         # A window omits hinges that are zero or linear: its optimum is below that of
         # all rows, and the difference bounds the distance to the optimum.
         gaps = np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)

@@ -297,15 +297,18 @@ class FitRun:
         W = np.zeros((C.size, self.feature_map.n_components))
         return LinearProblems(C, positive, negative, totals, W, np.zeros(C.size))
 
-    def after_pass(self, progress: Any) -> None:
+    def after_pass(self, progress: LinearProgress | None) -> None:
         """Count the pass, save the progress, and report it."""
         self.n_passes += 1
-        self.kept.put(progress, self.n_passes)
+        text = "starts"
+        if progress is not None:
+            self.kept.put(progress, self.n_passes)
+            solved = np.unique(progress.of)
+            text = f"{int((~progress.done[solved]).sum())} of {solved.size} SVMs left"
         if self.svc.verbose:
-            left = int((~progress.done).sum())
             sys.stderr.write(
                 f"FeatureSVC: pass {self.n_passes} over {self.statistics.n_rows} rows; "
-                f"{left} of {len(progress.done)} SVMs not solved yet\n"
+                f"{text}\n"
             )
 
     def _class_weights(self) -> FloatArray:

@@ -11,7 +11,6 @@ no such row can have reached the margin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -21,8 +20,10 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import OUTSIDE, Folds, LooIntervals, Problem, Solution
 from leaveout.engine._walk import Walker, settle_from_solution
+from leaveout.large._constant import ConstantOptimum, rows_that_matter
 from leaveout.large._features import FeatureRows, Rows
-from leaveout.large._solve import Sizes
+from leaveout.large._multiples import scale_window
+from leaveout.large._solve import LinearPath, Sizes
 from leaveout.large._votes import (
     OpenRows,
     Tally,
@@ -32,11 +33,7 @@ from leaveout.large._votes import (
     is_settled,
     label_block,
 )
-from leaveout.large._window import (
-    LinearOptimum,
-    LinearProblems,
-    WindowProblem,
-)
+from leaveout.large._window import LinearOptimum, WindowProblem
 from leaveout.loo._multiclass import elect
 from leaveout.run._parallel import map_in_order
 
@@ -165,72 +162,95 @@ class LinearLoo:
 
 def leave_one_out_linear(
     rows: FeatureRows,
-    problems: LinearProblems,
-    optima: Sequence[LinearOptimum],
+    path: LinearPath,
     *,
     class_weight: FloatArray,
     class_sizes: IntArray,
     largest_weight: float,
     max_walks: int,
     sizes: Sizes,
-) -> tuple[list[LinearLoo], Thresholds, FloatArray]:
+) -> tuple[LinearPath, list[LinearLoo], Thresholds, FloatArray]:
     """Leave every row out of the problems at their optima, those of the first C first.
 
     ``class_sizes`` counts the rows with weight; ``largest_weight`` is the largest upper
-    bound of a row, divided by C. If there are few rows, all are walked. Returns one
-    result per C, the thresholds for the rows that were not walked, and the weighted sum
-    of hinge losses of each problem.
+    bound of a row, divided by C. If there are few rows, all are walked. Returns the
+    path with what is known of constant classifiers, one result per C, the thresholds
+    for the rows that were not walked, and the sum of hinge losses of each problem.
     """
+    path = _settle_constants(rows, path, largest_weight, max_walks)
+    problems, optima = path.problems, path.optima
     bounds = problems.C * largest_weight
     classes = np.column_stack([problems.positive, problems.negative])
     thresholds = Thresholds.prove(optima, bounds, class_sizes[classes] == 1)
-    near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
+    near = tuple(_count_near(optima[k]) for k in path.solved)
     most_open = max_walks
     if sizes.is_small(rows):
-        near, most_open = (rows.n_rows,) * len(optima), rows.n_rows
+        near, most_open = (rows.n_rows,) * len(near), rows.n_rows
     tally = rows.run(
-        partial(count_votes, problems, thresholds, class_weight, most_open, near)
+        partial(count_votes, path, thresholds, class_weight, most_open, near)
     )
-    _walk_all(rows, problems, optima, tally)
+    _walk_all(rows, path, tally)
     results = [
         _assemble_result(tally, c, open_, len(class_weight))
         for c, open_ in enumerate(tally.open_rows)
     ]
-    return results, thresholds, tally.scan.hinge
+    return path, results, thresholds, path.total_hinge(tally.scan.hinge)
 
 
-def _walk_all(
-    rows: FeatureRows,
-    problems: LinearProblems,
-    optima: Sequence[LinearOptimum],
-    tally: Tally,
-) -> None:
+def _count_near(optimum: LinearOptimum | ConstantOptimum) -> int:
+    """Rows on either side of the margin for walks: as many as in the window."""
+    if isinstance(optimum, ConstantOptimum):
+        return 1
+    return max(1, optimum.window.n_rows // 2)
+
+
+def _settle_constants(
+    rows: FeatureRows, path: LinearPath, largest_weight: float, max_walks: int
+) -> LinearPath:
+    """Find the rows without which w = 0 may not be optimal, if C is large."""
+    optima = list(path.optima)
+    known: dict[int, tuple[bool, IntArray]] = {}
+    for k, (optimum, head) in enumerate(zip(path.optima, path.of, strict=True)):
+        if not isinstance(optimum, ConstantOptimum):
+            continue
+        heavier = largest_weight < optimum.excess
+        if heavier and not optimum.survives(optimum.C * largest_weight):
+            if head not in known:
+                one = path.problems.take(np.array([head]))
+                known[head] = rows_that_matter(rows, one, optimum.state, max_walks)
+            stays, open_rows = known[head]
+            optima[k] = replace(optimum, stays=stays, open_rows=open_rows)
+    return replace(path, optima=optima)
+
+
+def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
     """Settle the open votes that walks can prove, in place."""
+    problems, scan = path.problems, tally.scan
     n_pairs = len(problems) // len(tally.open_rows)
-    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem, closest first
-    for k, optimum in enumerate(optima):
+    jobs: list[tuple[int, int, IntArray]] = []  # open rows of a problem, closest first
+    for k, optimum in enumerate(path.optima):
         open_ = tally.open_rows[k // n_pairs]
         known = np.isin(open_.codes, (problems.positive[k], problems.negative[k]))
         known &= open_.weight > 0.0
         waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
-        if optimum.proved and waiting.size:
+        if isinstance(optimum, LinearOptimum) and optimum.proved and waiting.size:
             order = np.argsort(open_.closeness[waiting], kind="stable")
-            jobs.append((k, waiting[order]))
+            head = int(np.searchsorted(path.solved, path.of[k]))
+            jobs.append((k, head, waiting[order]))
     if not jobs:
         return
-    near = tally.scan.nearest
-    needed = [near[k].rows for k, _ in jobs]
-    needed += [tally.open_rows[k // n_pairs].index[waiting] for k, waiting in jobs]
+    needed = [scan.nearest[head].rows for _, head, _ in jobs]
+    needed += [tally.open_rows[k // n_pairs].index[waiting] for k, _, waiting in jobs]
     picked = rows.gather(np.unique(np.concatenate(needed)))
 
-    def walk(job: tuple[int, IntArray]) -> None:
-        k, waiting = job
+    def walk(job: tuple[int, int, IntArray]) -> None:
+        k, head, waiting = job
         first = FIRST_WALKS
-        if np.isinf(near[k].edges).all():
+        if np.isinf(scan.nearest[head].edges).all():
             first = waiting.size  # all rows are in the window: every walk is a proof
         for part in np.split(waiting, np.arange(first, waiting.size, WALKS_AT_ONCE)):
             part.sort()
-            if _walk(problems, k, optima[k], tally, part, picked) < WORTHWHILE:
+            if _walk(path, k, head, tally, part, picked) < WORTHWHILE:
                 break
 
     for _ in map_in_order(walk, jobs, rows.n_threads):
@@ -238,19 +258,21 @@ def _walk_all(
 
 
 def _walk(
-    problems: LinearProblems,
-    k: int,
-    optimum: LinearOptimum,
-    tally: Tally,
-    part: IntArray,
-    picked: Rows,
+    path: LinearPath, k: int, head: int, tally: Tally, part: IntArray, picked: Rows
 ) -> float:
-    """Leave out open rows of problem k; return the share of proved values."""
-    n_pairs = len(problems) // len(tally.open_rows)
-    open_, scan = tally.open_rows[k // n_pairs], tally.scan
-    index, near = open_.index[part], scan.nearest[k]
-    kept = picked.take(np.union1d(near.rows, index))
-    window = WindowProblem.build(problems, k, kept, scan.inside[k], near)
+    """Leave out open rows of problem k; return the share of proved values.
+
+    ``head`` is the place of its solved problem in the scan.
+    """
+    n_pairs = len(path.problems) // len(tally.open_rows)
+    open_, scan, near = tally.open_rows[k // n_pairs], tally.scan, tally.scan.nearest
+    index = open_.index[part]
+    kept = picked.take(np.union1d(near[head].rows, index))
+    solved = path.problems.take(path.solved)
+    window = WindowProblem.build(solved, head, kept, scan.inside[head], near[head])
+    optimum, sign = path.optima[k], float(path.problems.heavy_sign[k])
+    assert isinstance(optimum, LinearOptimum)
+    window = scale_window(window, optimum.window.C, sign)
     solution = window.solve(window.start_from(optimum))
     here = LinearOptimum(window, solution, scan.radius, optimum.highest)
     moved = np.abs(here.point - window.origin).max()
@@ -283,7 +305,7 @@ def _assemble_result(
 
 def label_rows(
     rows: FeatureRows,
-    problems: LinearProblems,
+    path: LinearPath,
     thresholds: Thresholds,
     loo: LinearLoo,
     c: int,
@@ -292,7 +314,7 @@ def label_rows(
     """Return the left-out class of every row at the c-th C, and if it is proved."""
     n_pairs = n_classes * (n_classes - 1) // 2
     group = np.arange(c * n_pairs, (c + 1) * n_pairs)
-    job = partial(label_block, problems.take(group), thresholds.take(group), n_classes)
+    job = partial(label_block, path.take(group), thresholds.take(group), n_classes)
     labels = rows.run(job)
     codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
     settled = loo.labels >= 0

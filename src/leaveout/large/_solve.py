@@ -11,15 +11,27 @@ few scans of all rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 
-from leaveout._typing import BoolArray, FloatArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import weighted_median_intervals
 from leaveout.engine._problem import middle
+from leaveout.large._constant import (
+    ConstantOptimum,
+    ConstantState,
+    at_equal_shares,
+    search_certificates,
+)
 from leaveout.large._features import FeatureRows, Rows
+from leaveout.large._multiples import (
+    holds_below,
+    largest_multiple,
+    scale_optimum,
+    scale_to,
+)
 from leaveout.large._newton import NewtonState, descend
 from leaveout.large._window import (
     LinearOptimum,
@@ -30,6 +42,10 @@ from leaveout.large._window import (
 from leaveout.run._parallel import map_in_order
 
 MOST_SCANS = 10
+# A head has at most this part of the largest C whose solution is a multiple.
+SAFE = 0.4
+# Problems with C up to this multiple of the head's start from its solution.
+NEAR_HEAD = 4.0
 # Multiples of the difference of the class means that are tried as starts.
 N_STARTS = 12
 
@@ -102,34 +118,104 @@ class Sizes:
         return sizes[::-1]
 
 
-@dataclass(frozen=True)
+@dataclass
 class LinearProgress:
-    """Progress of a fit; for solved problems only the window remains."""
+    """Progress of a fit: the point of every problem, with tau and share of its band.
+
+    of : problem whose multiple each is; its own number if it is solved
+    done : whether only the window remains
+    constant : whether w = 0 is optimal at every C; the point is then the certificate
+    """
 
     W: FloatArray
     b: FloatArray
     tau: FloatArray
     share: FloatArray
+    of: IntArray
     done: BoolArray
+    constant: BoolArray
 
     @classmethod
-    def of(cls, states: Sequence[NewtonState]) -> LinearProgress:
-        """Record the states of the problems."""
-        points = [(s.w, s.b, s.tau, s.share, s.done) for s in states]
-        return cls(*map(np.array, zip(*points, strict=True)))
+    def begin(cls, start: LinearProblems) -> LinearProgress:
+        """Start with every problem to be solved."""
+        L = len(start)
+        zeros, no = np.zeros(L), np.zeros(L, dtype=bool)
+        half = np.full(L, 0.5)
+        return cls(start.W, start.b, zeros, half, np.arange(L), no, no.copy())
 
-    def states(self, problems: LinearProblems, least: int) -> list[NewtonState]:
+    def states(
+        self, problems: LinearProblems, which: IntArray, least: int
+    ) -> list[NewtonState]:
         return [
             NewtonState(
                 self.W[k], float(self.b[k]), float(problems.C[k]),
                 float(problems.totals[k, 1]), least,
                 float(self.share[k]), float(self.tau[k]), bool(self.done[k]),
             )
-            for k in range(len(problems))
+            for k in which
         ]  # fmt: skip
 
+    def record(self, which: IntArray, states: Sequence[NewtonState]) -> None:
+        for k, state in zip(which, states, strict=True):
+            self.W[k], self.b[k], self.tau[k] = state.w, state.b, state.tau
+            self.share[k], self.done[k] = state.share, state.done
 
-AfterPass = Callable[[LinearProgress], None]
+    def choose_head(self, C: FloatArray, members: IntArray, limit: float) -> None:
+        """Let the largest C up to a limit stand for all smaller ones."""
+        below = members[C[members] <= limit]
+        self.of[members] = members
+        if below.size:
+            self.of[below] = below[np.argmax(C[below])]
+
+
+AfterPass = Callable[[LinearProgress | None], None]
+
+
+@dataclass(frozen=True)
+class LinearPath:
+    """All problems at their optima; most may be multiples of a few.
+
+    of, ratio : f = ratio (f_A - b_A) + b, A the problem with number ``of``
+    """
+
+    problems: LinearProblems
+    optima: list[LinearOptimum | ConstantOptimum]
+    of: IntArray
+    ratio: FloatArray
+
+    @cached_property
+    def solved(self) -> IntArray:
+        return np.unique(self.of)
+
+    def expand(self, f: FloatArray) -> FloatArray:
+        """Return f of all problems from those of the solved ones, (L, m)."""
+        if self.solved.size == len(self.problems):
+            return f
+        b = self.problems.b
+        out = f[np.searchsorted(self.solved, self.of)]
+        out *= self.ratio[:, None]
+        out += (b - self.ratio * b[self.of])[:, None]
+        return out
+
+    def take(self, which: IntArray) -> LinearPath:
+        """Return some of the problems, each as if solved."""
+        optima = [self.optima[k] for k in which]
+        every = np.arange(which.size)
+        return LinearPath(
+            self.problems.take(which), optima, every, np.ones(which.size)
+        )
+
+    def reopen(self, votes: np.ndarray, start: int) -> None:
+        """Withdraw the votes of constant classifiers on rows that may change them."""
+        for k, optimum in enumerate(self.optima):
+            if isinstance(optimum, ConstantOptimum) and optimum.open_rows is not None:
+                rows = optimum.open_rows - start
+                votes[k, rows[(rows >= 0) & (rows < votes.shape[1])]] = 0
+
+    def total_hinge(self, hinge: FloatArray) -> FloatArray:
+        """Return the sums of hinge losses of all problems from the solved ones."""
+        hinge = hinge[np.searchsorted(self.solved, self.of)]
+        return self.ratio * hinge + 2.0 * (1.0 - self.ratio) * self.problems.light
 
 
 def solve_linear(
@@ -141,81 +227,216 @@ def solve_linear(
     progress: LinearProgress | None,
     sizes: Sizes,
     after_pass: AfterPass,
-) -> tuple[LinearProblems, list[LinearOptimum]]:
+) -> LinearPath:
     """Solve all problems; ``after_pass`` is called after each pass over all rows.
 
-    Samples grow in size, and their weights add up to those of all rows in each class.
-    With ``progress`` the solver resumes from there instead.
+    Samples grow in size, and their weights add up to those of all rows in each class;
+    starts come from ``some`` rows. With ``progress`` the solver resumes from there.
     """
-    if not sizes.is_small(rows):
-        progress = _approach(rows, problems, some, samples, progress, after_pass)
-        problems = problems.moved(progress.W, progress.b)
-    return _finish(rows, problems, progress, sizes, after_pass)
+    certificates: dict[int, ConstantState] = {}
+    if progress is not None:
+        samples, heads = (), np.flatnonzero(progress.constant)
+        if heads.size:
+            at = problems.take(heads).moved(progress.W[heads], progress.b[heads])
+            found = search_certificates(rows, at, partial(after_pass, None))
+            certificates = dict(zip(heads.tolist(), found, strict=True))
+    elif sizes.is_small(rows):
+        progress = LinearProgress.begin(problems)
+        progress.done[:] = True
+    else:
+        start = guess_starts(some, problems)
+        progress, certificates = _make_plan(rows, start, samples, after_pass)
+    optima: dict[int, LinearOptimum] = {}
+    while True:
+        which = np.unique(progress.of)
+        which = np.array([k for k in which if k not in {*optima, *certificates}], int)
+        if which.size:
+            _approach(rows, problems, which, samples, progress, after_pass)
+            optima.update(_finish(rows, problems, which, progress, sizes, after_pass))
+        if not _replace_failing_heads(problems, progress, optima):
+            return _assemble(problems, progress, optima, certificates)
+        samples = ()
+
+
+def _make_plan(
+    rows: FeatureRows,
+    start: LinearProblems,
+    samples: Sequence[FeatureRows],
+    after_pass: AfterPass,
+) -> tuple[LinearProgress, dict[int, ConstantState]]:
+    """Choose what is solved: the smallest C of a pair of classes tell, on a sample."""
+    progress, count = LinearProgress.begin(start), partial(after_pass, None)
+    first = samples[0] if samples else rows
+    pairs = np.column_stack([start.positive, start.negative])
+    _, pair = np.unique(pairs, axis=0, return_inverse=True)
+    members = [np.flatnonzero(pair.ravel() == p) for p in range(pair.max() + 1)]
+    lowest = np.array([each[np.argmin(start.C[each])] for each in members])
+    low = start.take(lowest)
+    states = search_certificates(
+        first, at_equal_shares(low), count if first is rows else None
+    )
+    likely = np.flatnonzero([state.feasible for state in states])
+    if first is not rows and likely.size:
+        at = np.array([states[p].w for p in likely]), [states[p].b for p in likely]
+        again = low.take(likely).moved(at[0], np.array(at[1]))
+        for p, state in zip(
+            likely, search_certificates(rows, again, count), strict=True
+        ):
+            states[p] = state
+    certificates = {}
+    for p, state in enumerate(states):
+        if state.feasible:
+            head = int(lowest[p])
+            certificates[head] = state
+            progress.of[members[p]] = head
+            progress.constant[head] = True
+            progress.W[head], progress.b[head] = state.w, state.b
+        elif state.gain > 0.0:
+            # Along this ray the loss falls and the norm grows: the best multiple.
+            ratio = low.C[p] * state.gain / float(state.w @ state.w)
+            low.W[p] = ratio * state.w
+            low.b[p] = state.sign + ratio * (state.b - state.sign)
+    several = [each.size > 1 for each in members]
+    left = np.flatnonzero(several & ~np.array([state.feasible for state in states]))
+    if left.size:
+        highest = np.array([start.C[each].max() for each in members])
+        limit, point = _find_limits(
+            rows, first, low.take(left), highest[left], after_pass
+        )
+        for place, p in enumerate(left):
+            progress.choose_head(start.C, members[p], limit[place])
+            near = members[p][start.C[members[p]] <= NEAR_HEAD * limit[place]]
+            ones = point.take(np.full(near.size, place))
+            scaled = scale_to(ones, np.minimum(start.C[near], limit[place]))
+            progress.W[near], progress.b[near] = scaled.W, scaled.b
+    return progress, certificates
+
+
+def _find_limits(
+    rows: FeatureRows,
+    first: FeatureRows,
+    low: LinearProblems,
+    highest: FloatArray,
+    after_pass: AfterPass,
+) -> tuple[FloatArray, LinearProblems]:
+    """Return a C below C_1 of each pair, and its solution on the first sample.
+
+    It is solved at a C at which f has a spread of about 1.
+    """
+    one = (1,) * len(low)
+    limit = largest_multiple(low, first.run(partial(scan_margin, low, one)).highest)
+    probe = scale_to(low, np.clip(0.5 * limit, low.C, highest))
+    progress = LinearProgress.begin(probe)
+    which = np.arange(len(low))
+    states = progress.states(probe, which, 2 * (rows.n_components + 1))
+    descend(first, probe, states)
+    progress.record(which, states)
+    probe = probe.moved(progress.W, progress.b)
+    # Extremes of a sample are not those of all rows.
+    limit = largest_multiple(probe, rows.run(partial(scan_margin, probe, one)).highest)
+    after_pass(None)
+    return SAFE * limit, probe
+
+
+def _replace_failing_heads(
+    problems: LinearProblems, progress: LinearProgress, optima: dict[int, LinearOptimum]
+) -> bool:
+    """Choose a smaller C where a row of the lighter class has reached the margin."""
+    failing = False
+    for head in np.unique(progress.of):
+        members = np.flatnonzero(progress.of == head)
+        if members.size == 1 or progress.constant[head]:
+            continue
+        one = problems.take(np.array([head]))
+        if not holds_below(optima[head], one):
+            failing = True
+            at = one.moved(optima[head].point[None, :-1], optima[head].point[-1:])
+            others = members[members != head]
+            progress.choose_head(problems.C, others, 0.1 * float(one.C[0]))
+            scaled = scale_to(
+                at.take(np.zeros(others.size, dtype=np.intp)), problems.C[others]
+            )
+            progress.W[others], progress.b[others] = scaled.W, scaled.b
+    return failing
 
 
 def _approach(
     rows: FeatureRows,
     problems: LinearProblems,
-    some: Rows,
+    which: IntArray,
     samples: Sequence[FeatureRows],
-    progress: LinearProgress | None,
+    progress: LinearProgress,
     after_pass: AfterPass,
-) -> LinearProgress:
-    """Bring the problems close to their optimum."""
-    D = rows.n_components
-    least = 2 * (D + 1)
-    if progress is not None:
-        states, samples = progress.states(problems, least), ()
-    else:
-        start = guess_starts(some, problems)
-        points = zip(start.W, start.b, start.C, start.totals[:, 1], strict=True)
-        states = [NewtonState(w, *map(float, rest), least) for w, *rest in points]
+) -> None:
+    """Bring some problems close to their optimum."""
+    D, known, here = rows.n_components, 0, problems.take(which)
+    states = progress.states(problems, which, 2 * (D + 1))
 
     def report() -> None:
-        after_pass(LinearProgress.of(states))
+        progress.record(which, states)
+        after_pass(progress)
 
-    known = 0
     for part in [*samples, rows]:
         if known:
             share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
             states = [state.on_more_rows(share) for state in states]
-        descend(part, problems, states, report if part is rows else None)
+        descend(part, here, states, report if part is rows else None)
         known = part.n_rows
-    return LinearProgress.of(states)
+    progress.record(which, states)
+    progress.done[which] = True
 
 
 def _finish(
     rows: FeatureRows,
     problems: LinearProblems,
-    progress: LinearProgress | None,
+    which: IntArray,
+    progress: LinearProgress,
     sizes: Sizes,
     after_pass: AfterPass,
-) -> tuple[LinearProblems, list[LinearOptimum]]:
+) -> dict[int, LinearOptimum]:
     """Solve windows until each problem is proved or out of attempts."""
     optima: dict[int, LinearOptimum] = {}
-    open_ = np.arange(len(problems))
-    taus = np.ones(open_.size) if progress is None else progress.tau
     few = sizes.is_small(rows)
     size = rows.n_rows if few else sizes.window(rows.n_components)
     merge = False
     for _ in range(MOST_SCANS):
-        here = problems.take(open_)
-        found = scan_and_solve(rows, here, taus[open_], size, merge)
-        optima.update(zip(open_.tolist(), found, strict=True))
-        W, b = problems.W.copy(), problems.b.copy()
-        W[open_] = [optimum.point[:-1] for optimum in found]
-        b[open_] = [optimum.point[-1] for optimum in found]
-        problems = problems.moved(W, b)
-        if progress is not None:
-            progress = replace(progress, W=W, b=b, tau=taus)
-            after_pass(progress)
-        open_ = open_[[not optimum.proved for optimum in found]]
-        if open_.size == 0:
+        here = problems.take(which).moved(progress.W[which], progress.b[which])
+        taus = np.where(progress.tau[which] > 0.0, progress.tau[which], 1.0)
+        found = scan_and_solve(rows, here, taus, size, merge)
+        optima.update(zip(which.tolist(), found, strict=True))
+        progress.W[which] = [optimum.point[:-1] for optimum in found]
+        progress.b[which] = [optimum.point[-1] for optimum in found]
+        after_pass(progress)
+        which = which[[not optimum.proved for optimum in found]]
+        if which.size == 0:
             break
         merge = merge or any(optimum.window.has_copies() for optimum in found)
         size = min(2 * size, rows.n_rows, sizes.largest_window)
-        taus = 0.25 * taus
-    return problems, [optima[k] for k in range(len(problems))]
+        progress.tau[which] *= 0.25
+    return optima
+
+
+def _assemble(
+    problems: LinearProblems,
+    progress: LinearProgress,
+    optima: dict[int, LinearOptimum],
+    certificates: dict[int, ConstantState],
+) -> LinearPath:
+    """Return the optima of all problems; most are multiples."""
+    every: list[LinearOptimum | ConstantOptimum] = []
+    ratio = problems.C / problems.C[progress.of]
+    for k, head in enumerate(progress.of.tolist()):
+        if head in certificates:
+            ratio[k] = 1.0
+            every.append(ConstantOptimum.of(problems, k, certificates[head]))
+        elif k == head:
+            every.append(optima[k])
+        else:
+            sign = float(problems.heavy_sign[k])
+            every.append(scale_optimum(optima[head], float(problems.C[k]), sign))
+    points = np.array([optimum.point for optimum in every])
+    problems = problems.moved(points[:, :-1], points[:, -1])
+    return LinearPath(problems, every, progress.of, ratio)
 
 
 def scan_and_solve(

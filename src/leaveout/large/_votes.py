@@ -16,19 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import has_room
+from leaveout.large._constant import ConstantOptimum
 from leaveout.large._features import FeatureBlock
-from leaveout.large._window import (
-    LinearOptimum,
-    LinearProblems,
-    MarginScan,
-    scan_margin,
-)
+from leaveout.large._solve import LinearPath
+from leaveout.large._window import LinearOptimum, MarginScan, scan_margin
 from leaveout.loo._multiclass import _count, elect
 
 # Left-out values closer to zero than this are left to a walk.
@@ -51,7 +49,10 @@ class Thresholds(NamedTuple):
 
     @classmethod
     def prove(
-        cls, optima: Sequence[LinearOptimum], bounds: FloatArray, alone: BoolArray
+        cls,
+        optima: Sequence[LinearOptimum | ConstantOptimum],
+        bounds: FloatArray,
+        alone: BoolArray,
     ) -> Thresholds:
         """Derive the thresholds from the optima; ``bounds`` (L,) are the largest C_i.
 
@@ -62,11 +63,13 @@ class Thresholds(NamedTuple):
         right = np.full((len(optima), 2), np.inf)
         elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
         for k, (optimum, bound) in enumerate(zip(optima, bounds, strict=True)):
-            if optimum.proved:
-                for side, sign in enumerate((1.0, -1.0)):
-                    ends = _settled(optimum, sign, float(bound))
-                    wrong[k, side], right[k, side] = ends
-                elsewhere[k] = _settled_elsewhere(optimum)
+            if not optimum.proved:
+                continue
+            constant = isinstance(optimum, ConstantOptimum)
+            for side, sign in enumerate((1.0, -1.0)):
+                settle = optimum.settle if constant else partial(_settled, optimum)
+                wrong[k, side], right[k, side] = settle(sign, float(bound))
+            elsewhere[k] = (0.0, 0.0) if constant else _settled_elsewhere(optimum)
         wrong[alone], right[alone] = np.inf, np.inf
         return cls(wrong, right, elsewhere)
 
@@ -168,7 +171,7 @@ class Tally:
 
 
 def count_votes(
-    problems: LinearProblems,
+    path: LinearPath,
     thresholds: Thresholds,
     class_weight: FloatArray,
     most_open: int,
@@ -179,13 +182,16 @@ def count_votes(
 
     The problems of the first C come first, one for each pair of classes.
     ``class_weight`` is a factor of the bounds and not part of the error. ``most_open``
-    rows are kept at each C for walks, ``most_near`` next to each margin.
+    rows are kept at each C for walks, ``most_near`` next to each solved margin.
     """
-    f = problems.decide(block.Z)
+    problems, solved = path.problems, path.problems.take(path.solved)
+    f_solved = solved.decide(block.Z)
+    f = path.expand(f_solved)
     n_classes = len(class_weight)
     n_pairs = n_classes * (n_classes - 1) // 2
     signs = problems.signs(block.codes) * (block.weight > 0.0)
     all_votes = left_out_votes(f, signs, thresholds)
+    path.reopen(all_votes, block.start)
     weight = block.weight / class_weight[block.codes]
     open_rows, wrong, missed = [], [], []
     for first in range(0, len(problems), n_pairs):
@@ -206,7 +212,7 @@ def count_votes(
                 most_open,
             )
         )  # fmt: skip
-    scan = scan_margin(problems, most_near, block, f=f)
+    scan = scan_margin(solved, most_near, block, f=f_solved)
     total = float(weight.sum())
     return Tally(np.array(wrong), np.array(missed), total, open_rows, scan)
 
@@ -273,14 +279,12 @@ class Labels:
 
 
 def label_block(
-    problems: LinearProblems,
-    thresholds: Thresholds,
-    n_classes: int,
-    block: FeatureBlock,
+    path: LinearPath, thresholds: Thresholds, n_classes: int, block: FeatureBlock
 ) -> Labels:
     """Label the rows of a block at one C, by left-out labels where proved."""
-    f = problems.decide(block.Z)
-    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    f = path.problems.decide(block.Z)
+    signs = path.problems.signs(block.codes) * (block.weight > 0.0)
     votes = left_out_votes(f, signs, thresholds)
+    path.reopen(votes, block.start)
     codes, proved = label_votes(f, votes, n_classes)
     return Labels([codes], [proved])
