@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_rows import CLOSE_CALL, ManyRows, assert_no_proof_is_wrong, draw, exact
 from oracles.binary import svc_clarabel
 from oracles.rational import leave_out_exactly
 from scipy import sparse
@@ -21,63 +22,18 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 
 import leaveout as lo
 from leaveout.engine._solve import solve_svc
-from leaveout.large._solve import Sizes
 from leaveout.large._window import WindowProblem
 
-pytestmark = pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning")
-# For values closer to zero than this, rounding decides the label.
-CLOSE_CALL = 1e-6
-
-
-class SmallSizes(lo.FeatureSVC):
-    """Solves few rows like millions: samples, Newton, windows, walks in windows."""
-
-    _sizes = Sizes(
-        few_rows=4, few_per_component=1, largest_sample=64, smallest_sample=4,
-        sample_factor=3, smallest_window=24,
-    )  # fmt: skip
-
-
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning"),
+    pytest.mark.filterwarnings("ignore::leaveout.AntiLearningWarning"),
+]
 FeatureSVC = partial(lo.FeatureSVC, random_state=0)
-ManyRows = partial(SmallSizes, random_state=0)
 
 
 @pytest.fixture(params=[FeatureSVC, ManyRows], ids=["few rows", "many rows"])
 def make(request):
     return request.param
-
-
-def draw(rng, n, p, n_classes=2, noise=0.7, first=0.5):
-    """Rows whose classes follow the first column; ``first`` is the share of class 0."""
-    X = rng.normal(size=(n, p))
-    score = X[:, 0] + noise * rng.normal(size=n)
-    shares = first + (1.0 - first) * np.arange(n_classes - 1) / max(n_classes - 1, 1)
-    y = np.searchsorted(np.quantile(score, shares), score)
-    y[:n_classes] = np.arange(n_classes)
-    return X, y
-
-
-def exact(X, y, C, weights=None, class_weight=None):
-    """Fit and leave out by the exact engine, on rows around their mean."""
-    svc = lo.SVC(kernel="linear", C=C, class_weight=class_weight)
-    how = {"sample_weight": weights, "score_sample_weight": weights}
-    loo = lo.leave_one_out(svc, X - X.mean(axis=0), y, **how)
-    return svc.fit(X - X.mean(axis=0), y, weights), loo
-
-
-def assert_no_proof_is_wrong(clf, y, loo, weights=None):
-    """Compare what FeatureSVC proves with a LooResult, which walks every row."""
-    weights = np.ones(len(y)) if weights is None else weights
-    decided = ~loo.ambiguous & (np.abs(loo.binary_values).min(axis=1) > CLOSE_CALL)
-    proved = clf.loo_proved_ & decided
-    np.testing.assert_array_equal(clf.loo_labels_[proved], loo.predictions[proved])
-    wrong = clf.loo_labels_ != y
-    low = np.average(wrong & clf.loo_proved_, weights=weights)
-    high = np.average(wrong | ~clf.loo_proved_, weights=weights)
-    np.testing.assert_allclose(clf.loo_error_, (low, high), atol=1e-12)
-    assert clf.path_["n_open"][0] == np.sum(~clf.loo_proved_)
-    unclear = np.average(~decided, weights=weights)
-    assert low - unclear - 1e-12 <= loo.error <= high + unclear + 1e-12
 
 
 def compare_with_exact(make, X, y, C, weights=None, class_weight=None):
@@ -281,7 +237,7 @@ def test_unsolved_c_is_not_chosen(monkeypatch, rng):
         return solve_svc(self.problem, start=None, max_iter=3)
 
     monkeypatch.setattr(WindowProblem, "solve", cut_short)
-    with pytest.warns(ConvergenceWarning, match="duality gap is .* at C=10, above tol"):
+    with pytest.warns(ConvergenceWarning, match="at C=10: the duality gap is .*, above tol"):
         clf = ManyRows("linear", C=[0.1, 10.0]).fit(X, y)
     assert clf.C_ == 0.1  # although no row is proved wrong at the other C
     assert clf.path_["n_open"][1] == 300

@@ -43,7 +43,7 @@ def test_finished_fit_is_not_repeated(finished):
     first, path = finished
     again = FeatureSVC(**COMMON, checkpoint=path, rows_at_once=999).fit(X, Y)
     assert_same_model(first, again)
-    assert again.n_passes_ == 2 < first.n_passes_  # class statistics, and one last scan
+    assert again.n_passes_ < first.n_passes_  # one last scan, and the labels
 
 
 CHANGED = X + 1e-9 * (np.arange(4000) == 77)[:, None]

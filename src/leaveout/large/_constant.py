@@ -13,7 +13,6 @@ direction that separates the classes, at least partly (docs/method/large).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -102,7 +101,7 @@ class ConstantState:
 
 
 def search_certificates(
-    rows: FeatureRows, problems: LinearProblems, after_pass: Callable[[], None] | None
+    rows: FeatureRows, problems: LinearProblems
 ) -> list[ConstantState]:
     """Search from the problems' points; problems of equal weights are not tried."""
     states = [
@@ -111,7 +110,7 @@ def search_certificates(
             problems.W, problems.b, problems.heavy_sign, problems.light, strict=True
         )
     ]
-    descend(rows, problems, states, after_pass)
+    descend(rows, problems, states)
     return states
 
 

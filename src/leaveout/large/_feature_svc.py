@@ -26,6 +26,7 @@ from leaveout.adapt._checks import (
     check_penalties,
     check_sample_weight,
 )
+from leaveout.exceptions import AntiLearningWarning
 from leaveout.large._dask import DistributedRows
 from leaveout.large._features import FeatureMap
 from leaveout.large._fit import FitCheckpoint, FitRun, check_digits
@@ -115,7 +116,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     duality_gap_ : ndarray of shape (n_pairs,)
         Relative duality gaps at ``C_``, over all rows.
     n_passes_ : int
-        Passes over all rows.
+        How often all rows were read, from the first count to the last label.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -237,6 +238,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             fit.rows, path, thresholds, loos[k], int(k), len(self.classes_)
         )
         self.loo_labels_ = self.classes_[codes]
+        self.n_passes_ = fit.rows.n_passes
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the values that decide the label, by their sign or the largest.
@@ -358,12 +360,33 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.intercept_ = problems.b[chosen] - self.coef_ @ fit.feature_map.center
         self.objective_ = primal[chosen]
         self.duality_gap_ = gaps[chosen]
-        self.n_passes_ = fit.n_passes
+        self._warn(fit, path, gaps)
+
+    def _warn(self, fit: FitRun, path: LinearPath, gaps: FloatArray) -> None:
+        """Warn of large gaps, and of classifiers that ignore the features."""
+        problems = path.problems
         if gaps.max() > self.tol:
-            worst = problems.C[int(np.argmax(gaps))]
+            worst = int(np.argmax(gaps))
             warnings.warn(
-                f"The duality gap is {gaps.max():.1e} at C={worst:g}, above "
-                f"tol={self.tol:g}. Scale the columns of X, or use a smaller C.",
+                f"The optimum is not proved at C={problems.C[worst]:g}: the duality gap "
+                f"is {gaps[worst]:.1e}, above tol={self.tol:g}. "
+                f"{int((gaps > self.tol).sum())} of {gaps.size} SVMs have such gaps. "
+                "Scale the columns of X, or use a smaller C.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,
+            )
+        # ||w|| is at most C light times the distance of the class means.
+        largest = problems.C * problems.light * path.optima[0].radius
+        ignored = np.linalg.norm(problems.W, axis=1) <= 1e-9 * largest
+        n_pairs = len(fit.pairs)
+        for p in np.flatnonzero(ignored.reshape(-1, n_pairs).all(axis=0)):
+            codes = np.array([problems.negative[p], problems.positive[p]])
+            chosen = self.classes_.tolist()[codes[int(problems.b[p] > 0.0)]]
+            pair = f" between {self.classes_[np.sort(codes)].tolist()}"
+            warnings.warn(
+                f"The SVM{pair if n_pairs > 1 else ''} predicts {chosen!r} for every "
+                "row at every C: that class is heavier, and the classes overlap. Set "
+                "class_weight, for example to 'balanced'.",
+                AntiLearningWarning,
+                stacklevel=5,
             )

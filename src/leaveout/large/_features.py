@@ -106,15 +106,19 @@ class Encode:
         return FeatureBlock(block.start, self.feature_map(X), codes, factor)
 
 
-@dataclass(frozen=True)
+@dataclass
 class FeatureRows:
-    """All rows as features: stored, or recomputed in every pass if encode is given."""
+    """All rows as features: stored, or recomputed in every pass if encode is given.
+
+    ``n_passes`` counts how often the rows were read.
+    """
 
     source: RowSource | DistributedRows
     encode: Encode | None
     n_rows: int
     n_components: int
     n_threads: int = 1
+    n_passes: int = 0
 
     @classmethod
     def of(
@@ -128,12 +132,14 @@ class FeatureRows:
 
     def run(self, job: Callable[[FeatureBlock], S]) -> S:
         """Add up the results of a job on every block."""
+        self.n_passes += 1
         if self.encode is not None:
             job = partial(_encode_first, self.encode, job)
         return self.source.sum(job, self.n_threads)
 
     def gather(self, index: IntArray) -> Rows:
         """Fetch the rows with these numbers, ascending."""
+        self.n_passes += 1
         pick = partial(_pick, index, self.encode)
         parts = self.source.fetch(pick, index, self.n_threads)
         return Rows(*map(np.concatenate, zip(*parts, strict=True)))
@@ -142,7 +148,8 @@ class FeatureRows:
         """Store the features of all rows where they are computed."""
         assert self.encode is not None
         kept = self.source.keep(self.encode, self.n_threads)
-        return FeatureRows(kept, None, self.n_rows, self.n_components, self.n_threads)
+        size = (self.n_rows, self.n_components, self.n_threads)
+        return FeatureRows(kept, None, *size, self.n_passes + 1)
 
 
 def _encode_first(

@@ -243,7 +243,6 @@ class FitRun:
         self.sizes: Sizes = svc._sizes
         count = partial(count_classes, seed=seed, most=self.sizes.largest_sample)
         self.statistics = statistics = source.sum(count, self.n_threads)
-        self.n_passes = 1
         known = statistics.classes
         heavy = [label for label, part in known.items() if part.total_weight > 0.0]
         self.classes = np.unique(np.array(heavy))
@@ -265,7 +264,7 @@ class FitRun:
         self.feature_map = self._make_map()
         encode = Encode(self.feature_map, self.classes, self.class_weight)
         n_rows, D = statistics.n_rows, self.feature_map.n_components
-        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads)
+        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads, 1)
         if n_rows <= svc.rows_in_memory:
             self.rows = self.rows.in_memory()
         probe = self.feature_map(self.parts[0].X[:16])
@@ -297,18 +296,16 @@ class FitRun:
         W = np.zeros((C.size, self.feature_map.n_components))
         return LinearProblems(C, positive, negative, totals, W, np.zeros(C.size))
 
-    def after_pass(self, progress: LinearProgress | None) -> None:
-        """Count the pass, save the progress, and report it."""
-        self.n_passes += 1
-        text = "starts"
-        if progress is not None:
-            self.kept.put(progress, self.n_passes)
-            solved = np.unique(progress.of)
-            text = f"{int((~progress.done[solved]).sum())} of {solved.size} SVMs left"
+    def after_pass(self, progress: LinearProgress) -> None:
+        """Save the progress, and report it."""
+        n_passes = self.rows.n_passes
+        self.kept.put(progress, n_passes)
         if self.svc.verbose:
+            solved = np.unique(progress.of)
+            left = int((~progress.done[solved]).sum())
             sys.stderr.write(
-                f"FeatureSVC: pass {self.n_passes} over {self.statistics.n_rows} rows; "
-                f"{text}\n"
+                f"FeatureSVC: pass {n_passes} over {self.statistics.n_rows} rows; "
+                f"{left} of {solved.size} SVMs not solved yet\n"
             )
 
     def _class_weights(self) -> FloatArray:

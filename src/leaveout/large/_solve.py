@@ -168,7 +168,7 @@ class LinearProgress:
             self.of[below] = below[np.argmax(C[below])]
 
 
-AfterPass = Callable[[LinearProgress | None], None]
+AfterPass = Callable[[LinearProgress], None]
 
 
 @dataclass(frozen=True)
@@ -238,14 +238,14 @@ def solve_linear(
         samples, heads = (), np.flatnonzero(progress.constant)
         if heads.size:
             at = problems.take(heads).moved(progress.W[heads], progress.b[heads])
-            found = search_certificates(rows, at, partial(after_pass, None))
+            found = search_certificates(rows, at)
             certificates = dict(zip(heads.tolist(), found, strict=True))
     elif sizes.is_small(rows):
         progress = LinearProgress.begin(problems)
         progress.done[:] = True
     else:
         start = guess_starts(some, problems)
-        progress, certificates = _make_plan(rows, start, samples, after_pass)
+        progress, certificates = _make_plan(rows, start, samples)
     optima: dict[int, LinearOptimum] = {}
     while True:
         which = np.unique(progress.of)
@@ -262,26 +262,21 @@ def _make_plan(
     rows: FeatureRows,
     start: LinearProblems,
     samples: Sequence[FeatureRows],
-    after_pass: AfterPass,
 ) -> tuple[LinearProgress, dict[int, ConstantState]]:
     """Choose what is solved: the smallest C of a pair of classes tell, on a sample."""
-    progress, count = LinearProgress.begin(start), partial(after_pass, None)
+    progress = LinearProgress.begin(start)
     first = samples[0] if samples else rows
     pairs = np.column_stack([start.positive, start.negative])
     _, pair = np.unique(pairs, axis=0, return_inverse=True)
     members = [np.flatnonzero(pair.ravel() == p) for p in range(pair.max() + 1)]
     lowest = np.array([each[np.argmin(start.C[each])] for each in members])
     low = start.take(lowest)
-    states = search_certificates(
-        first, at_equal_shares(low), count if first is rows else None
-    )
+    states = search_certificates(first, at_equal_shares(low))
     likely = np.flatnonzero([state.feasible for state in states])
     if first is not rows and likely.size:
         at = np.array([states[p].w for p in likely]), [states[p].b for p in likely]
         again = low.take(likely).moved(at[0], np.array(at[1]))
-        for p, state in zip(
-            likely, search_certificates(rows, again, count), strict=True
-        ):
+        for p, state in zip(likely, search_certificates(rows, again), strict=True):
             states[p] = state
     certificates = {}
     for p, state in enumerate(states):
@@ -300,9 +295,7 @@ def _make_plan(
     left = np.flatnonzero(several & ~np.array([state.feasible for state in states]))
     if left.size:
         highest = np.array([start.C[each].max() for each in members])
-        limit, point = _find_limits(
-            rows, first, low.take(left), highest[left], after_pass
-        )
+        limit, point = _find_limits(rows, first, low.take(left), highest[left])
         for place, p in enumerate(left):
             progress.choose_head(start.C, members[p], limit[place])
             near = members[p][start.C[members[p]] <= NEAR_HEAD * limit[place]]
@@ -317,7 +310,6 @@ def _find_limits(
     first: FeatureRows,
     low: LinearProblems,
     highest: FloatArray,
-    after_pass: AfterPass,
 ) -> tuple[FloatArray, LinearProblems]:
     """Return a C below C_1 of each pair, and its solution on the first sample.
 
@@ -334,7 +326,6 @@ def _find_limits(
     probe = probe.moved(progress.W, progress.b)
     # Extremes of a sample are not those of all rows.
     limit = largest_multiple(probe, rows.run(partial(scan_margin, probe, one)).highest)
-    after_pass(None)
     return SAFE * limit, probe
 
 
