@@ -217,7 +217,7 @@ def _measure_leverages(
     room = _room(state, heavy, block)
     A = block.Z @ root[:-1] + root[-1]
     own = np.einsum("ij,ij->i", A, A)
-    mine = np.where(block.codes == heavy, block.weight * np.sqrt(own), 0.0)
+    mine = np.where(block.codes == heavy, block.own * np.sqrt(own), 0.0)
     return _Leverages(float((room**2 * own).max(initial=0.0)), [mine])
 
 
@@ -256,7 +256,7 @@ def _stays_without(
     Z = np.column_stack([picked.Z, np.ones(part.size)])
     states = [
         ConstantState(state.w, state.b, state.sign, state.light, (z, float(c)))
-        for z, c in zip(Z, picked.weight, strict=True)
+        for z, c in zip(Z, picked.own, strict=True)
     ]
     descend(rows, problem.take(np.zeros(part.size, dtype=np.intp)), states)
     return np.array([each.feasible for each in states])

@@ -57,22 +57,29 @@ class FeatureMap:
 class FeatureBlock(NamedTuple):
     """Rows from ``start`` on: centred features, class codes (int32), weights.
 
-    C times ``weight`` is the upper bound of a row's coefficient.
+    C times ``own`` is the upper bound of a row's coefficient. Of equal rows, the first
+    has the ``weight`` of all, and the others 0.
     """
 
     start: int
     Z: FloatArray
     codes: np.ndarray
     weight: FloatArray
+    own: FloatArray
 
 
 class Rows(NamedTuple):
-    """Selected rows as features; ``numbers`` are ascending."""
+    """Selected rows as features; ``numbers`` are ascending.
+
+    ``first`` is the number of the first row that equals each.
+    """
 
     numbers: np.ndarray
     Z: np.ndarray
     codes: np.ndarray
     weight: np.ndarray
+    own: np.ndarray
+    first: np.ndarray
 
     def take(self, index: IntArray) -> Rows:
         """Return the rows with these numbers, all of which must be present."""
@@ -84,12 +91,14 @@ class Rows(NamedTuple):
 class Encode:
     """Convert rows to features, class codes and weights, with a factor per class.
 
-    Rows whose label is not in ``classes`` (sorted) get weight 0 and code -1.
+    Rows whose label is not in ``classes`` (sorted) get weight 0 and code -1. ``merged``
+    are the weights of all rows if some are equal.
     """
 
     feature_map: FeatureMap
     classes: np.ndarray
     class_weight: FloatArray
+    merged: FloatArray | None = None
 
     def __call__(self, block: Block, keep: IntArray | None = None) -> FeatureBlock:
         """Return a block as features, or some of its rows."""
@@ -101,15 +110,18 @@ class Encode:
         known = self.classes[place] == y
         codes = np.where(known, place, -1).astype(np.int32)
         factor = np.where(known, self.class_weight[place], 0.0)
-        if weight is not None:
-            factor *= weight
-        return FeatureBlock(block.start, self.feature_map(X), codes, factor)
+        own = total = factor if weight is None else factor * weight
+        if self.merged is not None:
+            merged = self.merged[block.start : block.start + len(block.y)]
+            total = factor * (merged if keep is None else merged[keep])
+        return FeatureBlock(block.start, self.feature_map(X), codes, total, own)
 
 
 @dataclass
 class FeatureRows:
     """All rows as features: stored, or recomputed in every pass if encode is given.
 
+    ``first`` has the number of the first row that equals each, if some are equal;
     ``n_passes`` counts how often the rows were read.
     """
 
@@ -119,6 +131,7 @@ class FeatureRows:
     n_components: int
     n_threads: int = 1
     n_passes: int = 0
+    first: IntArray | None = None
 
     @classmethod
     def of(
@@ -127,7 +140,9 @@ class FeatureRows:
         """Cut arrays into blocks."""
         codes = np.asarray(codes, dtype=np.int32)
         parts = [slice(i, i + 4096) for i in range(0, Z.shape[0], 4096)]
-        blocks = [FeatureBlock(p.start, Z[p], codes[p], weight[p]) for p in parts]
+        blocks = [
+            FeatureBlock(p.start, Z[p], codes[p], weight[p], weight[p]) for p in parts
+        ]
         return cls(KeptBlocks(blocks), None, Z.shape[0], Z.shape[1], n_threads)
 
     def run(self, job: Callable[[FeatureBlock], S]) -> S:
@@ -142,14 +157,15 @@ class FeatureRows:
         self.n_passes += 1
         pick = partial(_pick, index, self.encode)
         parts = self.source.fetch(pick, index, self.n_threads)
-        return Rows(*map(np.concatenate, zip(*parts, strict=True)))
+        first = index if self.first is None else self.first[index]
+        return Rows(*map(np.concatenate, zip(*parts, strict=True)), first)
 
     def in_memory(self) -> FeatureRows:
         """Store the features of all rows where they are computed."""
         assert self.encode is not None
         kept = self.source.keep(self.encode, self.n_threads)
         size = (self.n_rows, self.n_components, self.n_threads)
-        return FeatureRows(kept, None, *size, self.n_passes + 1)
+        return FeatureRows(kept, None, *size, self.n_passes + 1, self.first)
 
 
 def _encode_first(
@@ -158,13 +174,12 @@ def _encode_first(
     return job(encode(block))
 
 
-def _pick(index: IntArray, encode: Encode | None, block: Any) -> Rows:
+def _pick(index: IntArray, encode: Encode | None, block: Any) -> tuple[Any, ...]:
     """Select rows of a block by their numbers; only these are converted to features."""
     m = len(block.codes if encode is None else block.y)
     low, high = np.searchsorted(index, [block.start, block.start + m])
     index = index[low:high]
     here = index - block.start
     if encode is not None:
-        picked = encode(block, here)
-        return Rows(index, picked.Z, picked.codes, picked.weight)
-    return Rows(index, block.Z[here], block.codes[here], block.weight[here])
+        return index, *encode(block, here)[1:]
+    return index, *(column[here] for column in block[1:])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,11 +83,14 @@ class ClassStatistics:
     """Results of the first pass: a sample of each class, and moments of all entries.
 
     ``most`` rows are kept over all classes; ``spread`` is the sum of the squared
-    deviations of the ``n_values`` entries of X from their mean.
+    deviations of the ``n_values`` entries of X from their mean. ``keys`` has a number
+    per row, equal only for equal rows of a class, and ``weights`` their weights if any.
     """
 
     classes: dict[Hashable, ClassSample]
     most: int
+    keys: list[NDArray[np.uint64]]
+    weights: list[FloatArray | None]
     n_rows: int
     n_values: float
     mean: float
@@ -102,6 +106,8 @@ class ClassStatistics:
         for sample in self.classes.values():
             if sample.hashes.size > 1.5 * self.share:  # do not sort after every block
                 sample.cut(self.share)
+        self.keys += other.keys
+        self.weights += other.weights
         self.n_rows += other.n_rows
         # Chan, Golub & LeVeque (1983): variance of two samples combined
         total = self.n_values + other.n_values
@@ -118,12 +124,28 @@ class ClassStatistics:
         """Rows to keep per class; falls as more classes are found."""
         return max(1, self.most // len(self.classes))
 
+    def merge_rows(self) -> tuple[FloatArray | None, IntArray | None]:
+        """Return the weights with that of equal rows at the first of them.
+
+        The second array has the number of the first row that equals each. Both are
+        None if all rows are distinct.
+        """
+        keys = np.concatenate(self.keys)
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        if first.size == keys.size:
+            return None, None
+        given = [each for each in self.weights if each is not None]
+        merged = np.zeros(keys.size)
+        merged[first] = np.bincount(group, np.concatenate(given) if given else None)
+        return merged, first[group]
+
 
 def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
     """Count the classes in a block; keep ``most`` rows, chosen by seeded hashes."""
     X, m = block.X, block.X.shape[0]
     weight = np.ones(m) if block.weight is None else block.weight
     hashes = _hashes(block.start + np.arange(m), seed)
+    keys = row_keys(X)
     classes: dict[Hashable, ClassSample] = {}
     labels, codes = np.unique(block.y, return_inverse=True)
     if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
@@ -133,6 +155,7 @@ def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
         )
     for code, label in enumerate(labels.tolist()):
         rows = np.flatnonzero(codes == code)
+        keys[rows] ^= np.uint64(crc32(repr(label).encode()))
         n_weighted = int(np.count_nonzero(weight[rows]))
         total = float(weight[rows].sum())
         classes[label] = ClassSample(
@@ -143,7 +166,18 @@ def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
         mean = float(X.mean()) if X.size else 0.0
         spread = float(((X - mean) ** 2).sum())
     largest = float(weight.max(initial=0.0))
-    return ClassStatistics(classes, most, m, float(X.size), mean, spread, largest)
+    return ClassStatistics(
+        classes, most, [keys], [block.weight], m, float(X.size), mean, spread, largest
+    )
+
+
+def row_keys(X: FloatArray) -> NDArray[np.uint64]:
+    """Return one number per row, equal only for equal rows."""
+    # The chance that any two of a million rows collide is one in thirty million.
+    h = np.zeros(X.shape[0], dtype=np.uint64)
+    for column in np.ascontiguousarray(X.T + 0.0).view(np.uint64):  # -0.0 is 0.0
+        h = mix_bits((h ^ column) + GOLDEN)
+    return h
 
 
 def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
@@ -262,9 +296,10 @@ class FitRun:
         self.totals *= self.class_weight
         self.total_weight = float(self.totals.sum())
         self.feature_map = self._make_map()
-        encode = Encode(self.feature_map, self.classes, self.class_weight)
+        merged, first = statistics.merge_rows()
+        encode = Encode(self.feature_map, self.classes, self.class_weight, merged)
         n_rows, D = statistics.n_rows, self.feature_map.n_components
-        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads, 1)
+        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads, 1, first)
         if n_rows <= svc.rows_in_memory:
             self.rows = self.rows.in_memory()
         probe = self.feature_map(self.parts[0].X[:16])
@@ -277,7 +312,9 @@ class FitRun:
             for each in informative
         ]
         each = np.full(len(self.parts), ROWS_OF_START)
-        self.some = Rows(np.arange(0), *self._sample(each))
+        Z, codes, weights = self._sample(each)
+        numbers = np.arange(weights.size)
+        self.some = Rows(numbers, Z, codes, weights, weights, numbers)
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
         """One SVM per C and pair of classes; with two classes the second is +1."""

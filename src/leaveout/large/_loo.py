@@ -47,16 +47,15 @@ FIRST_WALKS, WORTHWHILE = 32, 0.5
 
 
 def leave_rows_out(
-    optimum: LinearOptimum, index: IntArray
+    optimum: LinearOptimum, rows: IntArray
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Leave out rows of the window, ascending.
+    """Leave out rows of the window, by their places, ascending.
 
     Returns their values, b in the middle of its interval; whether each is the value on
     all rows; and whether its sign is proved, too, for all optimal b: a value that is
     zero up to rounding has none.
     """
     window, solution = optimum.window, optimum.solution
-    rows = np.searchsorted(window.index, index)
     if np.isinf(optimum.noise):
         nothing = np.zeros(rows.size, dtype=bool)
         return solution.decision_values[rows], nothing, nothing
@@ -244,7 +243,10 @@ def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
     picked = rows.gather(np.unique(np.concatenate(needed)))
 
     def walk(job: tuple[int, int, IntArray]) -> None:
-        k, head, waiting = job
+        k, head, every = job
+        open_, column = tally.open_rows[k // n_pairs], k % n_pairs
+        leaders = _first_copies(rows, open_, every)
+        waiting = every[leaders == np.arange(every.size)]
         first = FIRST_WALKS
         if np.isinf(scan.nearest[head].edges).all():
             first = waiting.size  # all rows are in the window: every walk is a proof
@@ -252,9 +254,21 @@ def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
             part.sort()
             if _walk(path, k, head, tally, part, picked) < WORTHWHILE:
                 break
+        open_.votes[every, column] = open_.votes[every[leaders], column]
 
     for _ in map_in_order(walk, jobs, rows.n_threads):
         pass
+
+
+def _first_copies(rows: FeatureRows, open_: OpenRows, which: IntArray) -> IntArray:
+    """For each of some open rows, the place of the first with equal row and weight."""
+    if rows.first is None:
+        return np.arange(which.size)
+    columns = [rows.first[open_.index[which]], open_.weight[which]]
+    _, first, same = np.unique(
+        np.column_stack(columns), axis=0, return_index=True, return_inverse=True
+    )
+    return first[same.ravel()]
 
 
 def _walk(
@@ -267,9 +281,8 @@ def _walk(
     n_pairs = len(path.problems) // len(tally.open_rows)
     open_, scan, near = tally.open_rows[k // n_pairs], tally.scan, tally.scan.nearest
     index = open_.index[part]
-    kept = picked.take(np.union1d(near[head].rows, index))
-    solved = path.problems.take(path.solved)
-    window = WindowProblem.build(solved, head, kept, scan.inside[head], near[head])
+    solved, inside = path.problems.take(path.solved), scan.inside[head]
+    window = WindowProblem.build(solved, head, picked, inside, near[head], index)
     optimum, sign = path.optima[k], float(path.problems.heavy_sign[k])
     assert isinstance(optimum, LinearOptimum)
     window = scale_window(window, optimum.window.C, sign)
@@ -278,7 +291,8 @@ def _walk(
     moved = np.abs(here.point - window.origin).max()
     if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
         return 0.0  # the window does not have the optimum it was built at
-    values, known, proved = leave_rows_out(here, index)
+    apart = np.arange(window.n_rows - index.size, window.n_rows)
+    values, known, proved = leave_rows_out(here, apart)
     votes = np.where(favours_positive(values, n_pairs), 1, -1)
     open_.votes[part, k % n_pairs] = np.where(proved, votes, 0)
     return float(known.mean())

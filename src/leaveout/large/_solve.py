@@ -389,11 +389,10 @@ def _finish(
     optima: dict[int, LinearOptimum] = {}
     few = sizes.is_small(rows)
     size = rows.n_rows if few else sizes.window(rows.n_components)
-    merge = False
     for _ in range(MOST_SCANS):
         here = problems.take(which).moved(progress.W[which], progress.b[which])
         taus = np.where(progress.tau[which] > 0.0, progress.tau[which], 1.0)
-        found = scan_and_solve(rows, here, taus, size, merge)
+        found = scan_and_solve(rows, here, taus, size)
         optima.update(zip(which.tolist(), found, strict=True))
         progress.W[which] = [optimum.point[:-1] for optimum in found]
         progress.b[which] = [optimum.point[-1] for optimum in found]
@@ -401,7 +400,6 @@ def _finish(
         which = which[[not optimum.proved for optimum in found]]
         if which.size == 0:
             break
-        merge = merge or any(optimum.window.has_copies() for optimum in found)
         size = min(2 * size, rows.n_rows, sizes.largest_window)
         progress.tau[which] *= 0.25
     return optima
@@ -435,19 +433,16 @@ def scan_and_solve(
     problems: LinearProblems,
     taus: FloatArray,
     size: int,
-    merge: bool,
 ) -> list[LinearOptimum]:
-    """Solve the window of each problem at its point; with merge, of distinct rows."""
+    """Solve the window of each problem at its point."""
     most = (size,) * len(problems)
-    sides = rows.run(partial(scan_margin, problems, most, merge=merge))
+    sides = rows.run(partial(scan_margin, problems, most))
     numbers = np.concatenate([near.rows for near in sides.nearest])
     picked = rows.gather(np.unique(numbers))
 
     def solve(k: int) -> LinearOptimum:
         near = sides.nearest[k]
-        window = WindowProblem.build(
-            problems, k, picked.take(near.rows), sides.inside[k], near
-        )
+        window = WindowProblem.build(problems, k, picked, sides.inside[k], near)
         solution = window.solve(window.start(float(taus[k])))
         return LinearOptimum(window, solution, sides.radius, sides.highest[k])
 

@@ -189,10 +189,10 @@ def count_votes(
     f = path.expand(f_solved)
     n_classes = len(class_weight)
     n_pairs = n_classes * (n_classes - 1) // 2
-    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    signs = problems.signs(block.codes) * (block.own > 0.0)
     all_votes = left_out_votes(f, signs, thresholds)
     path.reopen(all_votes, block.start)
-    weight = block.weight / class_weight[block.codes]
+    weight = block.own / class_weight[block.codes]
     open_rows, wrong, missed = [], [], []
     for first in range(0, len(problems), n_pairs):
         group = slice(first, first + n_pairs)
@@ -283,7 +283,7 @@ def label_block(
 ) -> Labels:
     """Label the rows of a block at one C, by left-out labels where proved."""
     f = path.problems.decide(block.Z)
-    signs = path.problems.signs(block.codes) * (block.weight > 0.0)
+    signs = path.problems.signs(block.codes) * (block.own > 0.0)
     votes = left_out_votes(f, signs, thresholds)
     path.reopen(votes, block.start)
     codes, proved = label_votes(f, votes, n_classes)

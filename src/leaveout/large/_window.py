@@ -22,7 +22,6 @@ from leaveout.engine._certificate import (
 from leaveout.engine._problem import BOUNDED, OUTSIDE, Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
 from leaveout.large._features import FeatureBlock, Rows
-from leaveout.large._rows import GOLDEN, mix_bits
 
 
 def largest_norm(Z: FloatArray) -> float:
@@ -35,36 +34,30 @@ class NearMarginRows:
 
     A row is on the margin if b is at its breakpoint ``v = y - <w, z>``; rows are
     ordered by the offset ``v - b = y (1 - h)``. With offsets of both signs the window
-    holds both ends of the interval of optimal intercepts. ``counted`` is the weight
-    that was summed as inside (:func:`is_inside`); ``most`` rows of either sign are
-    kept. With ``keys``, equal for equal rows, these are kept as one row with their
-    summed weight. ``edges`` are the distances beyond which rows may be missing, below
-    and above.
+    holds both ends of the interval of optimal intercepts. ``inside`` says whether the
+    row was summed as inside (:func:`is_inside`); ``most`` rows of either sign are kept.
+    ``edges`` are the distances beyond which rows may be missing, below and above.
     """
 
     offset: FloatArray
     rows: IntArray
-    weight: FloatArray
-    counted: FloatArray
+    inside: BoolArray
     most: int
-    keys: np.ndarray | None
     edges: FloatArray = field(default_factory=lambda: np.array([np.inf, np.inf]))
 
+    COLUMNS = ("offset", "rows", "inside")
+
     def __post_init__(self) -> None:
-        self.columns = ["offset", "rows", "weight", "counted"]
-        self.columns += [] if self.keys is None else ["keys"]
         self._cut()
 
     def add(self, other: NearMarginRows) -> None:
-        for name in self.columns:
+        for name in self.COLUMNS:
             both = [getattr(self, name), getattr(other, name)]
             setattr(self, name, np.concatenate(both))
         self.edges = np.minimum(self.edges, other.edges)
         self._cut()
 
     def _cut(self) -> None:
-        if self.keys is not None:
-            self._merge(self.keys)
         keep = np.ones(self.rows.size, dtype=bool)
         distance = np.abs(self.offset)
         for side, beyond in enumerate((self.offset < 0.0, self.offset >= 0.0)):
@@ -73,32 +66,8 @@ class NearMarginRows:
                 order = np.argpartition(distance[here], self.most - 1)
                 keep[here[order[self.most :]]] = False
                 self.edges[side] = distance[here[order[: self.most]]].max()
-                if self.keys is not None:
-                    # More duplicates of a dropped row may follow: drop all of them.
-                    self.edges[side] *= 1.0 - 1e-9
-            if self.keys is not None:
-                keep[here[distance[here] >= self.edges[side]]] = False
-        self._take(np.flatnonzero(keep))
-
-    def _merge(self, keys: np.ndarray) -> None:
-        """Keep the first of equal rows, with the weight of all."""
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        self.weight[first] = np.bincount(group, self.weight)
-        self.counted[first] = np.bincount(group, self.counted)
-        self._take(np.sort(first))
-
-    def _take(self, which: IntArray) -> None:
-        for name in self.columns:
-            setattr(self, name, getattr(self, name)[which])
-
-
-def row_keys(block: FeatureBlock) -> np.ndarray:
-    """Return one number per row, equal only for equal rows of a class."""
-    # The chance that any two of a million rows collide is one in thirty million.
-    h = block.codes.astype(np.uint64)
-    for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
-        h = mix_bits((h ^ column) + GOLDEN)
-    return h
+        for name in self.COLUMNS:
+            setattr(self, name, getattr(self, name)[keep])
 
 
 @dataclass
@@ -132,24 +101,22 @@ def scan_margin(
     most: tuple[int, ...],
     block: FeatureBlock,
     *,
-    merge: bool = False,
     f: FloatArray | None = None,
 ) -> MarginScan:
     """Scan a block; ``most`` rows are kept on either side of each margin.
 
-    With ``merge`` equal rows are kept as one. ``f`` (L, m) is passed if already known.
+    ``f`` (L, m) is passed if already known.
     """
     f = problems.decide(block.Z) if f is None else f
-    keys = row_keys(block) if merge else None
-    signs = problems.signs(block.codes)
+    signs = problems.signs(block.codes) * (block.weight > 0.0)
     short = 1.0 - signs * f
     inside = is_inside(short, signs)
     sums = np.empty((len(problems), 2, block.Z.shape[1] + 1))
     highest = np.empty((len(problems), 2))
     for side, sign in enumerate((1.0, -1.0)):
-        mine = (signs == sign) & (block.weight > 0.0)
+        mine = signs == sign
         highest[:, side] = np.where(mine, signs * f, -np.inf).max(axis=1)
-        weights = np.where(inside & (signs == sign), block.weight, 0.0)
+        weights = np.where(inside & mine, block.weight, 0.0)
         sums[:, side, :-1] = weights @ block.Z
         sums[:, side, -1] = weights.sum(axis=1)
     hinge = np.where(inside, short, 0.0) @ block.weight
@@ -157,14 +124,25 @@ def scan_margin(
     for k in range(len(problems)):
         rows = np.flatnonzero(signs[k])
         offset = signs[k, rows] * short[k, rows]
-        weight = block.weight[rows]
-        nearest.append(
-            NearMarginRows(
-                offset, block.start + rows, weight, weight * inside[k, rows], most[k],
-                None if keys is None else keys[rows],
-            )
-        )  # fmt: skip
+        near = NearMarginRows(offset, block.start + rows, inside[k, rows], most[k])
+        nearest.append(near)
     return MarginScan(sums, hinge, highest, nearest, largest_norm(block.Z))
+
+
+def _set_apart(
+    kept: Rows, inside: BoolArray, alone: Rows, side: BoolArray
+) -> tuple[Rows, BoolArray]:
+    """Append rows with their own weights, which the rows that equal them lose."""
+    place = np.minimum(np.searchsorted(kept.numbers, alone.first), inside.size - 1)
+    equal = kept.numbers[place] == alone.first
+    lost = np.bincount(place[equal], alone.own[equal], inside.size)
+    remain = lost < (1.0 - 1e-12) * kept.weight
+    # On the margin rounding decides the side: use the side used in the sums.
+    inside = np.append(inside[remain], np.where(equal, inside[place], side))
+    kept = kept._replace(weight=kept.weight - lost)
+    alone = alone._replace(weight=alone.own)
+    columns = zip(kept, alone, strict=True)
+    return Rows(*(np.append(a[remain], b, axis=0) for a, b in columns)), inside
 
 
 def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
@@ -184,7 +162,7 @@ class WindowProblem:
     Z : features, first of the rows, then of up to two means; (m, D)
     gram : Z Z', (m, m)
     y, weight : signs and weights, (m,)
-    index : numbers of the rows
+    index : numbers of the rows; for a row set apart, of the first that equals it
     edges : distance |h - 1| beyond which rows are missing, for breakpoints below and
         above b
     origin : the point (w, b) at which all rows were scanned
@@ -207,33 +185,36 @@ class WindowProblem:
         rows: Rows,
         inside: FloatArray,
         near: NearMarginRows,
+        apart: IntArray | None = None,
     ) -> WindowProblem:
         """Combine rows and means of problem k.
 
-        ``rows`` are kept as they are and must include ``near``; ``inside`` sums all
-        rows with h < 1, (2, D + 1).
+        ``rows`` must include ``near``; ``inside`` sums all rows with h < 1, (2, D + 1).
+        The rows with numbers ``apart`` become samples of their own, to be left out.
         """
         w, b = problems.W[k], float(problems.b[k])
-        y = np.where(rows.codes == problems.positive[k], 1.0, -1.0)
-        short = 1.0 - y * (rows.Z @ w + b)
-        # On the margin itself rounding decides the side: use the side used in the sums.
-        weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
-        place = np.searchsorted(rows.numbers, near.rows)
-        weight[place], counted[place] = near.weight, near.counted
-        means, signs, weights = [rows.Z], [y], [weight]
+        order = np.argsort(near.rows)
+        kept, is_in = rows.take(near.rows[order]), near.inside[order]
+        if apart is not None:
+            alone = rows.take(apart)
+            y = np.where(alone.codes == problems.positive[k], 1.0, -1.0)
+            side = is_inside(1.0 - y * (alone.Z @ w + b), y)
+            kept, is_in = _set_apart(kept, is_in, alone, side)
+        y = np.where(kept.codes == problems.positive[k], 1.0, -1.0)
+        means, signs, weights = [kept.Z], [y], [kept.weight]
         for side, sign in enumerate((1.0, -1.0)):
-            here = np.where(y == sign, counted, 0.0)
+            here = np.where((y == sign) & is_in, kept.weight, 0.0)
             total = inside[side, -1] - here.sum()
             # Weights are summed in another order here: ignore a rounding error.
             if total > 1e-12 * max(inside[side, -1], 1e-300):
-                mean = (inside[side, :-1] - here @ rows.Z) / total
+                mean = (inside[side, :-1] - here @ kept.Z) / total
                 means.append(mean[None])
                 signs.append(np.array([sign]))
                 weights.append(np.array([total]))
         Z = np.concatenate(means)
         return cls(
             float(problems.C[k]), Z, Z @ Z.T, np.concatenate(signs),
-            np.concatenate(weights), rows.numbers, near.edges, np.append(w, b),
+            np.concatenate(weights), kept.first, near.edges, np.append(w, b),
         )  # fmt: skip
 
     @property
@@ -249,10 +230,6 @@ class WindowProblem:
     @property
     def n_rows(self) -> int:
         return self.index.size
-
-    def has_copies(self) -> bool:
-        """Whether so many rows are equal that the edges carry little information."""
-        return 2 * np.unique(self.Z, axis=0).shape[0] <= self.n_rows
 
     def _short(self) -> FloatArray:
         """1 - h at the origin."""
@@ -275,12 +252,15 @@ class WindowProblem:
     def start_from(self, other: LinearOptimum) -> FloatArray | None:
         """Return feasible coefficients from the optimum of another window."""
         beta = np.where(self._short() > 0.0, self.y * self.weight, 0.0)
-        known = other.window.index
-        place = np.minimum(np.searchsorted(known, self.index), known.size - 1)
-        shared = known[place] == self.index
-        beta[: self.n_rows][shared] = other.solution.beta[place[shared]]
+        left = dict(zip(other.window.index, other.solution.beta, strict=False))
+        # Rows that were set apart come last, and take their part first.
+        for i in range(self.n_rows - 1, -1, -1):
+            known = left.get(self.index[i])
+            if known is not None:
+                beta[i] = np.clip(known, -self.weight[i], self.weight[i])
+                left[self.index[i]] = known - beta[i]
         balanced = abs(float(beta.sum())) <= 1e-9 * float(np.abs(beta).sum())
-        return beta if balanced and np.all(np.abs(beta) <= self.weight) else None
+        return beta if balanced else None
 
     def solve(self, start: FloatArray | None = None) -> Solution:
         return solve_at_unit_scale(self.problem, start)
