@@ -62,8 +62,9 @@ def leave_rows_out(
     complete = bool(np.isinf(window.edges).all())
     # Scale the unit vectors to the length of the rows, so that tolerances suit both.
     length = optimum.radius if optimum.radius > 0.0 else 1.0
-    problem, full = window.problem, solution
-    if not complete:
+    if complete:
+        problem, full = window.problem, solution
+    else:
         problem, full = _with_probes(optimum, length)
     answer = LooIntervals.from_solution(full)
     open_ = settle_from_solution(problem, full, answer, labels_only=False)
@@ -97,7 +98,7 @@ def _with_probes(optimum: LinearOptimum, length: float) -> tuple[Problem, Soluti
     window, solution = optimum.window, optimum.solution
     m, D = window.Z.shape
     K = np.zeros((m + D + 1, m + D + 1))
-    np.multiply(window.gram, window.C, out=K[:m, :m])
+    K[:m, :m] = window.C * (window.Z @ window.Z.T)
     K[:m, m:-1] = (window.C * length) * window.Z
     K[m:-1, :m] = K[:m, m:-1].T
     K[m:-1, m:-1][np.diag_indices(D)] = window.C * length**2

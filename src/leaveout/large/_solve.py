@@ -19,6 +19,7 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import weighted_median_intervals
 from leaveout.engine._problem import middle
+from leaveout.large._augmented import refine_point
 from leaveout.large._constant import (
     ConstantOptimum,
     ConstantState,
@@ -36,12 +37,14 @@ from leaveout.large._newton import NewtonState, descend
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
+    MarginScan,
     WindowProblem,
+    is_inside,
     scan_margin,
 )
 from leaveout.run._parallel import map_in_order
 
-MOST_SCANS = 10
+MOST_SCANS = 12
 # A head has at most this part of the largest C whose solution is a multiple.
 SAFE = 0.4
 # Problems with C up to this multiple of the head's start from its solution.
@@ -98,6 +101,8 @@ class Sizes:
     # margin; at most this many on either side, because its Gram matrix is in memory.
     smallest_window: int = 500
     largest_window: int = 4000
+    # Most rows on either side of the margin from which the window is chosen.
+    surroundings: int = 16_000
 
     def is_small(self, rows: FeatureRows) -> bool:
         """Whether all rows are solved exactly at once."""
@@ -105,7 +110,7 @@ class Sizes:
         return rows.n_rows <= max(self.few_rows, per_component)
 
     def window(self, n_components: int) -> int:
-        """Return the number of rows on either side of b in the first window."""
+        """Return the number of rows on either side of b in a window."""
         return max(self.smallest_window, 3 * (n_components + 1)) // 2
 
     def samples(self, n_rows: int, n_components: int) -> list[int]:
@@ -385,24 +390,110 @@ def _finish(
     sizes: Sizes,
     after_pass: AfterPass,
 ) -> dict[int, LinearOptimum]:
-    """Solve windows until each problem is proved or out of attempts."""
+    """Solve windows until each problem is proved or out of attempts.
+
+    The optimum of a window is accepted if the primal value of all rows has fallen;
+    otherwise a larger window is solved at the previous point.
+    """
     optima: dict[int, LinearOptimum] = {}
-    few = sizes.is_small(rows)
-    size = rows.n_rows if few else sizes.window(rows.n_components)
+    accepted: dict[int, LinearOptimum] = {}
+    size, least = sizes.window(rows.n_components), np.full(len(problems), np.inf)
+    most = min(rows.n_rows, sizes.surroundings)
+    around = rows.n_rows if sizes.is_small(rows) else min(2 * size, most)
+    W, b = progress.W.copy(), progress.b.copy()
     for _ in range(MOST_SCANS):
         here = problems.take(which).moved(progress.W[which], progress.b[which])
-        taus = np.where(progress.tau[which] > 0.0, progress.tau[which], 1.0)
-        found = scan_and_solve(rows, here, taus, size)
-        optima.update(zip(which.tolist(), found, strict=True))
-        progress.W[which] = [optimum.point[:-1] for optimum in found]
-        progress.b[which] = [optimum.point[-1] for optimum in found]
+        scan = rows.run(partial(scan_margin, here, (around,) * which.size))
+        value = 0.5 * (here.W**2).sum(axis=1) + here.C * scan.hinge
+        fallen = value <= least[which] * (1.0 + 1e-12)
+        accepted.update({k: optima[k] for k in which[fallen] if k in optima})
+        optima.update({k: accepted[k] for k in which[~fallen] if k in accepted})
+        progress.W[which[~fallen]] = W[which[~fallen]]
+        progress.b[which[~fallen]] = b[which[~fallen]]
+        least[which[fallen]] = value[fallen]
+        W[which], b[which] = progress.W[which], progress.b[which]
+        places = np.flatnonzero(fallen)
+        few = sizes.is_small(rows)
+        found = _solve_windows(
+            rows, here, scan, places, progress.tau[which], None if few else size
+        )
+        for k, optimum in zip(which[fallen].tolist(), found, strict=True):
+            optima[k] = optimum
+            progress.W[k], progress.b[k] = optimum.point[:-1], optimum.point[-1]
         after_pass(progress)
-        which = which[[not optimum.proved for optimum in found]]
+        open_ = [k not in optima or not optima[k].proved for k in which]
+        which = which[open_]
         if which.size == 0:
             break
-        size = min(2 * size, rows.n_rows, sizes.largest_window)
-        progress.tau[which] *= 0.25
+        if around >= most:
+            size = min(2 * size, rows.n_rows, sizes.largest_window)
+        around = min(2 * around, most)
     return optima
+
+
+def _solve_windows(
+    rows: FeatureRows,
+    problems: LinearProblems,
+    scan: MarginScan,
+    which: IntArray,
+    taus: FloatArray,
+    size: int | None,
+) -> list[LinearOptimum]:
+    """Solve the windows of some problems, scanned at their points.
+
+    With ``size`` the scan has more rows, the surroundings of a window of this size.
+    """
+    if which.size == 0:
+        return []
+    numbers = np.concatenate([scan.nearest[k].rows for k in which])
+    picked = rows.gather(np.unique(numbers))
+
+    def solve(k: int) -> LinearOptimum:
+        window = WindowProblem.build(
+            problems, k, picked, scan.inside[k], scan.nearest[k]
+        )
+        if size is None:
+            f = window.Z @ window.origin[:-1] + window.origin[-1]
+            share = np.clip(1.0 - 0.5 * window.y * f, 0.0, 1.0)[: window.n_rows]
+            solution = window.solve(window.start(share))
+            return LinearOptimum(window, solution, scan.radius, scan.highest[k])
+        return _solve_large_window(problems, k, picked, scan, window, taus[k], size)
+
+    return list(map_in_order(solve, which.tolist(), rows.n_threads))
+
+
+def _solve_large_window(
+    problems: LinearProblems,
+    k: int,
+    picked: Rows,
+    scan: MarginScan,
+    large: WindowProblem,
+    tau: float,
+    most: int,
+) -> LinearOptimum:
+    """Approach the optimum of a large window, and solve a small one exactly there."""
+    near, m = scan.nearest[k], large.n_rows
+    tau = tau if tau > 0.0 else 1.0
+    point, share = refine_point(
+        large.Z, large.y, large.C * large.weight, large.origin, tau
+    )
+    y, Z, weight = large.y[:m], large.Z[:m], large.weight[:m]
+    short = 1.0 - y * (Z @ point[:-1] + point[-1])
+    inside = is_inside(short, y)
+    change = weight * (inside.astype(np.float64) - near.inside)
+    sums = scan.inside[k].copy()
+    for side, sign in enumerate((1.0, -1.0)):
+        mine = np.where(y == sign, change, 0.0)
+        sums[side] += np.append(mine @ Z, mine.sum())
+    shift = point - large.origin
+    reach = float(np.linalg.norm(shift[:-1])) * scan.radius
+    nearer = near.moved_to(y * short, inside, float(shift[-1]), reach, most)
+    one = problems.take(np.array([k])).moved(point[None, :-1], point[-1:])
+    window = WindowProblem.build(one, 0, picked, sums, nearer)
+    share = share[:m][np.isin(near.rows, nearer.rows)]
+    solution = window.solve(window.start(share))
+    highest = scan.highest[k] + reach + abs(float(shift[-1]))
+    return LinearOptimum(window, solution, scan.radius, highest)
 
 
 def _assemble(
@@ -426,24 +517,3 @@ def _assemble(
     points = np.array([optimum.point for optimum in every])
     problems = problems.moved(points[:, :-1], points[:, -1])
     return LinearPath(problems, every, progress.of, ratio)
-
-
-def scan_and_solve(
-    rows: FeatureRows,
-    problems: LinearProblems,
-    taus: FloatArray,
-    size: int,
-) -> list[LinearOptimum]:
-    """Solve the window of each problem at its point."""
-    most = (size,) * len(problems)
-    sides = rows.run(partial(scan_margin, problems, most))
-    numbers = np.concatenate([near.rows for near in sides.nearest])
-    picked = rows.gather(np.unique(numbers))
-
-    def solve(k: int) -> LinearOptimum:
-        near = sides.nearest[k]
-        window = WindowProblem.build(problems, k, picked, sides.inside[k], near)
-        solution = window.solve(window.start(float(taus[k])))
-        return LinearOptimum(window, solution, sides.radius, sides.highest[k])
-
-    return list(map_in_order(solve, range(len(problems)), rows.n_threads))

@@ -65,9 +65,20 @@ class NearMarginRows:
             if here.size > self.most:
                 order = np.argpartition(distance[here], self.most - 1)
                 keep[here[order[self.most :]]] = False
-                self.edges[side] = distance[here[order[: self.most]]].max()
+                last = distance[here[order[: self.most]]].max()
+                self.edges[side] = min(self.edges[side], last)
         for name in self.COLUMNS:
             setattr(self, name, getattr(self, name)[keep])
+
+    def moved_to(
+        self, offset: FloatArray, inside: BoolArray, shift: float, reach: float, most: int
+    ) -> NearMarginRows:
+        """Return the rows nearest to another margin, among these.
+
+        b has moved by ``shift``, and w has moved no breakpoint by more than ``reach``.
+        """
+        edges = self.edges - reach + np.array([shift, -shift])
+        return NearMarginRows(offset, self.rows, inside, most, np.maximum(edges, 0.0))
 
 
 @dataclass
@@ -160,7 +171,6 @@ class WindowProblem:
     """The rows of a window and the means of all others, as an SVM.
 
     Z : features, first of the rows, then of up to two means; (m, D)
-    gram : Z Z', (m, m)
     y, weight : signs and weights, (m,)
     index : numbers of the rows; for a row set apart, of the first that equals it
     edges : distance |h - 1| beyond which rows are missing, for breakpoints below and
@@ -170,7 +180,6 @@ class WindowProblem:
 
     C: float
     Z: FloatArray
-    gram: FloatArray
     y: FloatArray
     weight: FloatArray
     index: IntArray
@@ -193,8 +202,7 @@ class WindowProblem:
         The rows with numbers ``apart`` become samples of their own, to be left out.
         """
         w, b = problems.W[k], float(problems.b[k])
-        order = np.argsort(near.rows)
-        kept, is_in = rows.take(near.rows[order]), near.inside[order]
+        kept, is_in = rows.take(near.rows), near.inside
         if apart is not None:
             alone = rows.take(apart)
             y = np.where(alone.codes == problems.positive[k], 1.0, -1.0)
@@ -213,7 +221,7 @@ class WindowProblem:
                 weights.append(np.array([total]))
         Z = np.concatenate(means)
         return cls(
-            float(problems.C[k]), Z, Z @ Z.T, np.concatenate(signs),
+            float(problems.C[k]), Z, np.concatenate(signs),
             np.concatenate(weights), kept.first, near.edges, np.append(w, b),
         )  # fmt: skip
 
@@ -225,22 +233,17 @@ class WindowProblem:
         coefficients are alpha / C, and with weights of one their sums are integers,
         free of rounding.
         """
-        return Problem(self.C * self.gram, self.y, self.weight)
+        return Problem(self.C * (self.Z @ self.Z.T), self.y, self.weight)
 
     @property
     def n_rows(self) -> int:
         return self.index.size
 
-    def _short(self) -> FloatArray:
-        """1 - h at the origin."""
-        return 1.0 - self.y * (self.Z @ self.origin[:-1] + self.origin[-1])
-
-    def start(self, tau: float) -> FloatArray | None:
-        """Return feasible coefficients from the solution of the smoothed problem."""
-        y, weight, short = self.y, self.weight, self._short()
-        share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
-        share[self.n_rows :] = 1.0
-        beta = y * weight * share
+    def start(self, share: FloatArray) -> FloatArray | None:
+        """Return feasible coefficients from alpha / C_i of the rows."""
+        y, weight = self.y, self.weight
+        beta = y * weight
+        beta[: self.n_rows] *= share
         excess = float(beta.sum())
         # The rows are scaled to balance the sum; the means stay.
         room = np.where(y * np.sign(excess) > 0.0, np.abs(beta), weight - np.abs(beta))
@@ -251,7 +254,8 @@ class WindowProblem:
 
     def start_from(self, other: LinearOptimum) -> FloatArray | None:
         """Return feasible coefficients from the optimum of another window."""
-        beta = np.where(self._short() > 0.0, self.y * self.weight, 0.0)
+        short = 1.0 - self.y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        beta = np.where(short > 0.0, self.y * self.weight, 0.0)
         left = dict(zip(other.window.index, other.solution.beta, strict=False))
         # Rows that were set apart come last, and take their part first.
         for i in range(self.n_rows - 1, -1, -1):
@@ -324,7 +328,7 @@ class LinearOptimum:
     @cached_property
     def top(self) -> float:
         """Largest kernel value of the window, times C."""
-        return self.window.C * float(self.window.gram.diagonal().max(initial=0.0))
+        return self.window.C * largest_norm(self.window.Z) ** 2
 
     @cached_property
     def noise(self) -> float:
