@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """FeatureSVC from 10^4 to 5 10^6 rows: 300 Fourier features, 50 lambda, two threads.
 
-The simulation of Wang & Yang (2022), p = 20, with the centres of seed 0 and the class
-of each row drawn independently. Rows are
-written to disk in blocks and streamed back; each size runs in a process of its own,
-whose peak memory is measured. All 50 machines are solved exactly and every row is left
-out. The paper's section 5 gives 15.7 s for 100,000 rows and 831 s for 5,000,000, for a
-number of features it does not tell. With 100,000 rows one thread runs, too. The peer up to 100,000 rows is LIBLINEAR's
-hinge loss (scikit-learn's LinearSVC, tol 1e-3, one thread) on the same features: every
-fifth lambda, fits only, scaled to 50. Makes growth.png beside the results.
+The simulation of Wang & Yang (2022), p = 20, with the centres of seed 0; the class of
+each row is drawn independently. Rows are written to disk in blocks and streamed back;
+each size runs in a process of its own, whose peak memory is measured. All 50 machines
+are solved exactly and every row is left out. The paper's section 5 gives 15.7 s for
+100,000 rows and 831 s for 5,000,000, for a number of features it does not tell. The
+peer up to 100,000 rows is LIBLINEAR's hinge loss (scikit-learn's LinearSVC, tol 1e-3,
+one thread) on the same features: every fifth lambda, fits only, scaled to 50. With
+100,000 rows one thread is measured, too. Makes growth.png beside the results.
 Run: ``python benchmarks/speed/features.py [--quick]``
 """
 

@@ -4,6 +4,7 @@
 from dataclasses import replace
 from functools import partial
 
+import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -274,6 +275,25 @@ def test_sources_threads_blocks_and_memory_change_nothing(rng, tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = one.decision_function(np.load(tmp_path / "X.npy", mmap_mode="r"))
     np.testing.assert_allclose(mapped, one.decision_function(X), atol=1e-13)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.52, 0.9])
+def test_arrays_streams_and_partitions_have_the_same_bits(share):
+    X, y = draw(np.random.default_rng(0), 240, 3, noise=2.0, first=share)
+    X[:40] = X[40]  # equal rows, of both classes
+    how = {"C": [1e-4, 0.01, 0.5], "n_components": 12, "rows_at_once": 40}
+    one = ManyRows(**how).fit(X, y)
+    parts = da.from_array(X, chunks=(40, 3)), da.from_array(y, chunks=40)
+    blocks = [(X[i : i + 30], y[i : i + 30]) for i in range(0, 240, 30)]
+    for source in ((X, y), (blocks, None), parts):
+        for kept in (1, 240):
+            clf = ManyRows(rows_in_memory=kept, **how).fit(*source)
+            np.testing.assert_array_equal(clf.coef_, one.coef_)
+            np.testing.assert_array_equal(clf.intercept_, one.intercept_)
+            np.testing.assert_array_equal(clf.loo_labels_, one.loo_labels_)
+            np.testing.assert_array_equal(clf.loo_proved_, one.loo_proved_)
+            for name, values in one.path_.items():
+                np.testing.assert_array_equal(clf.path_[name], values)
 
 
 OWN = [FunctionTransformer(), Nystroem(n_components=9, random_state=0)]

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An interrupted FeatureSVC resumes from its checkpoint."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pytest
 from on_workers import Trouble, TroubledFeatures, assert_same_model
@@ -65,6 +68,16 @@ def test_other_fit_is_refused(finished, change, data, differs):
     other = FeatureSVC(**{**COMMON, **change}, checkpoint=finished[1])
     with pytest.raises(CheckpointError, match=f"another run; what differs: {differs}"):
         other.fit(*data)
+
+
+def test_checkpoint_of_older_code_is_refused(tmp_path):
+    """Older code stored other arrays, and did not name its solver."""
+    path = tmp_path / "fit.db"
+    svc = FeatureSVC(**COMMON, checkpoint=path).fit(X, Y)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM meta WHERE name = 'solver'")
+    with pytest.raises(CheckpointError, match=r"what differs: solver \(None there"):
+        svc.fit(X, Y)
 
 
 def test_seed_of_the_file_is_used_if_none_is_given(tmp_path):

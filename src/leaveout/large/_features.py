@@ -100,21 +100,17 @@ class Encode:
     class_weight: FloatArray
     merged: FloatArray | None = None
 
-    def __call__(self, block: Block, keep: IntArray | None = None) -> FeatureBlock:
-        """Return a block as features, or some of its rows."""
-        X, y, weight = block.X, block.y, block.weight
-        if keep is not None:
-            X, y = X[keep], y[keep]
-            weight = None if weight is None else weight[keep]
+    def __call__(self, block: Block) -> FeatureBlock:
+        """Return a block as features."""
+        y, weight = block.y, block.weight
         place = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         known = self.classes[place] == y
         codes = np.where(known, place, -1).astype(np.int32)
         factor = np.where(known, self.class_weight[place], 0.0)
         own = total = factor if weight is None else factor * weight
         if self.merged is not None:
-            merged = self.merged[block.start : block.start + len(block.y)]
-            total = factor * (merged if keep is None else merged[keep])
-        return FeatureBlock(block.start, self.feature_map(X), codes, total, own)
+            total = factor * self.merged[block.start : block.start + len(y)]
+        return FeatureBlock(block.start, self.feature_map(block.X), codes, total, own)
 
 
 @dataclass
@@ -175,11 +171,14 @@ def _encode_first(
 
 
 def _pick(index: IntArray, encode: Encode | None, block: Any) -> tuple[Any, ...]:
-    """Select rows of a block by their numbers; only these are converted to features."""
+    """Select rows of a block by their numbers.
+
+    The features of the complete block are computed: those of a part would have other
+    rounding errors, and so other bits than stored features.
+    """
     m = len(block.codes if encode is None else block.y)
     low, high = np.searchsorted(index, [block.start, block.start + m])
-    index = index[low:high]
-    here = index - block.start
     if encode is not None:
-        return index, *encode(block, here)[1:]
-    return index, *(column[here] for column in block[1:])
+        block = encode(block if low < high else block.part(0, 0))
+    index = index[low:high]
+    return index, *(column[index - block.start] for column in block[1:])

@@ -45,6 +45,8 @@ MOST_DIGITS = 1e10
 MOST_LOSS = 1e200
 # Rows per class from which starting points are guessed.
 ROWS_OF_START = 1000
+# Names what a checkpoint holds; one of a release with another solver is refused.
+SOLVER = "multiples and windows"
 # Parameters that define the problem; a checkpoint must agree in all of them.
 DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
@@ -196,7 +198,7 @@ class FitCheckpoint:
         if path is not None:
             check_place(path)
             parameters = {name: getattr(svc, name) for name in DECISIVE}
-            self.meta = {"parameters": fingerprint(parameters)}
+            self.meta = {"parameters": fingerprint(parameters), "solver": SOLVER}
             if Path(path).exists():
                 with Checkpoint(path, self.meta) as file:
                     self.stored = file.get(0)
