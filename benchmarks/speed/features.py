@@ -55,7 +55,7 @@ def write_rows(folder: Path, n: int) -> None:
 
 
 def draw_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Simulate rows whose classes are drawn independently, each with probability 1/2."""
+    """Simulate rows whose classes are drawn independently, with equal chances."""
     labels = np.random.default_rng(seed).integers(0, 2, n)
     most = int(max(labels.sum(), n - labels.sum()))
     X, y = make_mixture(2 * most, centers=CENTERS, random_state=seed)

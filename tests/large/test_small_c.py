@@ -70,7 +70,8 @@ def overlapping(seed, n_heavy=90, n_light=20, far=0.3):
 @pytest.mark.parametrize("seed", range(18))
 def test_constant_classifiers_are_found_and_only_these(paths, seed):
     X, y = overlapping(seed)
-    weights = np.random.default_rng(seed).uniform(0.5, 1.5, len(y)) if seed % 2 else None
+    weights = np.random.default_rng(seed).uniform(0.5, 1.5, len(y))
+    weights = weights if seed % 2 else None
     for C in (1e-3, 1.0, 30.0):
         clf = ManyRows("linear", C=C).fit(X, y, weights)
         svc = lo.SVC(kernel="linear", C=C)
@@ -83,7 +84,8 @@ def test_constant_classifiers_are_found_and_only_these(paths, seed):
         assert_no_proof_is_wrong(clf, y, loo, weights)
         if constant:
             # The loss is that of b = s; rows without which it changes may stay open.
-            assert clf.objective_[0] == pytest.approx(2.0 * C * paths[-1].problems.light[0])
+            light = paths[-1].problems.light[0]
+            assert clf.objective_[0] == pytest.approx(2.0 * C * light)
             assert clf.loo_proved_[y == 1].all()
             assert clf.loo_proved_.mean() > 0.9
 
@@ -108,7 +110,8 @@ def test_message_names_the_class_and_the_way_out():
 def test_passes_do_not_depend_on_the_class_proportions(share):
     n, n_first = 10_000, round(10_000 * share)
     X, y = make_mixture(20_000, random_state=0)
-    keep = np.sort(np.r_[np.flatnonzero(y)[:n_first], np.flatnonzero(y == 0)[: n - n_first]])
+    keep = [np.flatnonzero(y == 1)[:n_first], np.flatnonzero(y == 0)[: n - n_first]]
+    keep = np.sort(np.concatenate(keep))
     Cs = 1.0 / (2.0 * n * np.exp(np.linspace(6.0, -6.0, 20)))
     clf = lo.FeatureSVC(n_components=30, C=Cs, random_state=0).fit(X[keep], y[keep])
     assert clf.n_passes_ <= 20

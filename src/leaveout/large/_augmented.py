@@ -19,7 +19,8 @@ from leaveout.large._newton import BALANCED, _newton_step
 
 MOST_ROUNDS, MOST_STEPS = 60, 30
 # Relative duality gap at which the exact solver takes over.
-ACCURATE = 1e-13
+ACCURATE = 1e-12
+FASTER = 0.25
 
 
 def refine_point(
@@ -40,7 +41,7 @@ def refine_point(
         primal = 0.5 * float(point[:-1] @ point[:-1]) + float(bounds @ hinge)
         if gap <= ACCURATE * primal:
             break
-        tau *= 0.5
+        tau *= FASTER
     return point, q
 
 

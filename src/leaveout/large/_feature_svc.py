@@ -368,8 +368,8 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         if gaps.max() > self.tol:
             worst = int(np.argmax(gaps))
             warnings.warn(
-                f"The optimum is not proved at C={problems.C[worst]:g}: the duality gap "
-                f"is {gaps[worst]:.1e}, above tol={self.tol:g}. "
+                f"The optimum is not proved at C={problems.C[worst]:g}: the duality "
+                f"gap is {gaps[worst]:.1e}, above tol={self.tol:g}. "
                 f"{int((gaps > self.tol).sum())} of {gaps.size} SVMs have such gaps. "
                 "Scale the columns of X, or use a smaller C.",
                 ConvergenceWarning,

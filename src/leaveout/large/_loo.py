@@ -98,7 +98,7 @@ def _with_probes(optimum: LinearOptimum, length: float) -> tuple[Problem, Soluti
     window, solution = optimum.window, optimum.solution
     m, D = window.Z.shape
     K = np.zeros((m + D + 1, m + D + 1))
-    K[:m, :m] = window.C * (window.Z @ window.Z.T)
+    np.multiply(window.gram, window.C, out=K[:m, :m])
     K[:m, m:-1] = (window.C * length) * window.Z
     K[m:-1, :m] = K[:m, m:-1].T
     K[m:-1, m:-1][np.diag_indices(D)] = window.C * length**2

@@ -206,9 +206,7 @@ class LinearPath:
         """Return some of the problems, each as if solved."""
         optima = [self.optima[k] for k in which]
         every = np.arange(which.size)
-        return LinearPath(
-            self.problems.take(which), optima, every, np.ones(which.size)
-        )
+        return LinearPath(self.problems.take(which), optima, every, np.ones(which.size))
 
     def reopen(self, votes: np.ndarray, start: int) -> None:
         """Withdraw the votes of constant classifiers on rows that may change them."""
@@ -249,8 +247,7 @@ def solve_linear(
         progress = LinearProgress.begin(problems)
         progress.done[:] = True
     else:
-        start = guess_starts(some, problems)
-        progress, certificates = _make_plan(rows, start, samples)
+        progress, certificates = _make_plan(rows, problems, some, samples)
     optima: dict[int, LinearOptimum] = {}
     while True:
         which = np.unique(progress.of)
@@ -265,49 +262,80 @@ def solve_linear(
 
 def _make_plan(
     rows: FeatureRows,
-    start: LinearProblems,
+    problems: LinearProblems,
+    some: Rows,
     samples: Sequence[FeatureRows],
 ) -> tuple[LinearProgress, dict[int, ConstantState]]:
-    """Choose what is solved: the smallest C of a pair of classes tell, on a sample."""
-    progress = LinearProgress.begin(start)
+    """Choose what is solved, and where to start; also return certificates of w = 0."""
+    progress, certificates = LinearProgress.begin(problems), {}
     first = samples[0] if samples else rows
-    pairs = np.column_stack([start.positive, start.negative])
+    pairs = np.column_stack([problems.positive, problems.negative])
     _, pair = np.unique(pairs, axis=0, return_inverse=True)
     members = [np.flatnonzero(pair.ravel() == p) for p in range(pair.max() + 1)]
-    lowest = np.array([each[np.argmin(start.C[each])] for each in members])
-    low = start.take(lowest)
-    states = search_certificates(first, at_equal_shares(low))
-    likely = np.flatnonzero([state.feasible for state in states])
-    if first is not rows and likely.size:
-        at = np.array([states[p].w for p in likely]), [states[p].b for p in likely]
-        again = low.take(likely).moved(at[0], np.array(at[1]))
-        for p, state in zip(likely, search_certificates(rows, again), strict=True):
-            states[p] = state
-    certificates = {}
-    for p, state in enumerate(states):
+    lowest = np.array([each[np.argmin(problems.C[each])] for each in members])
+    low = guess_starts(some, problems.take(lowest))
+    left = []
+    for p, state in enumerate(_search_on_sample(rows, first, low)):
         if state.feasible:
             head = int(lowest[p])
             certificates[head] = state
             progress.of[members[p]] = head
             progress.constant[head] = True
             progress.W[head], progress.b[head] = state.w, state.b
-        elif state.gain > 0.0:
+            continue
+        left.append(p)
+        if state.gain > 0.0:
             # Along this ray the loss falls and the norm grows: the best multiple.
             ratio = low.C[p] * state.gain / float(state.w @ state.w)
             low.W[p] = ratio * state.w
             low.b[p] = state.sign + ratio * (state.b - state.sign)
-    several = [each.size > 1 for each in members]
-    left = np.flatnonzero(several & ~np.array([state.feasible for state in states]))
-    if left.size:
-        highest = np.array([start.C[each].max() for each in members])
-        limit, point = _find_limits(rows, first, low.take(left), highest[left])
-        for place, p in enumerate(left):
-            progress.choose_head(start.C, members[p], limit[place])
-            near = members[p][start.C[members[p]] <= NEAR_HEAD * limit[place]]
-            ones = point.take(np.full(near.size, place))
-            scaled = scale_to(ones, np.minimum(start.C[near], limit[place]))
-            progress.W[near], progress.b[near] = scaled.W, scaled.b
+    if left:
+        groups = [members[p] for p in left]
+        low = low.take(np.array(left))
+        _choose_heads(rows, first, some, problems, groups, low, progress)
     return progress, certificates
+
+
+def _search_on_sample(
+    rows: FeatureRows, first: FeatureRows, problems: LinearProblems
+) -> list[ConstantState]:
+    """Search certificates of w = 0 on a sample, and on all rows where it has one."""
+    states = search_certificates(first, at_equal_shares(problems))
+    likely = np.flatnonzero([state.feasible for state in states])
+    if first is not rows and likely.size:
+        W = np.array([states[p].w for p in likely])
+        b = np.array([states[p].b for p in likely])
+        found = search_certificates(rows, problems.take(likely).moved(W, b))
+        for p, state in zip(likely, found, strict=True):
+            states[p] = state
+    return states
+
+
+def _choose_heads(
+    rows: FeatureRows,
+    first: FeatureRows,
+    some: Rows,
+    problems: LinearProblems,
+    groups: Sequence[IntArray],
+    low: LinearProblems,
+    progress: LinearProgress,
+) -> None:
+    """Choose heads for groups of problems that differ in C, and set the starts."""
+    limit = np.zeros(len(groups))
+    if max(each.size for each in groups) > 1:
+        highest = np.array([problems.C[each].max() for each in groups])
+        limit, point = _find_limits(rows, first, low, highest)
+    for members, most in zip(groups, limit, strict=True):
+        progress.choose_head(problems.C, members, most)
+    solved = np.unique(progress.of[np.concatenate(groups)])
+    guess = guess_starts(some, problems.take(solved))
+    progress.W[solved], progress.b[solved] = guess.W, guess.b
+    for place, members in enumerate(groups):
+        near = members[problems.C[members] <= NEAR_HEAD * limit[place]]
+        if near.size:
+            ones = point.take(np.full(near.size, place))
+            scaled = scale_to(ones, np.minimum(problems.C[near], limit[place]))
+            progress.W[near], progress.b[near] = scaled.W, scaled.b
 
 
 def _find_limits(

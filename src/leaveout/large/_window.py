@@ -71,7 +71,12 @@ class NearMarginRows:
             setattr(self, name, getattr(self, name)[keep])
 
     def moved_to(
-        self, offset: FloatArray, inside: BoolArray, shift: float, reach: float, most: int
+        self,
+        offset: FloatArray,
+        inside: BoolArray,
+        shift: float,
+        reach: float,
+        most: int,
     ) -> NearMarginRows:
         """Return the rows nearest to another margin, among these.
 
@@ -233,7 +238,11 @@ class WindowProblem:
         coefficients are alpha / C, and with weights of one their sums are integers,
         free of rounding.
         """
-        return Problem(self.C * (self.Z @ self.Z.T), self.y, self.weight)
+        return Problem(self.C * self.gram, self.y, self.weight)
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        return self.Z @ self.Z.T
 
     @property
     def n_rows(self) -> int:
