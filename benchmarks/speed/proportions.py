@@ -116,7 +116,7 @@ def check_labels(bench: Benchmark, share: float, n: int = 3000, D: int = 60) -> 
     """Compare proved labels of 30 rows at the chosen C with LIBSVM refits."""
     X, y = mixture(n, share, seed=bench.args.seed + 7)
     clf = time_ours(X, y, D)[1]
-    Z = make_features(X, D).transform(X)
+    Z = clf.transformer_.transform(X)
     close = np.argsort(np.abs(clf.decision_function(X)))[:15]
     others = np.random.default_rng(0).choice(n, 15, replace=False)
     wrong = n_compared = 0

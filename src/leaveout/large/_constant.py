@@ -84,6 +84,7 @@ class ConstantState:
         self, loss: float, hinge: float, curvature: FloatArray
     ) -> tuple[float, float, FloatArray]:
         assert self.left_out is not None
+        assert self.pull is not None
         z, c = self.left_out
         short = 1.0 - self.sign * float(z[:-1] @ self.w + self.b)
         q = min(max((short + TAU) / (2.0 * TAU), 0.0), 1.0)
@@ -104,12 +105,13 @@ def search_certificates(
     rows: FeatureRows, problems: LinearProblems
 ) -> list[ConstantState]:
     """Search from the problems' points; problems of equal weights are not tried."""
+    sign, light = problems.heavy_sign, problems.light
     states = [
-        ConstantState(w, *map(float, rest), done=rest[1] == 0.0)
-        for w, *rest in zip(
-            problems.W, problems.b, problems.heavy_sign, problems.light, strict=True
-        )
+        ConstantState(problems.W[k], float(problems.b[k]), float(sign[k]), light[k])
+        for k in range(len(problems))
     ]
+    for state in states:
+        state.done = state.sign == 0.0
     descend(rows, problems, states)
     return states
 

@@ -154,7 +154,8 @@ class FeatureRows:
         pick = partial(_pick, index, self.encode)
         parts = self.source.fetch(pick, index, self.n_threads)
         first = index if self.first is None else self.first[index]
-        return Rows(*map(np.concatenate, zip(*parts, strict=True)), first)
+        numbers, Z, codes, weight, own = map(np.concatenate, zip(*parts, strict=True))
+        return Rows(numbers, Z, codes, weight, own, first)
 
     def in_memory(self) -> FeatureRows:
         """Store the features of all rows where they are computed."""

@@ -41,9 +41,9 @@ from leaveout.run._parallel import map_in_order
 SAME_POINT = 1e-7
 # Most rows left out of one window: they are part of its Gram matrix.
 WALKS_AT_ONCE = 1000
-# If C is large, walks are long and end too far away for a proof: a few are tried, and
-# the others only if enough of these succeed.
-FIRST_WALKS, WORTHWHILE = 32, 0.5
+# If C is large, walks are long and end too far away for a proof: if there are many, a
+# few are tried, and the others only if enough of these succeed.
+FIRST_WALKS, MANY_WALKS, WORTHWHILE = 32, 100, 0.5
 
 
 def leave_rows_out(
@@ -198,10 +198,8 @@ def leave_one_out_linear(
 
 
 def _count_near(optimum: LinearOptimum | ConstantOptimum) -> int:
-    """Rows on either side of the margin for walks: as many as in the window."""
-    if isinstance(optimum, ConstantOptimum):
-        return 1
-    return max(1, optimum.window.n_rows // 2)
+    """Rows on either side of the margin for walks: twice as many as in the window."""
+    return 1 if isinstance(optimum, ConstantOptimum) else optimum.window.n_rows
 
 
 def _settle_constants(
@@ -248,12 +246,18 @@ def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
         open_, column = tally.open_rows[k // n_pairs], k % n_pairs
         leaders = _first_copies(rows, open_, every)
         waiting = every[leaders == np.arange(every.size)]
-        first = FIRST_WALKS
-        if np.isinf(scan.nearest[head].edges).all():
-            first = waiting.size  # all rows are in the window: every walk is a proof
-        for part in np.split(waiting, np.arange(first, waiting.size, WALKS_AT_ONCE)):
-            part.sort()
-            if _walk(path, k, head, tally, part, picked) < WORTHWHILE:
+        near = scan.nearest[head]
+        n_first = FIRST_WALKS if waiting.size > MANY_WALKS else waiting.size
+        most = max(1, near.most // 2)
+        if np.isinf(near.edges).all():
+            n_first, most = waiting.size, near.most  # every walk is a proof
+        starts = np.arange(n_first, waiting.size, WALKS_AT_ONCE)
+        for part in map(np.sort, np.split(waiting, starts)):
+            share = _walk(path, k, head, tally, part, picked, most)
+            if share < WORTHWHILE and most < near.most:
+                most = near.most
+                share = _walk(path, k, head, tally, part, picked, most)
+            if share < WORTHWHILE:
                 break
         open_.votes[every, column] = open_.votes[every[leaders], column]
 
@@ -273,17 +277,24 @@ def _first_copies(rows: FeatureRows, open_: OpenRows, which: IntArray) -> IntArr
 
 
 def _walk(
-    path: LinearPath, k: int, head: int, tally: Tally, part: IntArray, picked: Rows
+    path: LinearPath,
+    k: int,
+    head: int,
+    tally: Tally,
+    part: IntArray,
+    picked: Rows,
+    most: int,
 ) -> float:
     """Leave out open rows of problem k; return the share of proved values.
 
-    ``head`` is the place of its solved problem in the scan.
+    ``head`` is the place of its solved problem in the scan; the window has ``most``
+    rows on either side.
     """
     n_pairs = len(path.problems) // len(tally.open_rows)
-    open_, scan, near = tally.open_rows[k // n_pairs], tally.scan, tally.scan.nearest
-    index = open_.index[part]
+    open_, scan = tally.open_rows[k // n_pairs], tally.scan
+    index, near = open_.index[part], scan.nearest[head].closest(most)
     solved, inside = path.problems.take(path.solved), scan.inside[head]
-    window = WindowProblem.build(solved, head, picked, inside, near[head], index)
+    window = WindowProblem.build(solved, head, picked, inside, near, index)
     optimum, sign = path.optima[k], float(path.problems.heavy_sign[k])
     assert isinstance(optimum, LinearOptimum)
     window = scale_window(window, optimum.window.C, sign)

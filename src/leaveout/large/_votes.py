@@ -14,7 +14,7 @@ the positive class has lost the weight c. For y_r = -1 all signs change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -62,14 +62,17 @@ class Thresholds(NamedTuple):
         wrong = np.full((len(optima), 2), -np.inf)
         right = np.full((len(optima), 2), np.inf)
         elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
+        settle: Callable[[float, float], tuple[float, float]]
         for k, (optimum, bound) in enumerate(zip(optima, bounds, strict=True)):
             if not optimum.proved:
                 continue
-            constant = isinstance(optimum, ConstantOptimum)
+            if isinstance(optimum, ConstantOptimum):
+                settle, elsewhere[k] = optimum.settle, 0.0
+            else:
+                settle = partial(_settled, optimum)
+                elsewhere[k] = _settled_elsewhere(optimum)
             for side, sign in enumerate((1.0, -1.0)):
-                settle = optimum.settle if constant else partial(_settled, optimum)
                 wrong[k, side], right[k, side] = settle(sign, float(bound))
-            elsewhere[k] = (0.0, 0.0) if constant else _settled_elsewhere(optimum)
         wrong[alone], right[alone] = np.inf, np.inf
         return cls(wrong, right, elsewhere)
 

@@ -70,6 +70,11 @@ class NearMarginRows:
         for name in self.COLUMNS:
             setattr(self, name, getattr(self, name)[keep])
 
+    def closest(self, most: int) -> NearMarginRows:
+        """Return fewer of the rows, the closest on either side."""
+        edges = self.edges.copy()
+        return NearMarginRows(self.offset, self.rows, self.inside, most, edges)
+
     def moved_to(
         self,
         offset: FloatArray,
@@ -211,8 +216,8 @@ class WindowProblem:
         if apart is not None:
             alone = rows.take(apart)
             y = np.where(alone.codes == problems.positive[k], 1.0, -1.0)
-            side = is_inside(1.0 - y * (alone.Z @ w + b), y)
-            kept, is_in = _set_apart(kept, is_in, alone, side)
+            known = is_inside(1.0 - y * (alone.Z @ w + b), y)
+            kept, is_in = _set_apart(kept, is_in, alone, known)
         y = np.where(kept.codes == problems.positive[k], 1.0, -1.0)
         means, signs, weights = [kept.Z], [y], [kept.weight]
         for side, sign in enumerate((1.0, -1.0)):
@@ -265,13 +270,14 @@ class WindowProblem:
         """Return feasible coefficients from the optimum of another window."""
         short = 1.0 - self.y * (self.Z @ self.origin[:-1] + self.origin[-1])
         beta = np.where(short > 0.0, self.y * self.weight, 0.0)
-        left = dict(zip(other.window.index, other.solution.beta, strict=False))
+        known = zip(other.window.index, other.solution.beta.tolist(), strict=False)
+        left, index, weight = dict(known), self.index.tolist(), self.weight.tolist()
         # Rows that were set apart come last, and take their part first.
         for i in range(self.n_rows - 1, -1, -1):
-            known = left.get(self.index[i])
-            if known is not None:
-                beta[i] = np.clip(known, -self.weight[i], self.weight[i])
-                left[self.index[i]] = known - beta[i]
+            if index[i] in left:
+                part = min(max(left[index[i]], -weight[i]), weight[i])
+                beta[i] = part
+                left[index[i]] -= part
         balanced = abs(float(beta.sum())) <= 1e-9 * float(np.abs(beta).sum())
         return beta if balanced else None
 
