@@ -31,7 +31,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 from leaveout.data import make_mixture
 from leaveout.large._features import Encode, FeatureMap, FeatureRows
-from leaveout.large._solve import sum_block
+from leaveout.large._newton import sum_block
 from leaveout.large._sources import open_rows
 from leaveout.large._window import LinearProblems
 
@@ -104,7 +104,8 @@ def make_work(n_machines: int = N_MACHINES) -> tuple[Encode, Callable]:
     ones, zeros = np.ones(n_machines), np.zeros(n_machines)
     positive, negative = ones.astype(np.int32), zeros.astype(np.int32)
     W = rng.normal(size=(n_machines, D))
-    machines = LinearProblems(ones, positive, negative, W, zeros)
+    totals = np.ones((n_machines, 2))
+    machines = LinearProblems(ones, positive, negative, totals, W, zeros)
     job = partial(sum_block, machines, np.full(n_machines, 0.05))
     return Encode(map_, np.array([0, 1]), np.ones(2)), job
 
