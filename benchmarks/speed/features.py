@@ -8,8 +8,8 @@ are solved exactly and every row is left out. The paper's section 5 gives 15.7 s
 100,000 rows and 831 s for 5,000,000, for a number of features it does not tell. The
 peer up to 100,000 rows is LIBLINEAR's hinge loss (scikit-learn's LinearSVC, tol 1e-3,
 one thread) on the same features: every fifth lambda, fits only, scaled to 50. With
-100,000 rows one thread is measured, too, unless CPU times are asked for (--cpu: those of
-both threads). Makes growth.png beside the results.
+100,000 rows one thread is measured, too, unless CPU times (of both threads) are asked
+for by --cpu. Makes growth.png beside the results.
 Run: ``python benchmarks/speed/features.py [--quick]``
 """
 

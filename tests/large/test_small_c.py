@@ -90,6 +90,23 @@ def test_constant_classifiers_are_found_and_only_these(paths, seed):
             assert clf.loo_proved_.mean() > 0.9
 
 
+@pytest.mark.filterwarnings(CONSTANT)
+def test_resumed_fit_keeps_its_constant_pair(paths, tmp_path):
+    X, y = overlapping(0, 200, 30)
+    far = np.random.default_rng(0).normal(size=(60, 2)) + 4.0
+    X, y = np.vstack([X, far]), np.append(y, np.full(60, 2))
+    svc = ManyRows("linear", C=[0.01, 0.1, 1.0], checkpoint=tmp_path / "fit.db")
+    first = svc.fit(X, y)
+    coef, labels, n_passes = first.coef_, first.loo_labels_, first.n_passes_
+    again = svc.fit(X, y)
+    assert again.n_passes_ < n_passes
+    np.testing.assert_allclose(again.coef_, coef, atol=1e-9)
+    np.testing.assert_array_equal(again.loo_labels_, labels)
+    for path in paths:
+        kinds = [isinstance(optimum, ConstantOptimum) for optimum in path.optima]
+        assert kinds == [True, False, False] * 3
+
+
 def test_message_names_the_class_and_the_way_out():
     X, y = overlapping(0, 400, 40)
     names = np.array(["benign", "malignant"])[y]
