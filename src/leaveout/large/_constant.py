@@ -19,6 +19,7 @@ from functools import partial
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._certificate import ACCURACY
 from leaveout.large._features import FeatureBlock, FeatureRows
 from leaveout.large._newton import BandSums, descend
 from leaveout.large._window import LinearProblems
@@ -139,8 +140,6 @@ class ConstantOptimum:
     stays: bool = False
     open_rows: IntArray | None = None
 
-    proved = True
-
     @classmethod
     def of(
         cls, problems: LinearProblems, k: int, state: ConstantState
@@ -156,6 +155,12 @@ class ConstantOptimum:
     @property
     def radius(self) -> float:
         return self.state.radius
+
+    @property
+    def proved(self) -> bool:
+        """Whether w = 0 is accurate: ||w||^2 is at most twice the duality gap."""
+        gap = max(2.0 * self.C * self.state.light - self.window_dual, 0.0)
+        return bool(self.radius * np.sqrt(2.0 * gap) <= ACCURACY)
 
     @property
     def window_dual(self) -> float:
