@@ -45,8 +45,9 @@ from leaveout.large._window import (
 from leaveout.run._parallel import map_in_order
 
 MOST_SCANS = 12
+MOST_PROBES = 3
 # A head has at most this part of the largest C whose solution is a multiple.
-SAFE = 0.4
+SAFE = 0.25
 # Problems with C up to this multiple of the head's start from its solution.
 NEAR_HEAD = 4.0
 # Multiples of the difference of the class means that are tried as starts.
@@ -346,20 +347,23 @@ def _find_limits(
 ) -> tuple[FloatArray, LinearProblems]:
     """Return a C below C_1 of each pair, and its solution on the first sample.
 
-    It is solved at a C at which f has a spread of about 1.
+    It is solved at a C at which f has a spread of about 1, below C_1 of the sample.
     """
-    one = (1,) * len(low)
+    one, which = (1,) * len(low), np.arange(len(low))
     limit = largest_multiple(low, first.run(partial(scan_margin, low, one)).highest)
-    probe = scale_to(low, np.clip(0.5 * limit, low.C, highest))
-    progress = LinearProgress.begin(probe)
-    which = np.arange(len(low))
-    states = progress.states(probe, which, 2 * (rows.n_components + 1))
-    descend(first, probe, states)
-    progress.record(which, states)
-    probe = probe.moved(progress.W, progress.b)
+    for _ in range(MOST_PROBES):
+        probe = scale_to(low, np.clip(0.5 * limit, low.C, highest))
+        progress = LinearProgress.begin(probe)
+        states = progress.states(probe, which, 2 * (rows.n_components + 1))
+        descend(first, probe, states)
+        progress.record(which, states)
+        low = probe.moved(progress.W, progress.b)
+        limit = largest_multiple(low, first.run(partial(scan_margin, low, one)).highest)
+        if np.all((low.C <= limit) | (low.C >= highest)):
+            break
     # Extremes of a sample are not those of all rows.
-    limit = largest_multiple(probe, rows.run(partial(scan_margin, probe, one)).highest)
-    return SAFE * limit, probe
+    limit = largest_multiple(low, rows.run(partial(scan_margin, low, one)).highest)
+    return SAFE * limit, low
 
 
 def _replace_failing_heads(
@@ -376,7 +380,8 @@ def _replace_failing_heads(
             failing = True
             at = one.moved(optima[head].point[None, :-1], optima[head].point[-1:])
             others = members[members != head]
-            progress.choose_head(problems.C, others, 0.1 * float(one.C[0]))
+            limit = largest_multiple(one, optima[head].highest[None])
+            progress.choose_head(problems.C, others, SAFE * float(limit[0]))
             scaled = scale_to(
                 at.take(np.zeros(others.size, dtype=np.intp)), problems.C[others]
             )
