@@ -31,7 +31,7 @@ from sklearn.kernel_approximation import RBFSampler
 
 from leaveout.data import make_mixture
 from leaveout.large._features import Encode, FeatureMap, FeatureRows
-from leaveout.large._solve import sum_block
+from leaveout.large._newton import sum_block
 from leaveout.large._sources import open_rows
 from leaveout.large._window import LinearProblems
 
@@ -103,8 +103,8 @@ def make_work(n_svms: int = N_SVMS) -> tuple[Encode, Callable]:
     rng = np.random.default_rng(0)
     ones, zeros = np.ones(n_svms), np.zeros(n_svms)
     positive, negative = ones.astype(np.int32), zeros.astype(np.int32)
-    W = rng.normal(size=(n_svms, D))
-    svms = LinearProblems(ones, positive, negative, W, zeros)
+    W, totals = rng.normal(size=(n_svms, D)), np.ones((n_svms, 2))
+    svms = LinearProblems(ones, positive, negative, totals, W, zeros)
     job = partial(sum_block, svms, np.full(n_svms, 0.05))
     return Encode(map_, np.array([0, 1]), np.ones(2)), job
 

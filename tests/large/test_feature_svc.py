@@ -4,12 +4,14 @@
 from dataclasses import replace
 from functools import partial
 
+import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_rows import CLOSE_CALL, ManyRows, assert_no_proof_is_wrong, draw, exact
 from oracles.binary import svc_clarabel
 from oracles.rational import leave_out_exactly
 from scipy import sparse
@@ -21,63 +23,18 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 
 import leaveout as lo
 from leaveout.engine._solve import solve_svc
-from leaveout.large._solve import Sizes
 from leaveout.large._window import WindowProblem
 
-pytestmark = pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning")
-# For values closer to zero than this, rounding decides the label.
-CLOSE_CALL = 1e-6
-
-
-class SmallSizes(lo.FeatureSVC):
-    """Solves few rows like millions: samples, Newton, windows, walks in windows."""
-
-    _sizes = Sizes(
-        few_rows=4, few_per_component=1, largest_sample=64, smallest_sample=4,
-        sample_factor=3, smallest_window=24,
-    )  # fmt: skip
-
-
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::leaveout.SingletonClassWarning"),
+    pytest.mark.filterwarnings("ignore::leaveout.AntiLearningWarning"),
+]
 FeatureSVC = partial(lo.FeatureSVC, random_state=0)
-ManyRows = partial(SmallSizes, random_state=0)
 
 
 @pytest.fixture(params=[FeatureSVC, ManyRows], ids=["few rows", "many rows"])
 def make(request):
     return request.param
-
-
-def draw(rng, n, p, n_classes=2, noise=0.7, first=0.5):
-    """Rows whose classes follow the first column; ``first`` is the share of class 0."""
-    X = rng.normal(size=(n, p))
-    score = X[:, 0] + noise * rng.normal(size=n)
-    shares = first + (1.0 - first) * np.arange(n_classes - 1) / max(n_classes - 1, 1)
-    y = np.searchsorted(np.quantile(score, shares), score)
-    y[:n_classes] = np.arange(n_classes)
-    return X, y
-
-
-def exact(X, y, C, weights=None, class_weight=None):
-    """Fit and leave out by the exact engine, on rows around their mean."""
-    svc = lo.SVC(kernel="linear", C=C, class_weight=class_weight)
-    how = {"sample_weight": weights, "score_sample_weight": weights}
-    loo = lo.leave_one_out(svc, X - X.mean(axis=0), y, **how)
-    return svc.fit(X - X.mean(axis=0), y, weights), loo
-
-
-def assert_no_proof_is_wrong(clf, y, loo, weights=None):
-    """Compare what FeatureSVC proves with a LooResult, which walks every row."""
-    weights = np.ones(len(y)) if weights is None else weights
-    decided = ~loo.ambiguous & (np.abs(loo.binary_values).min(axis=1) > CLOSE_CALL)
-    proved = clf.loo_proved_ & decided
-    np.testing.assert_array_equal(clf.loo_labels_[proved], loo.predictions[proved])
-    wrong = clf.loo_labels_ != y
-    low = np.average(wrong & clf.loo_proved_, weights=weights)
-    high = np.average(wrong | ~clf.loo_proved_, weights=weights)
-    np.testing.assert_allclose(clf.loo_error_, (low, high), atol=1e-12)
-    assert clf.path_["n_open"][0] == np.sum(~clf.loo_proved_)
-    unclear = np.average(~decided, weights=weights)
-    assert low - unclear - 1e-12 <= loo.error <= high + unclear + 1e-12
 
 
 def compare_with_exact(make, X, y, C, weights=None, class_weight=None):
@@ -281,7 +238,8 @@ def test_unsolved_c_is_not_chosen(monkeypatch, rng):
         return solve_svc(self.problem, start=None, max_iter=3)
 
     monkeypatch.setattr(WindowProblem, "solve", cut_short)
-    with pytest.warns(ConvergenceWarning, match="duality gap is .* at C=10, above tol"):
+    match = "not proved at C=10: the duality gap is .*, above tol"
+    with pytest.warns(ConvergenceWarning, match=match):
         clf = ManyRows("linear", C=[0.1, 10.0]).fit(X, y)
     assert clf.C_ == 0.1  # although no row is proved wrong at the other C
     assert clf.path_["n_open"][1] == 300
@@ -318,6 +276,25 @@ def test_sources_threads_blocks_and_memory_change_nothing(rng, tmp_path):
     np.save(tmp_path / "X.npy", X)
     mapped = one.decision_function(np.load(tmp_path / "X.npy", mmap_mode="r"))
     np.testing.assert_allclose(mapped, one.decision_function(X), atol=1e-13)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.52, 0.9])
+def test_arrays_streams_and_partitions_have_the_same_bits(share):
+    X, y = draw(np.random.default_rng(0), 240, 3, noise=2.0, first=share)
+    X[:40] = X[40]  # equal rows, of both classes
+    how = {"C": [1e-4, 0.01, 0.5], "n_components": 12, "rows_at_once": 40}
+    one = ManyRows(**how).fit(X, y)
+    parts = da.from_array(X, chunks=(40, 3)), da.from_array(y, chunks=40)
+    blocks = [(X[i : i + 30], y[i : i + 30]) for i in range(0, 240, 30)]
+    for source in ((X, y), (blocks, None), parts):
+        for kept in (1, 240):
+            clf = ManyRows(rows_in_memory=kept, **how).fit(*source)
+            np.testing.assert_array_equal(clf.coef_, one.coef_)
+            np.testing.assert_array_equal(clf.intercept_, one.intercept_)
+            np.testing.assert_array_equal(clf.loo_labels_, one.loo_labels_)
+            np.testing.assert_array_equal(clf.loo_proved_, one.loo_proved_)
+            for name, values in one.path_.items():
+                np.testing.assert_array_equal(clf.path_[name], values)
 
 
 OWN = [FunctionTransformer(), Nystroem(n_components=9, random_state=0)]

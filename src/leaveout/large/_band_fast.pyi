@@ -12,6 +12,6 @@ def sum_band(
     share: FloatArray,
     band: np.ndarray,
     sums: FloatArray,
-    bins: np.ndarray,
-    first_exponent: int,
+    mass: FloatArray,
+    counts: np.ndarray,
 ) -> None: ...

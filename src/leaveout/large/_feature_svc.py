@@ -26,14 +26,14 @@ from leaveout.adapt._checks import (
     check_penalties,
     check_sample_weight,
 )
+from leaveout.exceptions import AntiLearningWarning
 from leaveout.large._dask import DistributedRows
 from leaveout.large._features import FeatureMap
 from leaveout.large._fit import FitCheckpoint, FitRun, check_digits
 from leaveout.large._loo import LinearLoo, label_rows, leave_one_out_linear
 from leaveout.large._rows import RowSource
-from leaveout.large._solve import Sizes, solve_linear
+from leaveout.large._solve import LinearPath, Sizes, solve_linear
 from leaveout.large._sources import is_in_memory, open_rows
-from leaveout.large._window import LinearOptimum, LinearProblems
 from leaveout.loo._multiclass import one_value_per_class, vote
 
 FEATURES = ("fourier", "nystroem", "linear")
@@ -116,7 +116,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     duality_gap_ : ndarray of shape (n_pairs,)
         Relative duality gaps at ``C_``, over all rows.
     n_passes_ : int
-        Passes over all rows.
+        How often all rows were read, from the first count to the last label.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -218,13 +218,14 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
 
     def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
         """Solve the problems, leave every row out, store the results."""
-        problems, optima = solve_linear(
-            fit.rows, fit.problems(Cs), samples=fit.samples, progress=fit.progress,
-            sizes=fit.sizes, after_pass=fit.after_pass,
+        path = solve_linear(
+            fit.rows, fit.problems(Cs), some=fit.some, samples=fit.samples,
+            progress=fit.progress, sizes=fit.sizes, after_pass=fit.after_pass,
         )  # fmt: skip
-        check_digits(Cs, fit.largest_weight, max(each.radius for each in optima))
-        loos, thresholds, hinge = leave_one_out_linear(
-            fit.rows, problems, optima, class_weight=fit.class_weight,
+        radius = max(each.radius for each in path.optima)
+        check_digits(Cs, fit.largest_weight, radius)
+        path, loos, thresholds, hinge = leave_one_out_linear(
+            fit.rows, path, class_weight=fit.class_weight,
             class_sizes=np.array([part.n_weighted for part in fit.parts]),
             largest_weight=fit.largest_weight, max_walks=self.max_walks,
             sizes=fit.sizes,
@@ -232,11 +233,12 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         # Smallest error, with open rows labelled by the full classifier; then smallest
         # C.
         k = min(np.argsort(Cs, kind="stable"), key=lambda c: loos[c].estimate)
-        self._store(fit, problems, optima, loos, hinge, int(k))
+        self._store(fit, path, loos, hinge, int(k))
         codes, self.loo_proved_ = label_rows(
-            fit.rows, problems, thresholds, loos[k], int(k), len(self.classes_)
+            fit.rows, path, thresholds, loos[k], int(k), len(self.classes_)
         )
         self.loo_labels_ = self.classes_[codes]
+        self.n_passes_ = fit.rows.n_passes
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the values that decide the label, by their sign or the largest.
@@ -326,18 +328,18 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _store(
         self,
         fit: FitRun,
-        problems: LinearProblems,
-        optima: list[LinearOptimum],
+        path: LinearPath,
         loos: list[LinearLoo],
         hinge: FloatArray,
         k: int,
     ) -> None:
         """Set the fitted attributes to those of the k-th C."""
+        problems = path.problems
         Cs = problems.C[:: len(fit.pairs)].copy()
         self.classes_ = fit.classes
         self.class_weight_ = fit.class_weight
         primal = 0.5 * (problems.W**2).sum(axis=1) + problems.C * hinge
-        dual = np.array([optimum.window_dual for optimum in optima])
+        dual = np.array([optimum.window_dual for optimum in path.optima])
         # A window omits hinges that are zero or linear: its optimum is below that of
         # all rows, and the difference bounds the distance to the optimum.
         gaps = np.maximum(primal - dual, 0.0) / np.maximum(primal, 1e-300)
@@ -358,12 +360,33 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.intercept_ = problems.b[chosen] - self.coef_ @ fit.feature_map.center
         self.objective_ = primal[chosen]
         self.duality_gap_ = gaps[chosen]
-        self.n_passes_ = fit.n_passes
+        self._warn(fit, path, gaps)
+
+    def _warn(self, fit: FitRun, path: LinearPath, gaps: FloatArray) -> None:
+        """Warn of large gaps, and of classifiers that ignore the features."""
+        problems = path.problems
         if gaps.max() > self.tol:
-            worst = problems.C[int(np.argmax(gaps))]
+            worst = int(np.argmax(gaps))
             warnings.warn(
-                f"The duality gap is {gaps.max():.1e} at C={worst:g}, above "
-                f"tol={self.tol:g}. Scale the columns of X, or use a smaller C.",
+                f"The optimum is not proved at C={problems.C[worst]:g}: the duality "
+                f"gap is {gaps[worst]:.1e}, above tol={self.tol:g}. "
+                f"{int((gaps > self.tol).sum())} of {gaps.size} SVMs have such gaps. "
+                "Scale the columns of X, or use a smaller C.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,
+            )
+        # ||w|| is at most C light times the distance of the class means.
+        largest = problems.C * problems.light * path.optima[0].radius
+        ignored = np.linalg.norm(problems.W, axis=1) <= 1e-9 * largest
+        n_pairs = len(fit.pairs)
+        for p in np.flatnonzero(ignored.reshape(-1, n_pairs).all(axis=0)):
+            codes = np.array([problems.negative[p], problems.positive[p]])
+            chosen = self.classes_.tolist()[codes[int(problems.b[p] > 0.0)]]
+            pair = f" between {self.classes_[np.sort(codes)].tolist()}"
+            warnings.warn(
+                f"The SVM{pair if n_pairs > 1 else ''} predicts {chosen!r} for every "
+                "row at every C: that class is heavier, and the classes overlap. Set "
+                "class_weight, for example to 'balanced'.",
+                AntiLearningWarning,
+                stacklevel=5,
             )

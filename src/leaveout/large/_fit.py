@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from sklearn.base import clone
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_classes_repeat, check_number
 from leaveout.exceptions import ClusterLostError
-from leaveout.large._features import Encode, FeatureMap, FeatureRows
+from leaveout.large._features import Encode, FeatureMap, FeatureRows, Rows
 from leaveout.large._rows import GOLDEN, mix_bits
 from leaveout.large._solve import LinearProgress, Sizes
 from leaveout.large._window import LinearProblems
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 MOST_DIGITS = 1e10
 # Largest C times the total weight of the rows; larger values overflow in narrow bands.
 MOST_LOSS = 1e200
+# Rows per class from which starting points are guessed.
+ROWS_OF_START = 1000
+# Names what a checkpoint holds; one of a release with another solver is refused.
+SOLVER = "multiples and windows"
 # Parameters that define the problem; a checkpoint must agree in all of them.
 DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
@@ -80,11 +85,14 @@ class ClassStatistics:
     """Results of the first pass: a sample of each class, and moments of all entries.
 
     ``most`` rows are kept over all classes; ``spread`` is the sum of the squared
-    deviations of the ``n_values`` entries of X from their mean.
+    deviations of the ``n_values`` entries of X from their mean. ``keys`` has a number
+    per row, equal only for equal rows of a class, and ``weights`` their weights if any.
     """
 
     classes: dict[Hashable, ClassSample]
     most: int
+    keys: list[NDArray[np.uint64]]
+    weights: list[FloatArray | None]
     n_rows: int
     n_values: float
     mean: float
@@ -100,6 +108,8 @@ class ClassStatistics:
         for sample in self.classes.values():
             if sample.hashes.size > 1.5 * self.share:  # do not sort after every block
                 sample.cut(self.share)
+        self.keys += other.keys
+        self.weights += other.weights
         self.n_rows += other.n_rows
         # Chan, Golub & LeVeque (1983): variance of two samples combined
         total = self.n_values + other.n_values
@@ -116,12 +126,28 @@ class ClassStatistics:
         """Rows to keep per class; falls as more classes are found."""
         return max(1, self.most // len(self.classes))
 
+    def merge_rows(self) -> tuple[FloatArray | None, IntArray | None]:
+        """Return the weights with that of equal rows at the first of them.
+
+        The second array has the number of the first row that equals each. Both are
+        None if all rows are distinct.
+        """
+        keys = np.concatenate(self.keys)
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        if first.size == keys.size:
+            return None, None
+        given = [each for each in self.weights if each is not None]
+        merged = np.zeros(keys.size)
+        merged[first] = np.bincount(group, np.concatenate(given) if given else None)
+        return merged, first[group]
+
 
 def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
     """Count the classes in a block; keep ``most`` rows, chosen by seeded hashes."""
     X, m = block.X, block.X.shape[0]
     weight = np.ones(m) if block.weight is None else block.weight
     hashes = _hashes(block.start + np.arange(m), seed)
+    keys = row_keys(X)
     classes: dict[Hashable, ClassSample] = {}
     labels, codes = np.unique(block.y, return_inverse=True)
     if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
@@ -131,6 +157,7 @@ def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
         )
     for code, label in enumerate(labels.tolist()):
         rows = np.flatnonzero(codes == code)
+        keys[rows] ^= np.uint64(crc32(repr(label).encode()))
         n_weighted = int(np.count_nonzero(weight[rows]))
         total = float(weight[rows].sum())
         classes[label] = ClassSample(
@@ -141,7 +168,18 @@ def count_classes(block: Block, *, seed: int, most: int) -> ClassStatistics:
         mean = float(X.mean()) if X.size else 0.0
         spread = float(((X - mean) ** 2).sum())
     largest = float(weight.max(initial=0.0))
-    return ClassStatistics(classes, most, m, float(X.size), mean, spread, largest)
+    return ClassStatistics(
+        classes, most, [keys], [block.weight], m, float(X.size), mean, spread, largest
+    )
+
+
+def row_keys(X: FloatArray) -> NDArray[np.uint64]:
+    """Return one number per row, equal only for equal rows."""
+    # The chance that any two of a million rows collide is one in thirty million.
+    h = np.zeros(X.shape[0], dtype=np.uint64)
+    for column in np.ascontiguousarray(X.T + 0.0).view(np.uint64):  # -0.0 is 0.0
+        h = mix_bits((h ^ column) + GOLDEN)
+    return h
 
 
 def _hashes(rows: IntArray, seed: int) -> NDArray[np.uint64]:
@@ -160,7 +198,7 @@ class FitCheckpoint:
         if path is not None:
             check_place(path)
             parameters = {name: getattr(svc, name) for name in DECISIVE}
-            self.meta = {"parameters": fingerprint(parameters)}
+            self.meta = {"parameters": fingerprint(parameters), "solver": SOLVER}
             if Path(path).exists():
                 with Checkpoint(path, self.meta) as file:
                     self.stored = file.get(0)
@@ -241,7 +279,6 @@ class FitRun:
         self.sizes: Sizes = svc._sizes
         count = partial(count_classes, seed=seed, most=self.sizes.largest_sample)
         self.statistics = statistics = source.sum(count, self.n_threads)
-        self.n_passes = 1
         known = statistics.classes
         heavy = [label for label, part in known.items() if part.total_weight > 0.0]
         self.classes = np.unique(np.array(heavy))
@@ -257,18 +294,29 @@ class FitRun:
             part.cut(statistics.share)
         self.class_weight = self._class_weights()
         self.largest_weight = statistics.largest_weight * float(self.class_weight.max())
-        totals = np.array([part.total_weight for part in self.parts])
-        self.total_weight = float(totals @ self.class_weight)
+        self.totals = np.array([part.total_weight for part in self.parts])
+        self.totals *= self.class_weight
+        self.total_weight = float(self.totals.sum())
         self.feature_map = self._make_map()
-        encode = Encode(self.feature_map, self.classes, self.class_weight)
+        merged, first = statistics.merge_rows()
+        encode = Encode(self.feature_map, self.classes, self.class_weight, merged)
         n_rows, D = statistics.n_rows, self.feature_map.n_components
-        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads)
+        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads, 1, first)
         if n_rows <= svc.rows_in_memory:
             self.rows = self.rows.in_memory()
         probe = self.feature_map(self.parts[0].X[:16])
         self.progress = kept.resume(n_rows, self.classes, self.parts, probe)
         sizes = [] if self.progress else self.sizes.samples(n_rows, D)
-        self.samples = [self._sample(size) for size in sizes]
+        counts = [self._divide(size) for size in sizes]
+        informative = [each for each in counts if self._is_informative(each, D)]
+        self.samples = [
+            FeatureRows.of(*self._sample(each), n_threads=self.n_threads)
+            for each in informative
+        ]
+        each = np.full(len(self.parts), ROWS_OF_START)
+        Z, codes, weights = self._sample(each)
+        numbers = np.arange(weights.size)
+        self.some = Rows(numbers, Z, codes, weights, weights, numbers)
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
         """One SVM per C and pair of classes; with two classes the second is +1."""
@@ -283,18 +331,20 @@ class FitRun:
         pairs = pairs[:, ::-1] if len(self.classes) == 2 else pairs
         positive, negative = np.tile(pairs.T, len(Cs))
         C = np.repeat(Cs, len(pairs))
+        totals = self.totals[np.column_stack([positive, negative])]
         W = np.zeros((C.size, self.feature_map.n_components))
-        return LinearProblems(C, positive, negative, W, np.zeros(C.size))
+        return LinearProblems(C, positive, negative, totals, W, np.zeros(C.size))
 
-    def after_pass(self, progress: Any) -> None:
-        """Count the pass, save the progress, and report it."""
-        self.n_passes += 1
-        self.kept.put(progress, self.n_passes)
+    def after_pass(self, progress: LinearProgress) -> None:
+        """Save the progress, and report it."""
+        n_passes = self.rows.n_passes
+        self.kept.put(progress, n_passes)
         if self.svc.verbose:
-            left = int((~progress.done).sum())
+            solved = np.unique(progress.of)
+            left = int((~progress.done[solved]).sum())
             sys.stderr.write(
-                f"FeatureSVC: pass {self.n_passes} over {self.statistics.n_rows} rows; "
-                f"{left} of {len(progress.done)} SVMs not solved yet\n"
+                f"FeatureSVC: pass {n_passes} over {self.statistics.n_rows} rows; "
+                f"{left} of {solved.size} SVMs not solved yet\n"
             )
 
     def _class_weights(self) -> FloatArray:
@@ -346,20 +396,36 @@ class FitRun:
             return 1.0 / n_features
         return check_number("gamma", gamma, above=0.0)
 
-    def _sample(self, size: int) -> FeatureRows:
-        """Take equally many rows per class, weighted to represent all rows."""
+    def _divide(self, size: int) -> IntArray:
+        """Divide a sample equally among the classes, as far as they have rows."""
+        kept = np.array([part.hashes.size for part in self.parts])
+        counts = np.zeros_like(kept)
+        for n_left, code in enumerate(np.argsort(kept, kind="stable")):
+            equal = (size - counts.sum()) // (kept.size - n_left)
+            counts[code] = min(kept[code], max(1, equal))
+        return counts
+
+    def _is_informative(self, counts: IntArray, n_components: int) -> bool:
+        """Whether a sample has enough rows next to the margin of every pair.
+
+        If C is small, these are the lighter class and as much weight of the other.
+        """
+        i, j = np.array(self.pairs).T
+        per_weight = np.minimum(counts[i] / self.totals[i], counts[j] / self.totals[j])
+        near = np.minimum(self.totals[i], self.totals[j]) * per_weight
+        return bool(near.min() >= 1.5 * (n_components + 1))
+
+    def _sample(self, counts: IntArray) -> tuple[FloatArray, IntArray, FloatArray]:
+        """Take rows of each class, weighted to represent all rows."""
         X, codes, weights = [], [], []
         for code, part in enumerate(self.parts):
-            rows = slice(0, max(1, size // len(self.parts)))
-            weight = part.weight[rows] * self.class_weight[code]
-            total = part.total_weight * self.class_weight[code]
+            weight = part.weight[: counts[code]]
             if weight.sum() > 0.0:
-                weight *= total / weight.sum()
-            X.append(self.feature_map(part.X[rows]))
+                weight = weight * (self.totals[code] / weight.sum())
+            X.append(self.feature_map(part.X[: counts[code]]))
             codes.append(np.full(weight.size, code))
             weights.append(weight)
-        joined = (np.concatenate(values) for values in (X, codes, weights))
-        return FeatureRows.of(*joined, n_threads=self.n_threads)
+        return np.concatenate(X), np.concatenate(codes), np.concatenate(weights)
 
 
 def check_digits(Cs: FloatArray, largest_weight: float, radius: float) -> None:

@@ -11,7 +11,6 @@ no such row can have reached the margin.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -21,8 +20,10 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import OUTSIDE, Folds, LooIntervals, Problem, Solution
 from leaveout.engine._walk import Walker, settle_from_solution
+from leaveout.large._constant import ConstantOptimum, rows_that_matter
 from leaveout.large._features import FeatureRows, Rows
-from leaveout.large._solve import Sizes
+from leaveout.large._multiples import scale_window
+from leaveout.large._solve import LinearPath, Sizes
 from leaveout.large._votes import (
     OpenRows,
     Tally,
@@ -32,12 +33,7 @@ from leaveout.large._votes import (
     is_settled,
     label_block,
 )
-from leaveout.large._window import (
-    LinearOptimum,
-    LinearProblems,
-    WindowProblem,
-    noise_of_window,
-)
+from leaveout.large._window import LinearOptimum, WindowProblem
 from leaveout.loo._multiclass import elect
 from leaveout.run._parallel import map_in_order
 
@@ -45,31 +41,31 @@ from leaveout.run._parallel import map_in_order
 SAME_POINT = 1e-7
 # Most rows left out of one window: they are part of its Gram matrix.
 WALKS_AT_ONCE = 1000
-# If C is large, walks are long and end too far away for a proof: a few are tried, and
-# the others only if enough of these succeed.
-FIRST_WALKS, WORTHWHILE = 32, 0.5
+# If C is large, walks are long and end too far away for a proof: if there are many, a
+# few are tried, and the others only if enough of these succeed.
+FIRST_WALKS, MANY_WALKS, WORTHWHILE = 32, 100, 0.5
 
 
 def leave_rows_out(
-    window: WindowProblem, solution: Solution, index: IntArray, radius: float
+    optimum: LinearOptimum, rows: IntArray
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Leave out rows of the window, ascending; radius is the largest norm of a row.
+    """Leave out rows of the window, by their places, ascending.
 
     Returns their values, b in the middle of its interval; whether each is the value on
     all rows; and whether its sign is proved, too, for all optimal b: a value that is
     zero up to rounding has none.
     """
-    rows = np.searchsorted(window.index, index)
-    noise = noise_of_window(window, solution)
-    if np.isinf(noise):
+    window, solution = optimum.window, optimum.solution
+    if np.isinf(optimum.noise):
         nothing = np.zeros(rows.size, dtype=bool)
         return solution.decision_values[rows], nothing, nothing
     complete = bool(np.isinf(window.edges).all())
-    problem, full = window.problem, solution
     # Scale the unit vectors to the length of the rows, so that tolerances suit both.
-    length = radius if radius > 0.0 else 1.0
-    if not complete:
-        problem, full = _with_probes(window, solution, length)
+    length = optimum.radius if optimum.radius > 0.0 else 1.0
+    if complete:
+        problem, full = window.problem, solution
+    else:
+        problem, full = _with_probes(optimum, length)
     answer = LooIntervals.from_solution(full)
     open_ = settle_from_solution(problem, full, answer, labels_only=False)
     wanted = np.intersect1d(open_, rows)
@@ -78,45 +74,45 @@ def leave_rows_out(
         # Without a row of alpha = 0 only b moves. If a row is alone in its class in the
         # window, an end of b is infinite and so not known: other rows of the class may
         # be outside.
-        point, f = window.point(solution), full.decision_values
+        point, f = optimum.point, full.decision_values
         ends_b = (answer.lower - f + point[-1], answer.upper - f + point[-1])
-        known = window.knows(point[:-1], *ends_b, radius, noise)
+        known = optimum.knows(point[:-1], *ends_b)
     if wanted.size:
         walker = Walker(problem, full, n_threads=1, everywhere=not complete)
         found = walker.leave_out(Folds.singles(wanted))
         answer.write(wanted, found)
         if found.everywhere is not None:
-            f = found.everywhere[:, window.problem.n_samples :]
+            f = found.everywhere[:, window.y.size :]
             b = f[:, -1]
             W = (f[:, :-1] - b[:, None]) / length
             ends_b = (b + found.lower - found.values, b + found.upper - found.values)
-            known[wanted] = window.knows(W, *ends_b, radius, noise)
+            known[wanted] = optimum.knows(W, *ends_b)
     values = answer.values
     known &= answer.certified
-    proved = known & (np.maximum(answer.lower, -answer.upper) > noise)
+    proved = known & (np.maximum(answer.lower, -answer.upper) > optimum.noise)
     return values[rows], known[rows], proved[rows]
 
 
-def _with_probes(
-    window: WindowProblem, solution: Solution, length: float
-) -> tuple[Problem, Solution]:
+def _with_probes(optimum: LinearOptimum, length: float) -> tuple[Problem, Solution]:
     """Add multiples of the unit vectors, and the zero vector, with weight 0."""
-    D = window.Z.shape[1]
-    probes = np.vstack([length * np.eye(D), np.zeros(D)])
-    Z = np.vstack([window.Z, probes])
-    n_more = D + 1
+    window, solution = optimum.window, optimum.solution
+    m, D = window.Z.shape
+    K = np.zeros((m + D + 1, m + D + 1))
+    np.multiply(window.gram, window.C, out=K[:m, :m])
+    K[:m, m:-1] = (window.C * length) * window.Z
+    K[m:-1, :m] = K[:m, m:-1].T
+    K[m:-1, m:-1][np.diag_indices(D)] = window.C * length**2
     problem = Problem(
-        window.C * (Z @ Z.T),
-        np.append(window.problem.y, np.ones(n_more)),
-        np.append(window.problem.C, np.zeros(n_more)),
+        K,
+        np.append(window.y, np.ones(D + 1)),
+        np.append(window.weight, np.zeros(D + 1)),
     )
-    point = window.point(solution)
-    f = probes @ point[:-1] + point[-1]
+    f = np.append(length * optimum.point[:-1], 0.0) + optimum.point[-1]
     more = replace(
         solution,
-        beta=np.append(solution.beta, np.zeros(n_more)),
+        beta=np.append(solution.beta, np.zeros(D + 1)),
         decision_values=np.append(solution.decision_values, f),
-        state=np.append(solution.state, np.full(n_more, OUTSIDE, dtype=np.int8)),
+        state=np.append(solution.state, np.full(D + 1, OUTSIDE, dtype=np.int8)),
     )
     return problem, more
 
@@ -166,97 +162,149 @@ class LinearLoo:
 
 def leave_one_out_linear(
     rows: FeatureRows,
-    problems: LinearProblems,
-    optima: Sequence[LinearOptimum],
+    path: LinearPath,
     *,
     class_weight: FloatArray,
     class_sizes: IntArray,
     largest_weight: float,
     max_walks: int,
     sizes: Sizes,
-) -> tuple[list[LinearLoo], Thresholds, FloatArray]:
+) -> tuple[LinearPath, list[LinearLoo], Thresholds, FloatArray]:
     """Leave every row out of the problems at their optima, those of the first C first.
 
     ``class_sizes`` counts the rows with weight; ``largest_weight`` is the largest upper
-    bound of a row, divided by C. If there are few rows, all are walked. Returns one
-    result per C, the thresholds for the rows that were not walked, and the weighted sum
-    of hinge losses of each problem.
+    bound of a row, divided by C. If there are few rows, all are walked. Returns the
+    path with what is known of constant classifiers, one result per C, the thresholds
+    for the rows that were not walked, and the sum of hinge losses of each problem.
     """
+    path = _settle_constants(rows, path, largest_weight, max_walks)
+    problems, optima = path.problems, path.optima
     bounds = problems.C * largest_weight
     classes = np.column_stack([problems.positive, problems.negative])
     thresholds = Thresholds.prove(optima, bounds, class_sizes[classes] == 1)
-    near = tuple(max(1, optimum.window.n_rows // 2) for optimum in optima)
+    near = tuple(_count_near(optima[k]) for k in path.solved)
     most_open = max_walks
     if sizes.is_small(rows):
-        near, most_open = (rows.n_rows,) * len(optima), rows.n_rows
+        near, most_open = (rows.n_rows,) * len(near), rows.n_rows
     tally = rows.run(
-        partial(count_votes, problems, thresholds, class_weight, most_open, near)
+        partial(count_votes, path, thresholds, class_weight, most_open, near)
     )
-    _walk_all(rows, problems, optima, tally)
+    _walk_all(rows, path, tally)
     results = [
         _assemble_result(tally, c, open_, len(class_weight))
         for c, open_ in enumerate(tally.open_rows)
     ]
-    return results, thresholds, tally.scan.hinge
+    return path, results, thresholds, path.total_hinge(tally.scan.hinge)
 
 
-def _walk_all(
-    rows: FeatureRows,
-    problems: LinearProblems,
-    optima: Sequence[LinearOptimum],
-    tally: Tally,
-) -> None:
+def _count_near(optimum: LinearOptimum | ConstantOptimum) -> int:
+    """Rows on either side of the margin for walks: twice as many as in the window."""
+    return 1 if isinstance(optimum, ConstantOptimum) else optimum.window.n_rows
+
+
+def _settle_constants(
+    rows: FeatureRows, path: LinearPath, largest_weight: float, max_walks: int
+) -> LinearPath:
+    """Find the rows without which w = 0 may not be optimal, if C is large."""
+    optima = list(path.optima)
+    known: dict[int, tuple[bool, IntArray]] = {}
+    for k, (optimum, head) in enumerate(zip(path.optima, path.of, strict=True)):
+        if not isinstance(optimum, ConstantOptimum):
+            continue
+        heavier = largest_weight < optimum.excess
+        if heavier and not optimum.survives(optimum.C * largest_weight):
+            if head not in known:
+                one = path.problems.take(np.array([head]))
+                known[head] = rows_that_matter(rows, one, optimum.state, max_walks)
+            stays, open_rows = known[head]
+            optima[k] = replace(optimum, stays=stays, open_rows=open_rows)
+    return replace(path, optima=optima)
+
+
+def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
     """Settle the open votes that walks can prove, in place."""
+    problems, scan = path.problems, tally.scan
     n_pairs = len(problems) // len(tally.open_rows)
-    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem, closest first
-    for k, optimum in enumerate(optima):
+    jobs: list[tuple[int, int, IntArray]] = []  # open rows of a problem, closest first
+    for k, optimum in enumerate(path.optima):
         open_ = tally.open_rows[k // n_pairs]
         known = np.isin(open_.codes, (problems.positive[k], problems.negative[k]))
         known &= open_.weight > 0.0
         waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
-        if optimum.proved and waiting.size:
+        if isinstance(optimum, LinearOptimum) and optimum.proved and waiting.size:
             order = np.argsort(open_.closeness[waiting], kind="stable")
-            jobs.append((k, waiting[order]))
+            head = int(np.searchsorted(path.solved, path.of[k]))
+            jobs.append((k, head, waiting[order]))
     if not jobs:
         return
-    near = tally.scan.nearest
-    needed = [near[k].rows for k, _ in jobs]
-    needed += [tally.open_rows[k // n_pairs].index[waiting] for k, waiting in jobs]
+    needed = [scan.nearest[head].rows for _, head, _ in jobs]
+    needed += [tally.open_rows[k // n_pairs].index[waiting] for k, _, waiting in jobs]
     picked = rows.gather(np.unique(np.concatenate(needed)))
 
-    def walk(job: tuple[int, IntArray]) -> None:
-        k, waiting = job
-        first = FIRST_WALKS
-        if np.isinf(near[k].edges).all():
-            first = waiting.size  # all rows are in the window: every walk is a proof
-        for part in np.split(waiting, np.arange(first, waiting.size, WALKS_AT_ONCE)):
-            part.sort()
-            if _walk(problems, k, optima[k], tally, part, picked) < WORTHWHILE:
+    def walk(job: tuple[int, int, IntArray]) -> None:
+        k, head, every = job
+        open_, column = tally.open_rows[k // n_pairs], k % n_pairs
+        leaders = _first_copies(rows, open_, every)
+        waiting = every[leaders == np.arange(every.size)]
+        near = scan.nearest[head]
+        n_first = FIRST_WALKS if waiting.size > MANY_WALKS else waiting.size
+        most = max(1, near.most // 2)
+        if np.isinf(near.edges).all():
+            n_first, most = waiting.size, near.most  # every walk is a proof
+        starts = np.arange(n_first, waiting.size, WALKS_AT_ONCE)
+        for part in map(np.sort, np.split(waiting, starts)):
+            share = _walk(path, k, head, tally, part, picked, most)
+            if share < WORTHWHILE and most < near.most:
+                most = near.most
+                share = _walk(path, k, head, tally, part, picked, most)
+            if share < WORTHWHILE:
                 break
+        open_.votes[every, column] = open_.votes[every[leaders], column]
 
     for _ in map_in_order(walk, jobs, rows.n_threads):
         pass
 
 
+def _first_copies(rows: FeatureRows, open_: OpenRows, which: IntArray) -> IntArray:
+    """For each of some open rows, the place of the first with equal row and weight."""
+    if rows.first is None:
+        return np.arange(which.size)
+    columns = [rows.first[open_.index[which]], open_.weight[which]]
+    _, first, same = np.unique(
+        np.column_stack(columns), axis=0, return_index=True, return_inverse=True
+    )
+    return first[same.ravel()]
+
+
 def _walk(
-    problems: LinearProblems,
+    path: LinearPath,
     k: int,
-    optimum: LinearOptimum,
+    head: int,
     tally: Tally,
     part: IntArray,
     picked: Rows,
+    most: int,
 ) -> float:
-    """Leave out open rows of problem k; return the share of proved values."""
-    n_pairs = len(problems) // len(tally.open_rows)
+    """Leave out open rows of problem k; return the share of proved values.
+
+    ``head`` is the place of its solved problem in the scan; the window has ``most``
+    rows on either side.
+    """
+    n_pairs = len(path.problems) // len(tally.open_rows)
     open_, scan = tally.open_rows[k // n_pairs], tally.scan
-    index, near = open_.index[part], scan.nearest[k]
-    kept = picked.take(np.union1d(near.rows, index))
-    window = WindowProblem.build(problems, k, kept, scan.inside[k], near)
+    index, near = open_.index[part], scan.nearest[head].closest(most)
+    solved, inside = path.problems.take(path.solved), scan.inside[head]
+    window = WindowProblem.build(solved, head, picked, inside, near, index)
+    optimum, sign = path.optima[k], float(path.problems.heavy_sign[k])
+    assert isinstance(optimum, LinearOptimum)
+    window = scale_window(window, optimum.window.C, sign)
     solution = window.solve(window.start_from(optimum))
-    moved = np.abs(window.point(solution) - window.origin).max()
+    here = LinearOptimum(window, solution, scan.radius, optimum.highest)
+    moved = np.abs(here.point - window.origin).max()
     if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
         return 0.0  # the window does not have the optimum it was built at
-    values, known, proved = leave_rows_out(window, solution, index, scan.radius)
+    apart = np.arange(window.n_rows - index.size, window.n_rows)
+    values, known, proved = leave_rows_out(here, apart)
     votes = np.where(favours_positive(values, n_pairs), 1, -1)
     open_.votes[part, k % n_pairs] = np.where(proved, votes, 0)
     return float(known.mean())
@@ -283,7 +331,7 @@ def _assemble_result(
 
 def label_rows(
     rows: FeatureRows,
-    problems: LinearProblems,
+    path: LinearPath,
     thresholds: Thresholds,
     loo: LinearLoo,
     c: int,
@@ -292,7 +340,7 @@ def label_rows(
     """Return the left-out class of every row at the c-th C, and if it is proved."""
     n_pairs = n_classes * (n_classes - 1) // 2
     group = np.arange(c * n_pairs, (c + 1) * n_pairs)
-    job = partial(label_block, problems.take(group), thresholds.take(group), n_classes)
+    job = partial(label_block, path.take(group), thresholds.take(group), n_classes)
     labels = rows.run(job)
     codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
     settled = loo.labels >= 0

@@ -1,232 +1,89 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Solve the linear SVMs of a FeatureSVC, each to the exact optimum.
 
-Newton's method solves the smoothed problems on samples of growing size, then on all
-rows, each time from the previous result; one pass serves every problem. The smoothed
-primal of one problem is (Wang & Yang 2022, section 2.3)::
-
-    F(w, b) = 1/2 ||w||^2 + C sum_i c_i L_tau(y_i f_i)
-    H       = diag(1, ..., 1, 0) + C / (2 tau) sum_{|u - 1| < tau} c_i (z_i, 1)(z_i, 1)'
-
-tau starts at a width that includes a share of the rows and shrinks until about 2 D rows
-are left: the exact optimum has at most D + 1 rows on the margin, so the rows next to it
-are then known. The window of these rows (:mod:`leaveout.large._window`) then gives the
-exact optimum with a proof, in one or a few scans of all rows.
+Newton's method (:mod:`leaveout.large._newton`) solves the smoothed problems on samples
+of growing size, then on all rows, each time from the previous result; one pass serves
+every problem. The window of the rows next to the margin
+(:mod:`leaveout.large._window`) then gives the exact optimum with a proof, in one or a
+few scans of all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
-from scipy.linalg import lapack
 
-from leaveout._typing import BoolArray, FloatArray
-from leaveout.large._band_fast import sum_band
-from leaveout.large._features import FeatureBlock, FeatureRows
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._certificate import weighted_median_intervals
+from leaveout.engine._problem import middle
+from leaveout.large._augmented import refine_point
+from leaveout.large._constant import (
+    ConstantOptimum,
+    ConstantState,
+    at_equal_shares,
+    search_certificates,
+)
+from leaveout.large._features import FeatureRows, Rows
+from leaveout.large._multiples import (
+    holds_below,
+    largest_multiple,
+    scale_optimum,
+    scale_to,
+)
+from leaveout.large._newton import NewtonState, descend
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
+    MarginScan,
     WindowProblem,
-    largest_norm,
+    is_inside,
     scan_margin,
 )
 from leaveout.run._parallel import map_in_order
 
-# |u - 1| is binned by powers of two from 2^-60 to 2^20.
-FIRST_EXPONENT, N_BINS = -60, 80
-# A point is accurate enough for its tau if another step would gain less than this share
-# of the smoothing error.
-GOOD_ENOUGH = 0.1
-# The band shrinks by this factor from one tau to the next.
-SHRINK = 0.2
-SUFFICIENT_DECREASE = 1e-4
-SMALLEST_STEP = 1e-4
-# A gain below this, relative to F, counts as rounding error.
-ROUNDING = 1e-12
-MOST_PASSES = 100
-MOST_SCANS = 10
+MOST_SCANS = 12
+MOST_PROBES = 3
+# A head has at most this part of the largest C whose solution is a multiple.
+SAFE = 0.25
+# Problems with C up to this multiple of the head's start from its solution.
+NEAR_HEAD = 4.0
+# Multiples of the difference of the class means that are tried as starts.
+N_STARTS = 12
 
 
-@dataclass
-class BandSums:
-    """Sums of one pass at one point, without the factor C of each problem.
+def guess_starts(rows: Rows, problems: LinearProblems) -> LinearProblems:
+    """Return the best multiple of the difference of the class means, from some rows.
 
-    totals : smoothed loss, hinge, complementarity, rows in the band, rows; (L, 5)
-    pull : sum of weight * s * q * (z, 1), (L, D + 1); the loss has gradient -C pull
-    curvature : sum of weight * (z, 1)(z, 1)' over the band, (L, D + 1, D + 1)
-    bins : rows by the exponent of |u - 1|, int64, (L, N_BINS)
-    radius : largest norm of a row
+    It is never w = 0, where f has no spread and says nothing about other directions.
     """
-
-    totals: FloatArray
-    pull: FloatArray
-    curvature: FloatArray
-    bins: np.ndarray
-    radius: float
-
-    def add(self, other: BandSums) -> None:
-        self.totals += other.totals
-        self.pull += other.pull
-        self.curvature += other.curvature
-        self.bins += other.bins
-        self.radius = max(self.radius, other.radius)
+    points = [_guess_start(rows, problems, k) for k in range(len(problems))]
+    W, b = zip(*points, strict=True)
+    return problems.moved(np.array(W), np.array(b))
 
 
-def sum_block(
-    problems: LinearProblems, tau: FloatArray, block: FeatureBlock
-) -> BandSums:
-    """Sum the smoothed problems, with half-width tau, over a block."""
-    Z, n_problems = block.Z, len(problems)
-    f = problems.decide(Z)
-    share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
-    totals = np.empty((n_problems, 5))
-    bins = np.zeros((n_problems, N_BINS), dtype=np.int64)
-    sum_band(
-        f, block.codes, problems.positive, problems.negative, block.weight, tau,
-        share, band, totals, bins, FIRST_EXPONENT,
-    )  # fmt: skip
-    pull = np.column_stack([share @ Z, share.sum(axis=1)])
-    curvature = np.empty((n_problems, Z.shape[1] + 1, Z.shape[1] + 1))
-    for k in range(n_problems):
-        _curvature(block, np.flatnonzero(band[k]), curvature[k])
-    return BandSums(totals, pull, curvature, bins, largest_norm(Z))
-
-
-def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
-    weight = block.weight[rows]
-    A = block.Z[rows]
-    A *= np.sqrt(weight)[:, None]
-    np.matmul(A.T, A, out=out[:-1, :-1])
-    out[:-1, -1] = out[-1, :-1] = A.T @ np.sqrt(weight)
-    out[-1, -1] = weight.sum()
-
-
-def half_width(bins: np.ndarray, n_rows: float) -> float:
-    """Return tau such that about this many rows have |u - 1| <= tau."""
-    edges = np.ldexp(1.0, FIRST_EXPONENT + np.arange(-1, N_BINS))
-    edges[0] = 0.0
-    counts = np.concatenate([[0], np.cumsum(bins)])
-    return float(np.interp(n_rows, counts, edges, right=edges[-1]))
-
-
-def descend(
-    rows: FeatureRows,
-    problems: LinearProblems,
-    states: list[NewtonState],
-    after_pass: Callable[[], None] | None,
-) -> None:
-    """Bring all problems close to their optimum, one pass per step; changes states."""
-    for _ in range(MOST_PASSES):
-        open_ = np.array([k for k, s in enumerate(states) if not s.done], np.intp)
-        if open_.size == 0:
-            break
-        at = LinearProgress.of([states[k] for k in open_])
-        here = problems.take(open_).moved(at.W, at.b)
-        sums = rows.run(partial(sum_block, here, at.tau))
-        for place, k in enumerate(open_):
-            states[k].absorb(sums, place)
-        if after_pass is not None:
-            after_pass()
-
-
-@dataclass
-class NewtonState:
-    """State of one problem: the point (w, b) to evaluate in the next pass.
-
-    ``least`` is the number of rows in the last band, ``share`` the share of the rows in
-    this one. With the half-width tau = 2 the first step from w = 0 is ridge regression.
-    """
-
-    w: FloatArray
-    b: float
-    C: float
-    least: int
-    share: float = 1.0
-    tau: float = 2.0
-    done: bool = False
-    base: FloatArray | None = None
-    direction: FloatArray | None = None
-    value: float = np.inf
-    promised: float = 0.0
-    step: float = 1.0
-    bins: np.ndarray = field(default_factory=lambda: np.zeros(N_BINS, np.int64))
-    rows: float = 0.0
-    radius: float = 0.0
-
-    def on_more_rows(self, share: float) -> NewtonState:
-        """Continue from here with more rows, of which these were a sample."""
-        wider = NewtonState(self.w, self.b, self.C, self.least, share)
-        tau = half_width(self.bins, share * self.rows)
-        wider.tau = tau if tau > 0.0 else self.tau
-        return wider
-
-    def absorb(self, sums: BandSums, k: int) -> None:
-        """Process the sums at the proposed point, and propose the next one."""
-        loss, _, slack, in_band, self.rows = sums.totals[k]
-        self.bins, self.radius = sums.bins[k], sums.radius
-        value = 0.5 * float(self.w @ self.w) + self.C * float(loss)
-        wanted = self.value - SUFFICIENT_DECREASE * self.step * self.promised
-        if not value <= wanted and self.step > SMALLEST_STEP:
-            self.step *= 0.5
-            self._go()
-            return
-        gradient = np.append(self.w, 0.0) - self.C * sums.pull[k]
-        self.base, self.value = np.append(self.w, self.b), value
-        self.direction = _newton_step(
-            sums.curvature[k], self.C / (2.0 * self.tau), gradient, self._reach(),
-            1e-10 * self.C * self.rows,
-        )  # fmt: skip
-        self.promised = -float(gradient @ self.direction)
-        self.step = 1.0
-        bearable = self.C * float(slack) + ROUNDING * value
-        if in_band <= self.least and self.promised <= bearable:
-            self.done = True
-            return
-        if self.promised <= GOOD_ENOUGH * bearable:
-            self._narrow()
-        self._go()
-
-    def _narrow(self) -> None:
-        """Set the width of the next band, which invalidates the known F."""
-        self.share = max(self.share * SHRINK, 0.75 * self.least / self.rows)
-        tau = half_width(self.bins, self.share * self.rows)
-        self.tau = min(tau, 0.5 * self.tau) if tau > 0.0 else self.tau * SHRINK
-        self.value = np.inf
-
-    def _reach(self) -> float:
-        """Limit of the intercept step: where the band holds its share of rows."""
-        wanted = max(self.share * self.rows, float(self.least))
-        return self.tau + half_width(self.bins, min(wanted, self.rows))
-
-    def _go(self) -> None:
-        assert self.base is not None
-        assert self.direction is not None
-        point = self.base + self.step * self.direction
-        self.w, self.b = point[:-1], float(point[-1])
-
-
-def _newton_step(
-    curvature: FloatArray, factor: float, gradient: FloatArray, most: float, flat: float
-) -> FloatArray:
-    """Return -H^-1 gradient, with a limit on the step of the intercept.
-
-    With an empty band the intercept is undetermined, so it is solved for last: ``H_ww``
-    is at least the identity, and the rest of the step follows from db. Slopes up to
-    ``flat`` are rounding errors: the classes balance, and any b in a range is optimal.
-    """
-    H = curvature[:-1, :-1] * factor
-    H[np.diag_indices(H.shape[0])] += 1.0
-    coupling = curvature[:-1, -1] * factor
-    _, x, _ = lapack.dposv(H, np.column_stack([gradient[:-1], coupling]), lower=1)
-    slope = float(gradient[-1] - coupling @ x[:, 0])
-    bend = float(curvature[-1, -1] * factor - coupling @ x[:, 1])
-    if abs(slope) <= flat:
-        slope = 0.0
-    db = -np.sign(slope) * most if abs(slope) >= most * bend else -slope / bend
-    return np.append(-x[:, 0] - db * x[:, 1], db)
+def _guess_start(
+    rows: Rows, problems: LinearProblems, k: int
+) -> tuple[FloatArray, float]:
+    y = problems.take(np.array([k])).signs(rows.codes)[0]
+    Z, y, c = rows.Z[y != 0.0], y[y != 0.0], rows.weight[y != 0.0]
+    sums = [max(float(c[y == sign].sum()), 1e-300) for sign in (1.0, -1.0)]
+    share = np.where(y > 0.0, c / sums[0], -c / sums[1])
+    difference = share @ Z
+    c = np.abs(share) * np.where(y > 0.0, *problems.totals[k])
+    g, C = Z @ difference, float(problems.C[k])
+    most = C * float(problems.light[k])
+    # Where f has spread 1; C light is the multiple if all alpha are at their bounds.
+    natural = min(most, 1.0 / max(float(g.std()), 1e-300))
+    t = np.geomspace(0.1 * natural, most, N_STARTS)
+    level = np.full(N_STARTS, problems.totals[k, 0])
+    weights = np.broadcast_to(c, (N_STARTS, c.size))
+    b = middle(*weighted_median_intervals(y - t[:, None] * g, weights, level))
+    hinge = np.maximum(0.0, 1.0 - y * (t[:, None] * g + b[:, None])) @ c
+    best = np.argmin(0.5 * t**2 * (difference @ difference) + C * hinge)
+    return t[best] * difference, float(b[best])
 
 
 @dataclass(frozen=True)
@@ -245,6 +102,8 @@ class Sizes:
     # margin; at most this many on either side, because its Gram matrix is in memory.
     smallest_window: int = 500
     largest_window: int = 4000
+    # Most rows on either side of the margin from which the window is chosen.
+    surroundings: int = 16_000
 
     def is_small(self, rows: FeatureRows) -> bool:
         """Whether all rows are solved exactly at once."""
@@ -252,7 +111,7 @@ class Sizes:
         return rows.n_rows <= max(self.few_rows, per_component)
 
     def window(self, n_components: int) -> int:
-        """Return the number of rows on either side of b in the first window."""
+        """Return the number of rows on either side of b in a window."""
         return max(self.smallest_window, 3 * (n_components + 1)) // 2
 
     def samples(self, n_rows: int, n_components: int) -> list[int]:
@@ -265,138 +124,429 @@ class Sizes:
         return sizes[::-1]
 
 
-@dataclass(frozen=True)
+@dataclass
 class LinearProgress:
-    """Progress of a fit; for solved problems only the window remains."""
+    """Progress of a fit: the point of every problem, with tau and share of its band.
+
+    of : problem whose multiple each is; its own number if it is solved
+    done : whether only the window remains
+    constant : whether w = 0 is optimal at every C; the point is then the certificate
+    """
 
     W: FloatArray
     b: FloatArray
     tau: FloatArray
     share: FloatArray
+    of: IntArray
     done: BoolArray
+    constant: BoolArray
 
     @classmethod
-    def of(cls, states: Sequence[NewtonState]) -> LinearProgress:
-        """Record the states of the problems."""
-        points = [(s.w, s.b, s.tau, s.share, s.done) for s in states]
-        return cls(*map(np.array, zip(*points, strict=True)))
+    def begin(cls, start: LinearProblems) -> LinearProgress:
+        """Start with every problem to be solved."""
+        L = len(start)
+        zeros, no = np.zeros(L), np.zeros(L, dtype=bool)
+        half = np.full(L, 0.5)
+        return cls(start.W, start.b, zeros, half, np.arange(L), no, no.copy())
 
-    def states(self, problems: LinearProblems, least: int) -> list[NewtonState]:
+    def states(
+        self, problems: LinearProblems, which: IntArray, least: int
+    ) -> list[NewtonState]:
         return [
             NewtonState(
-                self.W[k], float(self.b[k]), float(problems.C[k]), least,
+                self.W[k], float(self.b[k]), float(problems.C[k]),
+                float(problems.totals[k, 1]), least,
                 float(self.share[k]), float(self.tau[k]), bool(self.done[k]),
             )
-            for k in range(len(problems))
+            for k in which
         ]  # fmt: skip
+
+    def record(self, which: IntArray, states: Sequence[NewtonState]) -> None:
+        for k, state in zip(which, states, strict=True):
+            self.W[k], self.b[k], self.tau[k] = state.w, state.b, state.tau
+            self.share[k], self.done[k] = state.share, state.done
+
+    def choose_head(self, C: FloatArray, members: IntArray, limit: float) -> None:
+        """Let the largest C up to a limit stand for all smaller ones."""
+        below = members[C[members] <= limit]
+        self.of[members] = members
+        if below.size:
+            self.of[below] = below[np.argmax(C[below])]
 
 
 AfterPass = Callable[[LinearProgress], None]
+
+
+@dataclass(frozen=True)
+class LinearPath:
+    """All problems at their optima; most may be multiples of a few.
+
+    of, ratio : f = ratio (f_A - b_A) + b, A the problem with number ``of``
+    """
+
+    problems: LinearProblems
+    optima: list[LinearOptimum | ConstantOptimum]
+    of: IntArray
+    ratio: FloatArray
+
+    @cached_property
+    def solved(self) -> IntArray:
+        return np.unique(self.of)
+
+    def expand(self, f: FloatArray) -> FloatArray:
+        """Return f of all problems from those of the solved ones, (L, m)."""
+        if self.solved.size == len(self.problems):
+            return f
+        b = self.problems.b
+        out = f[np.searchsorted(self.solved, self.of)]
+        out *= self.ratio[:, None]
+        out += (b - self.ratio * b[self.of])[:, None]
+        return out
+
+    def take(self, which: IntArray) -> LinearPath:
+        """Return some of the problems, each as if solved."""
+        optima = [self.optima[k] for k in which]
+        every = np.arange(which.size)
+        return LinearPath(self.problems.take(which), optima, every, np.ones(which.size))
+
+    def reopen(self, votes: np.ndarray, start: int) -> None:
+        """Withdraw the votes of constant classifiers on rows that may change them."""
+        for k, optimum in enumerate(self.optima):
+            if isinstance(optimum, ConstantOptimum) and optimum.open_rows is not None:
+                rows = optimum.open_rows - start
+                votes[k, rows[(rows >= 0) & (rows < votes.shape[1])]] = 0
+
+    def total_hinge(self, hinge: FloatArray) -> FloatArray:
+        """Return the sums of hinge losses of all problems from the solved ones."""
+        hinge = hinge[np.searchsorted(self.solved, self.of)]
+        return self.ratio * hinge + 2.0 * (1.0 - self.ratio) * self.problems.light
 
 
 def solve_linear(
     rows: FeatureRows,
     problems: LinearProblems,
     *,
+    some: Rows,
     samples: Sequence[FeatureRows],
     progress: LinearProgress | None,
     sizes: Sizes,
     after_pass: AfterPass,
-) -> tuple[LinearProblems, list[LinearOptimum]]:
+) -> LinearPath:
     """Solve all problems; ``after_pass`` is called after each pass over all rows.
 
-    Samples grow in size, and their weights add up to those of all rows in each class.
-    With ``progress`` the solver resumes from there instead.
+    Samples grow in size, and their weights add up to those of all rows in each class;
+    starts come from ``some`` rows. With ``progress`` the solver resumes from there.
     """
-    if not sizes.is_small(rows):
-        progress = _approach(rows, problems, samples, progress, after_pass)
-        problems = problems.moved(progress.W, progress.b)
-    return _finish(rows, problems, progress, sizes, after_pass)
+    certificates: dict[int, ConstantState] = {}
+    if progress is not None:
+        samples, heads = (), np.flatnonzero(progress.constant)
+        if heads.size:
+            at = problems.take(heads).moved(progress.W[heads], progress.b[heads])
+            found = search_certificates(rows, at)
+            certificates = dict(zip(heads.tolist(), found, strict=True))
+    elif sizes.is_small(rows):
+        progress = LinearProgress.begin(problems)
+        progress.done[:] = True
+    else:
+        progress, certificates = _make_plan(rows, problems, some, samples)
+    optima: dict[int, LinearOptimum] = {}
+    while True:
+        which = np.unique(progress.of)
+        which = np.array([k for k in which if k not in {*optima, *certificates}], int)
+        if which.size:
+            _approach(rows, problems, which, samples, progress, after_pass)
+            optima.update(_finish(rows, problems, which, progress, sizes, after_pass))
+        if not _replace_failing_heads(problems, progress, optima):
+            return _assemble(problems, progress, optima, certificates)
+        samples = ()
+
+
+def _make_plan(
+    rows: FeatureRows,
+    problems: LinearProblems,
+    some: Rows,
+    samples: Sequence[FeatureRows],
+) -> tuple[LinearProgress, dict[int, ConstantState]]:
+    """Choose what is solved, and where to start; also return certificates of w = 0."""
+    progress, certificates = LinearProgress.begin(problems), {}
+    first = samples[0] if samples else rows
+    pairs = np.column_stack([problems.positive, problems.negative])
+    _, pair = np.unique(pairs, axis=0, return_inverse=True)
+    members = [np.flatnonzero(pair.ravel() == p) for p in range(pair.max() + 1)]
+    lowest = np.array([each[np.argmin(problems.C[each])] for each in members])
+    low = guess_starts(some, problems.take(lowest))
+    left = []
+    for p, state in enumerate(_search_on_sample(rows, first, low)):
+        if state.feasible:
+            head = int(lowest[p])
+            certificates[head] = state
+            progress.of[members[p]] = head
+            progress.constant[head] = True
+            progress.W[head], progress.b[head] = state.w, state.b
+            continue
+        left.append(p)
+        if state.gain > 0.0:
+            # Along this ray the loss falls and the norm grows: the best multiple.
+            ratio = low.C[p] * state.gain / float(state.w @ state.w)
+            low.W[p] = ratio * state.w
+            low.b[p] = state.sign + ratio * (state.b - state.sign)
+    if left:
+        groups = [members[p] for p in left]
+        low = low.take(np.array(left))
+        _choose_heads(rows, first, some, problems, groups, low, progress)
+    return progress, certificates
+
+
+def _search_on_sample(
+    rows: FeatureRows, first: FeatureRows, problems: LinearProblems
+) -> list[ConstantState]:
+    """Search certificates of w = 0 on a sample, and on all rows where it has one."""
+    states = search_certificates(first, at_equal_shares(problems))
+    likely = np.flatnonzero([state.feasible for state in states])
+    if first is not rows and likely.size:
+        W = np.array([states[p].w for p in likely])
+        b = np.array([states[p].b for p in likely])
+        found = search_certificates(rows, problems.take(likely).moved(W, b))
+        for p, state in zip(likely, found, strict=True):
+            states[p] = state
+    return states
+
+
+def _choose_heads(
+    rows: FeatureRows,
+    first: FeatureRows,
+    some: Rows,
+    problems: LinearProblems,
+    groups: Sequence[IntArray],
+    low: LinearProblems,
+    progress: LinearProgress,
+) -> None:
+    """Choose heads for groups of problems that differ in C, and set the starts."""
+    limit = np.zeros(len(groups))
+    if max(each.size for each in groups) > 1:
+        highest = np.array([problems.C[each].max() for each in groups])
+        limit, point = _find_limits(rows, first, low, highest)
+    for members, most in zip(groups, limit, strict=True):
+        progress.choose_head(problems.C, members, most)
+    solved = np.unique(progress.of[np.concatenate(groups)])
+    guess = guess_starts(some, problems.take(solved))
+    progress.W[solved], progress.b[solved] = guess.W, guess.b
+    for place, members in enumerate(groups):
+        near = members[problems.C[members] <= NEAR_HEAD * limit[place]]
+        if near.size:
+            ones = point.take(np.full(near.size, place))
+            scaled = scale_to(ones, np.minimum(problems.C[near], limit[place]))
+            progress.W[near], progress.b[near] = scaled.W, scaled.b
+
+
+def _find_limits(
+    rows: FeatureRows,
+    first: FeatureRows,
+    low: LinearProblems,
+    highest: FloatArray,
+) -> tuple[FloatArray, LinearProblems]:
+    """Return a C below C_1 of each pair, and its solution on the first sample.
+
+    It is solved at a C at which f has a spread of about 1, below C_1 of the sample.
+    """
+    one, which = (1,) * len(low), np.arange(len(low))
+    limit = largest_multiple(low, first.run(partial(scan_margin, low, one)).highest)
+    for _ in range(MOST_PROBES):
+        probe = scale_to(low, np.clip(0.5 * limit, low.C, highest))
+        progress = LinearProgress.begin(probe)
+        states = progress.states(probe, which, 2 * (rows.n_components + 1))
+        descend(first, probe, states)
+        progress.record(which, states)
+        low = probe.moved(progress.W, progress.b)
+        limit = largest_multiple(low, first.run(partial(scan_margin, low, one)).highest)
+        if np.all((low.C <= limit) | (low.C >= highest)):
+            break
+    # Extremes of a sample are not those of all rows.
+    limit = largest_multiple(low, rows.run(partial(scan_margin, low, one)).highest)
+    return SAFE * limit, low
+
+
+def _replace_failing_heads(
+    problems: LinearProblems, progress: LinearProgress, optima: dict[int, LinearOptimum]
+) -> bool:
+    """Choose a smaller C where a row of the lighter class has reached the margin."""
+    failing = False
+    for head in np.unique(progress.of):
+        members = np.flatnonzero(progress.of == head)
+        if members.size == 1 or progress.constant[head]:
+            continue
+        one = problems.take(np.array([head]))
+        if not holds_below(optima[head], one):
+            failing = True
+            at = one.moved(optima[head].point[None, :-1], optima[head].point[-1:])
+            others = members[members != head]
+            limit = largest_multiple(one, optima[head].highest[None])
+            progress.choose_head(problems.C, others, SAFE * float(limit[0]))
+            scaled = scale_to(
+                at.take(np.zeros(others.size, dtype=np.intp)), problems.C[others]
+            )
+            progress.W[others], progress.b[others] = scaled.W, scaled.b
+    return failing
 
 
 def _approach(
     rows: FeatureRows,
     problems: LinearProblems,
+    which: IntArray,
     samples: Sequence[FeatureRows],
-    progress: LinearProgress | None,
+    progress: LinearProgress,
     after_pass: AfterPass,
-) -> LinearProgress:
-    """Bring the problems close to their optimum."""
-    D = rows.n_components
-    least = 2 * (D + 1)
-    if progress is not None:
-        states, samples = progress.states(problems, least), ()
-    else:
-        points = zip(problems.W, problems.b, problems.C, strict=True)
-        states = [NewtonState(w, float(b), float(C), least) for w, b, C in points]
+) -> None:
+    """Bring some problems close to their optimum."""
+    D, known, here = rows.n_components, 0, problems.take(which)
+    states = progress.states(problems, which, 2 * (D + 1))
 
     def report() -> None:
-        after_pass(LinearProgress.of(states))
+        progress.record(which, states)
+        after_pass(progress)
 
-    known = 0
     for part in [*samples, rows]:
         if known:
             share = min(0.25, 0.5 * np.sqrt((D + 1) / known))
             states = [state.on_more_rows(share) for state in states]
-        descend(part, problems, states, report if part is rows else None)
+        descend(part, here, states, report if part is rows else None)
         known = part.n_rows
-    return LinearProgress.of(states)
+    progress.record(which, states)
+    progress.done[which] = True
 
 
 def _finish(
     rows: FeatureRows,
     problems: LinearProblems,
-    progress: LinearProgress | None,
+    which: IntArray,
+    progress: LinearProgress,
     sizes: Sizes,
     after_pass: AfterPass,
-) -> tuple[LinearProblems, list[LinearOptimum]]:
-    """Solve windows until each problem is proved or out of attempts."""
+) -> dict[int, LinearOptimum]:
+    """Solve windows until each problem is proved or out of attempts.
+
+    The optimum of a window is accepted if the primal value of all rows has fallen;
+    otherwise a larger window is solved at the previous point.
+    """
     optima: dict[int, LinearOptimum] = {}
-    open_ = np.arange(len(problems))
-    taus = np.ones(open_.size) if progress is None else progress.tau
-    few = sizes.is_small(rows)
-    size = rows.n_rows if few else sizes.window(rows.n_components)
-    merge = False
+    accepted: dict[int, LinearOptimum] = {}
+    size, least = sizes.window(rows.n_components), np.full(len(problems), np.inf)
+    most = min(rows.n_rows, sizes.surroundings)
+    around = rows.n_rows if sizes.is_small(rows) else min(2 * size, most)
+    W, b = progress.W.copy(), progress.b.copy()
     for _ in range(MOST_SCANS):
-        here = problems.take(open_)
-        found = scan_and_solve(rows, here, taus[open_], size, merge)
-        optima.update(zip(open_.tolist(), found, strict=True))
-        W, b = problems.W.copy(), problems.b.copy()
-        W[open_] = [optimum.point[:-1] for optimum in found]
-        b[open_] = [optimum.point[-1] for optimum in found]
-        problems = problems.moved(W, b)
-        if progress is not None:
-            progress = replace(progress, W=W, b=b, tau=taus)
-            after_pass(progress)
-        open_ = open_[[not optimum.proved for optimum in found]]
-        if open_.size == 0:
+        here = problems.take(which).moved(progress.W[which], progress.b[which])
+        scan = rows.run(partial(scan_margin, here, (around,) * which.size))
+        value = 0.5 * (here.W**2).sum(axis=1) + here.C * scan.hinge
+        fallen = value <= least[which] * (1.0 + 1e-12)
+        accepted.update({k: optima[k] for k in which[fallen] if k in optima})
+        optima.update({k: accepted[k] for k in which[~fallen] if k in accepted})
+        progress.W[which[~fallen]] = W[which[~fallen]]
+        progress.b[which[~fallen]] = b[which[~fallen]]
+        least[which[fallen]] = value[fallen]
+        W[which], b[which] = progress.W[which], progress.b[which]
+        places = np.flatnonzero(fallen)
+        few = sizes.is_small(rows)
+        found = _solve_windows(
+            rows, here, scan, places, progress.tau[which], None if few else size
+        )
+        for k, optimum in zip(which[fallen].tolist(), found, strict=True):
+            optima[k] = optimum
+            progress.W[k], progress.b[k] = optimum.point[:-1], optimum.point[-1]
+        after_pass(progress)
+        open_ = [k not in optima or not optima[k].proved for k in which]
+        which = which[open_]
+        if which.size == 0:
             break
-        merge = merge or any(optimum.window.has_copies() for optimum in found)
-        size = min(2 * size, rows.n_rows, sizes.largest_window)
-        taus = 0.25 * taus
-    return problems, [optima[k] for k in range(len(problems))]
+        if around >= most:
+            size = min(2 * size, rows.n_rows, sizes.largest_window)
+        around = min(2 * around, most)
+    return optima
 
 
-def scan_and_solve(
+def _solve_windows(
     rows: FeatureRows,
     problems: LinearProblems,
+    scan: MarginScan,
+    which: IntArray,
     taus: FloatArray,
-    size: int,
-    merge: bool,
+    size: int | None,
 ) -> list[LinearOptimum]:
-    """Solve the window of each problem at its point; with merge, of distinct rows."""
-    most = (size,) * len(problems)
-    sides = rows.run(partial(scan_margin, problems, most, merge=merge))
-    numbers = np.concatenate([near.rows for near in sides.nearest])
+    """Solve the windows of some problems, scanned at their points.
+
+    With ``size`` the scan has more rows, the surroundings of a window of this size.
+    """
+    if which.size == 0:
+        return []
+    numbers = np.concatenate([scan.nearest[k].rows for k in which])
     picked = rows.gather(np.unique(numbers))
 
     def solve(k: int) -> LinearOptimum:
-        near = sides.nearest[k]
         window = WindowProblem.build(
-            problems, k, picked.take(near.rows), sides.inside[k], near
+            problems, k, picked, scan.inside[k], scan.nearest[k]
         )
-        solution = window.solve(window.start(float(taus[k])))
-        proved = window.proves(solution, sides.radius)
-        return LinearOptimum(window, solution, proved, sides.radius)
+        if size is None:
+            f = window.Z @ window.origin[:-1] + window.origin[-1]
+            share = np.clip(1.0 - 0.5 * window.y * f, 0.0, 1.0)[: window.n_rows]
+            solution = window.solve(window.start(share))
+            return LinearOptimum(window, solution, scan.radius, scan.highest[k])
+        return _solve_large_window(problems, k, picked, scan, window, taus[k], size)
 
-    return list(map_in_order(solve, range(len(problems)), rows.n_threads))
+    return list(map_in_order(solve, which.tolist(), rows.n_threads))
+
+
+def _solve_large_window(
+    problems: LinearProblems,
+    k: int,
+    picked: Rows,
+    scan: MarginScan,
+    large: WindowProblem,
+    tau: float,
+    most: int,
+) -> LinearOptimum:
+    """Approach the optimum of a large window, and solve a small one exactly there."""
+    near, m = scan.nearest[k], large.n_rows
+    tau = tau if tau > 0.0 else 1.0
+    point, share = refine_point(
+        large.Z, large.y, large.C * large.weight, large.origin, tau
+    )
+    y, Z, weight = large.y[:m], large.Z[:m], large.weight[:m]
+    short = 1.0 - y * (Z @ point[:-1] + point[-1])
+    inside = is_inside(short, y)
+    change = weight * (inside.astype(np.float64) - near.inside)
+    sums = scan.inside[k].copy()
+    for side, sign in enumerate((1.0, -1.0)):
+        mine = np.where(y == sign, change, 0.0)
+        sums[side] += np.append(mine @ Z, mine.sum())
+    shift = point - large.origin
+    reach = float(np.linalg.norm(shift[:-1])) * scan.radius
+    nearer = near.moved_to(y * short, inside, float(shift[-1]), reach, most)
+    one = problems.take(np.array([k])).moved(point[None, :-1], point[-1:])
+    window = WindowProblem.build(one, 0, picked, sums, nearer)
+    share = share[:m][np.isin(near.rows, nearer.rows)]
+    solution = window.solve(window.start(share))
+    highest = scan.highest[k] + reach + abs(float(shift[-1]))
+    return LinearOptimum(window, solution, scan.radius, highest)
+
+
+def _assemble(
+    problems: LinearProblems,
+    progress: LinearProgress,
+    optima: dict[int, LinearOptimum],
+    certificates: dict[int, ConstantState],
+) -> LinearPath:
+    """Return the optima of all problems; most are multiples."""
+    every: list[LinearOptimum | ConstantOptimum] = []
+    ratio = problems.C / problems.C[progress.of]
+    for k, head in enumerate(progress.of.tolist()):
+        if head in certificates:
+            ratio[k] = 1.0
+            every.append(ConstantOptimum.of(problems, k, certificates[head]))
+        elif k == head:
+            every.append(optima[k])
+        else:
+            sign = float(problems.heavy_sign[k])
+            every.append(scale_optimum(optima[head], float(problems.C[k]), sign))
+    points = np.array([optimum.point for optimum in every])
+    problems = problems.moved(points[:, :-1], points[:, -1])
+    return LinearPath(problems, every, progress.of, ratio)

@@ -14,22 +14,19 @@ the positive class has lost the weight c. For y_r = -1 all signs change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import has_room
+from leaveout.large._constant import ConstantOptimum
 from leaveout.large._features import FeatureBlock
-from leaveout.large._window import (
-    LinearOptimum,
-    LinearProblems,
-    MarginScan,
-    noise_of_window,
-    scan_margin,
-)
+from leaveout.large._solve import LinearPath
+from leaveout.large._window import LinearOptimum, MarginScan, scan_margin
 from leaveout.loo._multiclass import _count, elect
 
 # Left-out values closer to zero than this are left to a walk.
@@ -52,7 +49,10 @@ class Thresholds(NamedTuple):
 
     @classmethod
     def prove(
-        cls, optima: Sequence[LinearOptimum], bounds: FloatArray, alone: BoolArray
+        cls,
+        optima: Sequence[LinearOptimum | ConstantOptimum],
+        bounds: FloatArray,
+        alone: BoolArray,
     ) -> Thresholds:
         """Derive the thresholds from the optima; ``bounds`` (L,) are the largest C_i.
 
@@ -62,12 +62,17 @@ class Thresholds(NamedTuple):
         wrong = np.full((len(optima), 2), -np.inf)
         right = np.full((len(optima), 2), np.inf)
         elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
+        settle: Callable[[float, float], tuple[float, float]]
         for k, (optimum, bound) in enumerate(zip(optima, bounds, strict=True)):
-            if optimum.proved:
-                for side, sign in enumerate((1.0, -1.0)):
-                    ends = _settled(optimum, sign, float(bound))
-                    wrong[k, side], right[k, side] = ends
+            if not optimum.proved:
+                continue
+            if isinstance(optimum, ConstantOptimum):
+                settle, elsewhere[k] = optimum.settle, 0.0
+            else:
+                settle = partial(_settled, optimum)
                 elsewhere[k] = _settled_elsewhere(optimum)
+            for side, sign in enumerate((1.0, -1.0)):
+                wrong[k, side], right[k, side] = settle(sign, float(bound))
         wrong[alone], right[alone] = np.inf, np.inf
         return cls(wrong, right, elsewhere)
 
@@ -76,18 +81,18 @@ class Thresholds(NamedTuple):
 
 
 def _settled(optimum: LinearOptimum, sign: float, bound: float) -> tuple[float, float]:
-    noise = noise_of_window(optimum.window, optimum.solution)
+    noise, R = optimum.noise, optimum.radius
     if np.isinf(noise):
         return -np.inf, np.inf
-    found, R = optimum.solution, optimum.radius
-    low, far = optimum.window.intercept_without(found, sign, bound, R)
-    b = sign * found.intercept
+    low, far = optimum.intercept_without(sign, bound)
+    b = sign * optimum.solution.intercept
     wrong_below = b - low - SLACK - noise
     right_above = np.inf
     if np.isfinite(far):
         rho = bound * R + np.sqrt((bound * R) ** 2 + bound * (low - far))
         right_above = float(b - far + 2.0 * rho * R + SLACK + noise)
-    if has_room(optimum.window.problem.C, found.alpha, found.free):
+    found = optimum.solution
+    if has_room(optimum.window.weight, found.alpha, found.free):
         # Beyond the margin alpha = 0, and with a free support vector nothing changes.
         right_above = min(right_above, 1.0 + BEYOND + noise)
     return wrong_below, right_above
@@ -95,12 +100,10 @@ def _settled(optimum: LinearOptimum, sign: float, bound: float) -> tuple[float, 
 
 def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
     """Return the thresholds of f for rows that were not trained on."""
-    window, solution, R = optimum.window, optimum.solution, optimum.radius
-    noise = noise_of_window(window, solution)
+    solution, R = optimum.solution, optimum.radius
     # These rows may be longer than those of the problem, which scales the error.
-    top = float(window.problem.K.diagonal().max(initial=0.0))
-    longer = window.C * R * R / top if top > 0.0 else 1.0
-    noise *= max(1.0, longer)
+    longer = optimum.window.C * R * R / optimum.top if optimum.top > 0.0 else 1.0
+    noise = optimum.noise * max(1.0, longer)
     low, high = solution.intercept_interval
     return solution.intercept - high - noise, solution.intercept - low + noise
 
@@ -171,7 +174,7 @@ class Tally:
 
 
 def count_votes(
-    problems: LinearProblems,
+    path: LinearPath,
     thresholds: Thresholds,
     class_weight: FloatArray,
     most_open: int,
@@ -182,14 +185,17 @@ def count_votes(
 
     The problems of the first C come first, one for each pair of classes.
     ``class_weight`` is a factor of the bounds and not part of the error. ``most_open``
-    rows are kept at each C for walks, ``most_near`` next to each margin.
+    rows are kept at each C for walks, ``most_near`` next to each solved margin.
     """
-    f = problems.decide(block.Z)
+    problems, solved = path.problems, path.problems.take(path.solved)
+    f_solved = solved.decide(block.Z)
+    f = path.expand(f_solved)
     n_classes = len(class_weight)
     n_pairs = n_classes * (n_classes - 1) // 2
-    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    signs = problems.signs(block.codes) * (block.own > 0.0)
     all_votes = left_out_votes(f, signs, thresholds)
-    weight = block.weight / class_weight[block.codes]
+    path.reopen(all_votes, block.start)
+    weight = block.own / class_weight[block.codes]
     open_rows, wrong, missed = [], [], []
     for first in range(0, len(problems), n_pairs):
         group = slice(first, first + n_pairs)
@@ -209,7 +215,7 @@ def count_votes(
                 most_open,
             )
         )  # fmt: skip
-    scan = scan_margin(problems, most_near, block, f=f)
+    scan = scan_margin(solved, most_near, block, f=f_solved)
     total = float(weight.sum())
     return Tally(np.array(wrong), np.array(missed), total, open_rows, scan)
 
@@ -276,14 +282,12 @@ class Labels:
 
 
 def label_block(
-    problems: LinearProblems,
-    thresholds: Thresholds,
-    n_classes: int,
-    block: FeatureBlock,
+    path: LinearPath, thresholds: Thresholds, n_classes: int, block: FeatureBlock
 ) -> Labels:
     """Label the rows of a block at one C, by left-out labels where proved."""
-    f = problems.decide(block.Z)
-    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    f = path.problems.decide(block.Z)
+    signs = path.problems.signs(block.codes) * (block.own > 0.0)
     votes = left_out_votes(f, signs, thresholds)
+    path.reopen(votes, block.start)
     codes, proved = label_votes(f, votes, n_classes)
     return Labels([codes], [proved])

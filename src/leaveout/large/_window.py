@@ -8,7 +8,8 @@ whose optimum is that of all rows if no row outside can have reached the margin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from leaveout.engine._certificate import (
 from leaveout.engine._problem import BOUNDED, OUTSIDE, Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
 from leaveout.large._features import FeatureBlock, Rows
-from leaveout.large._rows import GOLDEN, mix_bits
 
 
 def largest_norm(Z: FloatArray) -> float:
@@ -34,36 +34,30 @@ class NearMarginRows:
 
     A row is on the margin if b is at its breakpoint ``v = y - <w, z>``; rows are
     ordered by the offset ``v - b = y (1 - h)``. With offsets of both signs the window
-    holds both ends of the interval of optimal intercepts. ``counted`` is the weight
-    that was summed as inside (:func:`is_inside`); ``most`` rows of either sign are
-    kept. With ``keys``, equal for equal rows, these are kept as one row with their
-    summed weight. ``edges`` are the distances beyond which rows may be missing, below
-    and above.
+    holds both ends of the interval of optimal intercepts. ``inside`` says whether the
+    row was summed as inside (:func:`is_inside`); ``most`` rows of either sign are kept.
+    ``edges`` are the distances beyond which rows may be missing, below and above.
     """
 
     offset: FloatArray
     rows: IntArray
-    weight: FloatArray
-    counted: FloatArray
+    inside: BoolArray
     most: int
-    keys: np.ndarray | None
     edges: FloatArray = field(default_factory=lambda: np.array([np.inf, np.inf]))
 
+    COLUMNS = ("offset", "rows", "inside")
+
     def __post_init__(self) -> None:
-        self.columns = ["offset", "rows", "weight", "counted"]
-        self.columns += [] if self.keys is None else ["keys"]
         self._cut()
 
     def add(self, other: NearMarginRows) -> None:
-        for name in self.columns:
+        for name in self.COLUMNS:
             both = [getattr(self, name), getattr(other, name)]
             setattr(self, name, np.concatenate(both))
         self.edges = np.minimum(self.edges, other.edges)
         self._cut()
 
     def _cut(self) -> None:
-        if self.keys is not None:
-            self._merge(self.keys)
         keep = np.ones(self.rows.size, dtype=bool)
         distance = np.abs(self.offset)
         for side, beyond in enumerate((self.offset < 0.0, self.offset >= 0.0)):
@@ -71,33 +65,30 @@ class NearMarginRows:
             if here.size > self.most:
                 order = np.argpartition(distance[here], self.most - 1)
                 keep[here[order[self.most :]]] = False
-                self.edges[side] = distance[here[order[: self.most]]].max()
-                if self.keys is not None:
-                    # More duplicates of a dropped row may follow: drop all of them.
-                    self.edges[side] *= 1.0 - 1e-9
-            if self.keys is not None:
-                keep[here[distance[here] >= self.edges[side]]] = False
-        self._take(np.flatnonzero(keep))
+                last = distance[here[order[: self.most]]].max()
+                self.edges[side] = min(self.edges[side], last)
+        for name in self.COLUMNS:
+            setattr(self, name, getattr(self, name)[keep])
 
-    def _merge(self, keys: np.ndarray) -> None:
-        """Keep the first of equal rows, with the weight of all."""
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
-        self.weight[first] = np.bincount(group, self.weight)
-        self.counted[first] = np.bincount(group, self.counted)
-        self._take(np.sort(first))
+    def closest(self, most: int) -> NearMarginRows:
+        """Return fewer of the rows, the closest on either side."""
+        edges = self.edges.copy()
+        return NearMarginRows(self.offset, self.rows, self.inside, most, edges)
 
-    def _take(self, which: IntArray) -> None:
-        for name in self.columns:
-            setattr(self, name, getattr(self, name)[which])
+    def moved_to(
+        self,
+        offset: FloatArray,
+        inside: BoolArray,
+        shift: float,
+        reach: float,
+        most: int,
+    ) -> NearMarginRows:
+        """Return the rows nearest to another margin, among these.
 
-
-def row_keys(block: FeatureBlock) -> np.ndarray:
-    """Return one number per row, equal only for equal rows of a class."""
-    # The chance that any two of a million rows collide is one in thirty million.
-    h = block.codes.astype(np.uint64)
-    for column in np.ascontiguousarray(block.Z.T).view(np.uint64):
-        h = mix_bits((h ^ column) + GOLDEN)
-    return h
+        b has moved by ``shift``, and w has moved no breakpoint by more than ``reach``.
+        """
+        edges = self.edges - reach + np.array([shift, -shift])
+        return NearMarginRows(offset, self.rows, inside, most, np.maximum(edges, 0.0))
 
 
 @dataclass
@@ -107,17 +98,20 @@ class MarginScan:
     inside : sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
         positive and of the negative class; (L, 2, D + 1)
     hinge : sum of weight * max(0, 1 - h), (L,)
+    highest : largest h of the positive and of the negative class, (L, 2)
     radius : largest norm of a row
     """
 
     inside: FloatArray
     hinge: FloatArray
+    highest: FloatArray
     nearest: list[NearMarginRows]
     radius: float
 
     def add(self, other: MarginScan) -> None:
         self.inside += other.inside
         self.hinge += other.hinge
+        np.maximum(self.highest, other.highest, out=self.highest)
         self.radius = max(self.radius, other.radius)
         for mine, its in zip(self.nearest, other.nearest, strict=True):
             mine.add(its)
@@ -128,21 +122,22 @@ def scan_margin(
     most: tuple[int, ...],
     block: FeatureBlock,
     *,
-    merge: bool = False,
     f: FloatArray | None = None,
 ) -> MarginScan:
     """Scan a block; ``most`` rows are kept on either side of each margin.
 
-    With ``merge`` equal rows are kept as one. ``f`` (L, m) is passed if already known.
+    ``f`` (L, m) is passed if already known.
     """
     f = problems.decide(block.Z) if f is None else f
-    keys = row_keys(block) if merge else None
-    signs = problems.signs(block.codes)
+    signs = problems.signs(block.codes) * (block.weight > 0.0)
     short = 1.0 - signs * f
     inside = is_inside(short, signs)
     sums = np.empty((len(problems), 2, block.Z.shape[1] + 1))
+    highest = np.empty((len(problems), 2))
     for side, sign in enumerate((1.0, -1.0)):
-        weights = np.where(inside & (signs == sign), block.weight, 0.0)
+        mine = signs == sign
+        highest[:, side] = np.where(mine, signs * f, -np.inf).max(axis=1)
+        weights = np.where(inside & mine, block.weight, 0.0)
         sums[:, side, :-1] = weights @ block.Z
         sums[:, side, -1] = weights.sum(axis=1)
     hinge = np.where(inside, short, 0.0) @ block.weight
@@ -150,14 +145,25 @@ def scan_margin(
     for k in range(len(problems)):
         rows = np.flatnonzero(signs[k])
         offset = signs[k, rows] * short[k, rows]
-        weight = block.weight[rows]
-        nearest.append(
-            NearMarginRows(
-                offset, block.start + rows, weight, weight * inside[k, rows], most[k],
-                None if keys is None else keys[rows],
-            )
-        )  # fmt: skip
-    return MarginScan(sums, hinge, nearest, largest_norm(block.Z))
+        near = NearMarginRows(offset, block.start + rows, inside[k, rows], most[k])
+        nearest.append(near)
+    return MarginScan(sums, hinge, highest, nearest, largest_norm(block.Z))
+
+
+def _set_apart(
+    kept: Rows, inside: BoolArray, alone: Rows, side: BoolArray
+) -> tuple[Rows, BoolArray]:
+    """Append rows with their own weights, which the rows that equal them lose."""
+    place = np.minimum(np.searchsorted(kept.numbers, alone.first), inside.size - 1)
+    equal = kept.numbers[place] == alone.first
+    lost = np.bincount(place[equal], alone.own[equal], inside.size)
+    remain = lost < (1.0 - 1e-12) * kept.weight
+    # On the margin rounding decides the side: use the side used in the sums.
+    inside = np.append(inside[remain], np.where(equal, inside[place], side))
+    kept = kept._replace(weight=kept.weight - lost)
+    alone = alone._replace(weight=alone.own)
+    columns = zip(kept, alone, strict=True)
+    return Rows(*(np.append(a[remain], b, axis=0) for a, b in columns)), inside
 
 
 def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
@@ -174,19 +180,18 @@ def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
 class WindowProblem:
     """The rows of a window and the means of all others, as an SVM.
 
-    problem : first the rows, then up to two means. Kernel values are multiplied by C,
-        and the upper bounds are the weights: coefficients are alpha / C, and with
-        weights of one their sums are integers, free of rounding
-    Z : features of all of these, (m, D)
-    index : numbers of the rows
+    Z : features, first of the rows, then of up to two means; (m, D)
+    y, weight : signs and weights, (m,)
+    index : numbers of the rows; for a row set apart, of the first that equals it
     edges : distance |h - 1| beyond which rows are missing, for breakpoints below and
         above b
     origin : the point (w, b) at which all rows were scanned
     """
 
-    problem: Problem
     C: float
     Z: FloatArray
+    y: FloatArray
+    weight: FloatArray
     index: IntArray
     edges: FloatArray
     origin: FloatArray
@@ -199,54 +204,63 @@ class WindowProblem:
         rows: Rows,
         inside: FloatArray,
         near: NearMarginRows,
+        apart: IntArray | None = None,
     ) -> WindowProblem:
         """Combine rows and means of problem k.
 
-        ``rows`` are kept as they are and must include ``near``; ``inside`` sums all
-        rows with h < 1, (2, D + 1).
+        ``rows`` must include ``near``; ``inside`` sums all rows with h < 1, (2, D + 1).
+        The rows with numbers ``apart`` become samples of their own, to be left out.
         """
-        C, w, b = float(problems.C[k]), problems.W[k], float(problems.b[k])
-        y = np.where(rows.codes == problems.positive[k], 1.0, -1.0)
-        short = 1.0 - y * (rows.Z @ w + b)
-        # On the margin itself rounding decides the side: use the side used in the sums.
-        weight, counted = rows.weight.copy(), rows.weight * is_inside(short, y)
-        place = np.searchsorted(rows.numbers, near.rows)
-        weight[place], counted[place] = near.weight, near.counted
-        means, signs, bounds = [rows.Z], [y], [weight]
+        w, b = problems.W[k], float(problems.b[k])
+        kept, is_in = rows.take(near.rows), near.inside
+        if apart is not None:
+            alone = rows.take(apart)
+            y = np.where(alone.codes == problems.positive[k], 1.0, -1.0)
+            known = is_inside(1.0 - y * (alone.Z @ w + b), y)
+            kept, is_in = _set_apart(kept, is_in, alone, known)
+        y = np.where(kept.codes == problems.positive[k], 1.0, -1.0)
+        means, signs, weights = [kept.Z], [y], [kept.weight]
         for side, sign in enumerate((1.0, -1.0)):
-            here = np.where(y == sign, counted, 0.0)
+            here = np.where((y == sign) & is_in, kept.weight, 0.0)
             total = inside[side, -1] - here.sum()
             # Weights are summed in another order here: ignore a rounding error.
             if total > 1e-12 * max(inside[side, -1], 1e-300):
-                mean = (inside[side, :-1] - here @ rows.Z) / total
+                mean = (inside[side, :-1] - here @ kept.Z) / total
                 means.append(mean[None])
                 signs.append(np.array([sign]))
-                bounds.append(np.array([total]))
+                weights.append(np.array([total]))
         Z = np.concatenate(means)
-        problem = Problem(C * (Z @ Z.T), np.concatenate(signs), np.concatenate(bounds))
-        return cls(problem, C, Z, rows.numbers, near.edges, np.append(w, b))
+        return cls(
+            float(problems.C[k]), Z, np.concatenate(signs),
+            np.concatenate(weights), kept.first, near.edges, np.append(w, b),
+        )  # fmt: skip
+
+    @property
+    def problem(self) -> Problem:
+        """The SVM of this window.
+
+        Kernel values are multiplied by C, and the upper bounds are the weights:
+        coefficients are alpha / C, and with weights of one their sums are integers,
+        free of rounding.
+        """
+        return Problem(self.C * self.gram, self.y, self.weight)
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        return self.Z @ self.Z.T
 
     @property
     def n_rows(self) -> int:
         return self.index.size
 
-    def has_copies(self) -> bool:
-        """Whether so many rows are equal that the edges carry little information."""
-        return 2 * np.unique(self.Z, axis=0).shape[0] <= self.n_rows
-
-    def _short(self) -> FloatArray:
-        """1 - h at the origin."""
-        return 1.0 - self.problem.y * (self.Z @ self.origin[:-1] + self.origin[-1])
-
-    def start(self, tau: float) -> FloatArray | None:
-        """Return feasible coefficients from the solution of the smoothed problem."""
-        y, C, short = self.problem.y, self.problem.C, self._short()
-        share = np.clip((short + tau) / (2.0 * tau), 0.0, 1.0)
-        share[self.n_rows :] = 1.0
-        beta = y * C * share
+    def start(self, share: FloatArray) -> FloatArray | None:
+        """Return feasible coefficients from alpha / C_i of the rows."""
+        y, weight = self.y, self.weight
+        beta = y * weight
+        beta[: self.n_rows] *= share
         excess = float(beta.sum())
         # The rows are scaled to balance the sum; the means stay.
-        room = np.where(y * np.sign(excess) > 0.0, np.abs(beta), C - np.abs(beta))
+        room = np.where(y * np.sign(excess) > 0.0, np.abs(beta), weight - np.abs(beta))
         room[self.n_rows :] = 0.0
         if room.sum() <= abs(excess):
             return None
@@ -254,32 +268,21 @@ class WindowProblem:
 
     def start_from(self, other: LinearOptimum) -> FloatArray | None:
         """Return feasible coefficients from the optimum of another window."""
-        y, C = self.problem.y, self.problem.C
-        beta = np.where(self._short() > 0.0, y * C, 0.0)
-        known = other.window.index
-        place = np.minimum(np.searchsorted(known, self.index), known.size - 1)
-        shared = known[place] == self.index
-        beta[: self.n_rows][shared] = other.solution.beta[place[shared]]
+        short = 1.0 - self.y * (self.Z @ self.origin[:-1] + self.origin[-1])
+        beta = np.where(short > 0.0, self.y * self.weight, 0.0)
+        known = zip(other.window.index, other.solution.beta.tolist(), strict=False)
+        left, index, weight = dict(known), self.index.tolist(), self.weight.tolist()
+        # Rows that were set apart come last, and take their part first.
+        for i in range(self.n_rows - 1, -1, -1):
+            if index[i] in left:
+                part = min(max(left[index[i]], -weight[i]), weight[i])
+                beta[i] = part
+                left[index[i]] -= part
         balanced = abs(float(beta.sum())) <= 1e-9 * float(np.abs(beta).sum())
-        return beta if balanced and np.all(np.abs(beta) <= C) else None
+        return beta if balanced else None
 
     def solve(self, start: FloatArray | None = None) -> Solution:
         return solve_at_unit_scale(self.problem, start)
-
-    def point(self, solution: Solution) -> FloatArray:
-        return np.append(self.C * (solution.beta @ self.Z), solution.intercept)
-
-    def noise(self, solution: Solution) -> float:
-        """Error bound of values; rows on the margin have h = 1 only up to this."""
-        point = self.point(solution)
-        f = self.Z @ point[:-1] + point[-1]
-        off = self.problem.y * f - 1.0
-        violation = np.abs(off)
-        violation[(solution.state == OUTSIDE) & (off > 0.0)] = 0.0
-        violation[(solution.state == BOUNDED) & (off < 0.0)] = 0.0
-        violation[self.problem.C == 0.0] = 0.0
-        largest = float(np.abs(f).max(initial=1.0))
-        return 10.0 * float(violation.max(initial=0.0)) + 1e-12 * largest
 
     def known_range(
         self, W: FloatArray, radius: float
@@ -293,61 +296,30 @@ class WindowProblem:
         b = self.origin[-1]
         return b - self.edges[0] + moved, b + self.edges[1] - moved
 
-    def knows(
-        self,
-        W: FloatArray,
-        lowest: FloatArray | float,
-        highest: FloatArray | float,
-        radius: float,
-        noise: float,
-    ) -> BoolArray:
-        """Whether all rows outside keep their sides, for each w and range of b."""
-        low, high = self.known_range(W, radius)
-        return np.asarray((low + noise < lowest) & (highest < high - noise))
-
-    def proves(self, solution: Solution, radius: float) -> bool:
-        """Whether a solution of the window is a solution of all rows.
-
-        No row outside may change sides or be at an end of the intercept's interval.
-        """
-        w, noise = self.point(solution)[:-1], self.noise(solution)
-        known = self.knows(w, *solution.intercept_interval, radius, noise)
-        return bool(solution.converged and known)
-
-    def intercept_without(
-        self, solution: Solution, sign: float, C_r: float, radius: float
-    ) -> tuple[float, float]:
-        """Bound b when a row of one class is left out and w stays the same.
-
-        Returns the lower end of b, and the order statistic of the breakpoints that it
-        becomes if the positive class loses the upper bound C_r (docs/notation), or
-        -inf if rows outside the window would matter. With ``sign=-1`` the same for -b
-        and the negative class. The solution must be proved, so the lower end is known.
-        """
-        problem = self.problem
-        y, b = sign * problem.y, sign * solution.intercept
-        breakpoints = y - sign * solution.decision_values + b
-        level = float(problem.C[y > 0].sum())
-        low, high = self.known_range(self.point(solution)[:-1], radius)
-        lowest = (low if sign > 0 else -high) + self.noise(solution)
-        first, last = solution.intercept_interval
-        end = first if sign > 0 else -last
-        far = weighted_median_interval(breakpoints, problem.C, level - C_r / self.C)[0]
-        return end, min(far, end) if far > lowest else -np.inf
-
 
 @dataclass(frozen=True)
 class LinearOptimum:
-    """One problem at its optimum; ``proved`` if this is the optimum of all rows."""
+    """The optimum of a window; ``proved`` if it is the optimum of all rows.
+
+    ``radius`` is the largest norm of a row; ``highest`` are the largest h of a row of
+    the positive and of the negative class at the origin.
+    """
 
     window: WindowProblem
     solution: Solution
-    proved: bool
     radius: float
+    highest: FloatArray
 
-    @property
+    @cached_property
     def point(self) -> FloatArray:
-        return self.window.point(self.solution)
+        window, solution = self.window, self.solution
+        return np.append(window.C * (solution.beta @ window.Z), solution.intercept)
+
+    @cached_property
+    def proved(self) -> bool:
+        """No row outside may change sides or be at an end of the intercept's range."""
+        ends = self.solution.intercept_interval
+        return bool(self.solution.converged and self.knows(self.point[:-1], *ends))
 
     @property
     def window_dual(self) -> float:
@@ -355,17 +327,74 @@ class LinearOptimum:
         share = 1.0 - self.solution.duality_gap
         return self.window.C * self.solution.objective * share
 
+    @cached_property
+    def residual(self) -> float:
+        """Error bound of values; rows on the margin have h = 1 only up to this."""
+        window, state = self.window, self.solution.state
+        f = window.Z @ self.point[:-1] + self.point[-1]
+        off = window.y * f - 1.0
+        violation = np.abs(off)
+        violation[(state == OUTSIDE) & (off > 0.0)] = 0.0
+        violation[(state == BOUNDED) & (off < 0.0)] = 0.0
+        violation[window.weight == 0.0] = 0.0
+        largest = float(np.abs(f).max(initial=1.0))
+        return 10.0 * float(violation.max(initial=0.0)) + 1e-12 * largest
+
+    @cached_property
+    def top(self) -> float:
+        """Largest kernel value of the window, times C."""
+        return self.window.C * largest_norm(self.window.Z) ** 2
+
+    @cached_property
+    def noise(self) -> float:
+        """Error bound of values; inf if fewer than two digits are correct."""
+        rounding = rounding_of_sum(self.top, float(self.solution.alpha.sum()))
+        noise = max(self.residual, rounding)
+        return noise if noise <= ACCURACY else np.inf
+
+    def knows(
+        self,
+        W: FloatArray,
+        lowest: FloatArray | float,
+        highest: FloatArray | float,
+    ) -> BoolArray:
+        """Whether all rows outside keep their sides, for each w and range of b."""
+        low, high = self.window.known_range(W, self.radius)
+        noise = self.residual
+        return np.asarray((low + noise < lowest) & (highest < high - noise))
+
+    def intercept_without(self, sign: float, C_r: float) -> tuple[float, float]:
+        """Bound b when a row of one class is left out and w stays the same.
+
+        Returns the lower end of b, and the order statistic of the breakpoints that it
+        becomes if the positive class loses the upper bound C_r (docs/notation), or
+        -inf if rows outside the window would matter. With ``sign=-1`` the same for -b
+        and the negative class. The optimum must be proved, so the lower end is known.
+        """
+        window, solution = self.window, self.solution
+        y, b = sign * window.y, sign * solution.intercept
+        breakpoints = y - sign * solution.decision_values + b
+        level = float(window.weight[y > 0].sum()) - C_r / window.C
+        low, high = window.known_range(self.point[:-1], self.radius)
+        lowest = (low if sign > 0 else -high) + self.residual
+        first, last = solution.intercept_interval
+        end = first if sign > 0 else -last
+        far = weighted_median_interval(breakpoints, window.weight, level)[0]
+        return end, min(far, end) if far > lowest else -np.inf
+
 
 @dataclass(frozen=True)
 class LinearProblems:
     """Binary SVMs ``f(z) = <w, z> + b``, one per pair of classes and C.
 
-    W is (L, n_components), the others (L,); the classes are int32 codes.
+    W is (L, n_components), the others (L,); the classes are int32 codes. ``totals``
+    (L, 2) are the weights of the positive and of the negative class.
     """
 
     C: FloatArray
     positive: np.ndarray
     negative: np.ndarray
+    totals: FloatArray
     W: FloatArray
     b: FloatArray
 
@@ -373,11 +402,22 @@ class LinearProblems:
         return self.C.shape[0]
 
     def take(self, which: IntArray) -> LinearProblems:
-        arrays = (self.C, self.positive, self.negative, self.W, self.b)
-        return LinearProblems(*(array[which] for array in arrays))
+        return LinearProblems(*(array[which] for array in vars(self).values()))
 
     def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
-        return LinearProblems(self.C, self.positive, self.negative, W, b)
+        return replace(self, W=W, b=b)
+
+    @property
+    def light(self) -> FloatArray:
+        """Weight of the lighter class."""
+        return self.totals.min(axis=1)
+
+    @property
+    def heavy_sign(self) -> FloatArray:
+        """Sign of the heavier class; 0 if both have the same weight."""
+        difference = self.totals[:, 0] - self.totals[:, 1]
+        same = np.abs(difference) <= 1e-12 * self.totals.sum(axis=1)
+        return np.where(same, 0.0, np.sign(difference))
 
     def decide(self, Z: FloatArray) -> FloatArray:
         """Return f on some rows, (L, m)."""
@@ -390,11 +430,3 @@ class LinearProblems:
         plus = codes == self.positive[:, None]
         minus = codes == self.negative[:, None]
         return plus.astype(np.float64) - minus
-
-
-def noise_of_window(window: WindowProblem, solution: Solution) -> float:
-    """Return the error bound of values; inf if fewer than two digits are correct."""
-    top = float(window.problem.K.diagonal().max(initial=0.0))
-    rounding = rounding_of_sum(top, float(solution.alpha.sum()))
-    noise = max(window.noise(solution), rounding)
-    return noise if noise <= ACCURACY else np.inf

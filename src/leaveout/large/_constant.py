@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether w = 0 is optimal, for every C at once.
+
+With s the sign of the heavier class, w = 0 and b = s are optimal at every C if and only
+if there are 0 <= a_i <= c_i on the heavier class with::
+
+    sum_heavier a_i (z_i, 1) = sum_lighter c_i (z_i, 1)
+
+(alpha = C a). The smoothed loss without the regulariser is stationary at such an a.
+Newton's method ends there after a few steps; if there is none, it leaves along a
+direction that separates the classes, at least partly (docs/method/large).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._certificate import ACCURACY
+from leaveout.large._features import FeatureBlock, FeatureRows
+from leaveout.large._newton import BandSums, descend
+from leaveout.large._window import LinearProblems
+
+# The loss is homogeneous around (0, s), so any small width serves.
+TAU = 1e-3
+# The equation holds if the sums differ by less than this, relative to their sizes.
+FEASIBLE = 1e-11
+SMALLEST_STEP = 1e-3
+# Rows that are left out in one pass.
+AT_ONCE = 16
+
+
+@dataclass
+class ConstantState:
+    """Search for the certificate a = c q(u) of one problem, by Newton's method.
+
+    ``left_out`` is a row (z, 1) of the heavier class that is left out, with its weight.
+    Ends ``feasible``, or ``refuted`` with the gain 2 light - hinge > 0, or undecided.
+    """
+
+    w: FloatArray
+    b: float
+    sign: float
+    light: float
+    left_out: tuple[FloatArray, float] | None = None
+    tau: float = TAU
+    done: bool = False
+    feasible: bool = False
+    gain: float = 0.0
+    pull: FloatArray | None = None
+    radius: float = 0.0
+    loss: float = np.inf
+    base: FloatArray | None = None
+    step: FloatArray | None = None
+    length: float = 1.0
+
+    def absorb(self, sums: BandSums, k: int) -> None:
+        """Process the sums at the proposed point, and propose the next one."""
+        loss, hinge, in_band = sums.totals[k, [0, 1, 3]]
+        self.pull, curvature, self.radius = sums.pull[k], sums.curvature[k], sums.radius
+        if self.left_out is not None:
+            loss, hinge, curvature = self._without_row(loss, hinge, curvature)
+        size = self.light * np.append(np.full(self.w.size, sums.radius), 1.0)
+        self.feasible = bool(np.all(np.abs(self.pull) <= FEASIBLE * size))
+        self.gain = max(2.0 * self.light * (1.0 - 1e-12) - float(hinge), 0.0)
+        if self.feasible or self.gain > 0.0 or in_band <= self.w.size:
+            self.done = True
+        elif loss > self.loss and self.length > SMALLEST_STEP:
+            self.length *= 0.5
+            self._go()
+        else:
+            self.base, self.loss, self.length = np.append(self.w, self.b), loss, 1.0
+            scale = 1.0 / np.sqrt(np.maximum(curvature.diagonal(), 1e-300))
+            H = curvature * (scale[:, None] * scale / (2.0 * TAU))
+            H[np.diag_indices_from(H)] *= 1.0 + 1e-11
+            H[np.diag_indices_from(H)] += 1e-300
+            self.step = scale * np.linalg.solve(H, scale * self.pull)
+            self.done = bool(np.linalg.norm(self.step[:-1]) * sums.radius > 1.0)
+            self._go()
+
+    def _without_row(
+        self, loss: float, hinge: float, curvature: FloatArray
+    ) -> tuple[float, float, FloatArray]:
+        assert self.left_out is not None
+        assert self.pull is not None
+        z, c = self.left_out
+        short = 1.0 - self.sign * float(z[:-1] @ self.w + self.b)
+        q = min(max((short + TAU) / (2.0 * TAU), 0.0), 1.0)
+        self.pull = self.pull - (c * self.sign * q) * z
+        if 0.0 < q < 1.0:
+            curvature = curvature - c * np.outer(z, z)
+        lost = short if q == 1.0 else q * q * TAU
+        return loss - c * lost, hinge - c * max(short, 0.0), curvature
+
+    def _go(self) -> None:
+        assert self.base is not None
+        assert self.step is not None
+        point = self.base + self.length * self.step
+        self.w, self.b = point[:-1], float(point[-1])
+
+
+def search_certificates(
+    rows: FeatureRows, problems: LinearProblems
+) -> list[ConstantState]:
+    """Search from the problems' points; problems of equal weights are not tried."""
+    sign, light = problems.heavy_sign, problems.light
+    states = [
+        ConstantState(problems.W[k], float(problems.b[k]), float(sign[k]), light[k])
+        for k in range(len(problems))
+    ]
+    for state in states:
+        state.done = state.sign == 0.0
+    descend(rows, problems, states)
+    return states
+
+
+def at_equal_shares(problems: LinearProblems) -> LinearProblems:
+    """Return the points at which a = c light / heavy."""
+    share = problems.light / problems.totals.max(axis=1)
+    b = problems.heavy_sign * (1.0 - TAU * (2.0 * share - 1.0))
+    return problems.moved(np.zeros_like(problems.W), b)
+
+
+@dataclass(frozen=True)
+class ConstantOptimum:
+    """The optimum w = 0, b = s.
+
+    excess : how much heavier one class is
+    state : the certificate
+    stays : whether it is the optimum without any one row of weight up to ``weight``;
+        ``open_rows`` are exceptions
+    """
+
+    C: float
+    excess: float
+    state: ConstantState
+    stays: bool = False
+    open_rows: IntArray | None = None
+
+    @classmethod
+    def of(
+        cls, problems: LinearProblems, k: int, state: ConstantState
+    ) -> ConstantOptimum:
+        """Return the optimum of problem k from the certificate of its classes."""
+        excess = abs(float(problems.totals[k, 0] - problems.totals[k, 1]))
+        return cls(float(problems.C[k]), excess, state)
+
+    @property
+    def point(self) -> FloatArray:
+        return np.append(np.zeros_like(self.state.w), self.state.sign)
+
+    @property
+    def radius(self) -> float:
+        return self.state.radius
+
+    @property
+    def proved(self) -> bool:
+        """Whether w = 0 is accurate: ||w||^2 is at most twice the duality gap."""
+        gap = max(2.0 * self.C * self.state.light - self.window_dual, 0.0)
+        return bool(self.radius * np.sqrt(2.0 * gap) <= ACCURACY)
+
+    @property
+    def window_dual(self) -> float:
+        """Dual value of the certificate, less the error of its equation."""
+        assert self.state.pull is not None
+        *w, excess = self.C * self.state.pull
+        light = self.C * self.state.light - abs(float(excess))
+        return 2.0 * light - 0.5 * float(np.square(w).sum())
+
+    def settle(self, sign: float, bound: float) -> tuple[float, float]:
+        """Return the thresholds of h for a class, as in Thresholds."""
+        if sign != self.state.sign:
+            return np.inf, np.inf  # without a row its h = -1 does not rise
+        if not self.survives(bound) and not self.stays:
+            return -np.inf, np.inf
+        return -np.inf, -np.inf
+
+    def survives(self, bound: float) -> bool:
+        """Whether no row of this bound moves f by 1: 1 - h <= 2 rho R, rho = 2 c R."""
+        return bound < self.C * self.excess and 4.0 * bound * self.radius**2 < 1.0
+
+
+@dataclass
+class _Moments:
+    """Sum of room^2 (z, 1)(z, 1)' over the heavier class."""
+
+    H: FloatArray
+
+    def add(self, other: _Moments) -> None:
+        self.H += other.H
+
+
+@dataclass
+class _Leverages:
+    """Largest room^2 l, and c sqrt(l) of the rows of the heavier class, else 0."""
+
+    largest: float
+    own: list[FloatArray]
+
+    def add(self, other: _Leverages) -> None:
+        self.largest = max(self.largest, other.largest)
+        self.own += other.own
+
+
+def _room(state: ConstantState, heavy: int, block: FeatureBlock) -> FloatArray:
+    f = block.Z @ state.w + state.b
+    q = np.clip((1.0 - state.sign * f + TAU) / (2.0 * TAU), 0.0, 1.0)
+    return np.where(block.codes == heavy, np.minimum(q, 1.0 - q), 0.0) * block.weight
+
+
+def _sum_moments(state: ConstantState, heavy: int, block: FeatureBlock) -> _Moments:
+    room = _room(state, heavy, block)
+    A = np.column_stack([block.Z, np.ones(room.size)])[room > 0.0]
+    A *= room[room > 0.0, None]
+    return _Moments(A.T @ A)
+
+
+def _measure_leverages(
+    state: ConstantState, heavy: int, root: FloatArray, block: FeatureBlock
+) -> _Leverages:
+    room = _room(state, heavy, block)
+    A = block.Z @ root[:-1] + root[-1]
+    own = np.einsum("ij,ij->i", A, A)
+    mine = np.where(block.codes == heavy, block.own * np.sqrt(own), 0.0)
+    return _Leverages(float((room**2 * own).max(initial=0.0)), [mine])
+
+
+def rows_that_matter(
+    rows: FeatureRows, problem: LinearProblems, state: ConstantState, most: int
+) -> tuple[bool, IntArray]:
+    """Return whether w = 0 stays optimal without any one row, and the exceptions.
+
+    The sum that row r leaves is shared by the rows with room = min(a, c - a), as
+    d_i = kappa room_i^2 (z_i, 1)' H^-1 (z_r, 1), kappa <= c_r. With the leverages
+    l_i = (z_i, 1)' H^-1 (z_i, 1) all fit if c_r max(room_i sqrt(l_i)) sqrt(l_r) <= 1.
+    Beyond that bound, the certificate is searched without the row, ``most`` times.
+    """
+    heavy = int((problem.positive if state.sign > 0.0 else problem.negative)[0])
+    H = rows.run(partial(_sum_moments, state, heavy)).H
+    scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), 1e-300))
+    values, vectors = np.linalg.eigh(H * (scale[:, None] * scale))
+    if values[0] <= 1e-12 * values[-1]:
+        return False, np.empty(0, dtype=np.intp)
+    root = scale[:, None] * vectors / np.sqrt(values)
+    found = rows.run(partial(_measure_leverages, state, heavy, root))
+    reach = np.concatenate(found.own) * np.sqrt(found.largest)
+    beyond = np.flatnonzero(reach > 0.99)
+    tried = np.sort(beyond[np.argsort(-reach[beyond], kind="stable")[:most]])
+    parts = np.split(tried, np.arange(AT_ONCE, tried.size, AT_ONCE))
+    stays = [_stays_without(rows, problem, state, part) for part in parts if part.size]
+    proved = tried[np.concatenate(stays)] if stays else tried
+    return True, np.setdiff1d(beyond, proved)
+
+
+def _stays_without(
+    rows: FeatureRows, problem: LinearProblems, state: ConstantState, part: IntArray
+) -> BoolArray:
+    """Search the certificate without each of some rows of the heavier class."""
+    picked = rows.gather(part)
+    Z = np.column_stack([picked.Z, np.ones(part.size)])
+    states = [
+        ConstantState(state.w, state.b, state.sign, state.light, (z, float(c)))
+        for z, c in zip(Z, picked.own, strict=True)
+    ]
+    descend(rows, problem.take(np.zeros(part.size, dtype=np.intp)), states)
+    return np.array([each.feasible for each in states])

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Newton's method on the smoothed problems, one pass over the rows per step.
+
+The smoothed primal of one problem is (Wang & Yang 2022, section 2.3)::
+
+    F(w, b) = 1/2 ||w||^2 + C sum_i c_i L_tau(y_i f_i)
+    H       = diag(1, ..., 1, 0) + C / (2 tau) sum_{|u - 1| < tau} c_i (z_i, 1)(z_i, 1)'
+
+The *band* is the set of rows with |u - 1| < tau. tau starts at a width that includes a
+share of the rows and shrinks until about 2 D rows are left: the exact optimum has at
+most D + 1 rows on the margin, so the rows next to it are then known. Width and
+intercept of a band come from a histogram of the breakpoints (docs/method/large).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import lapack
+
+from leaveout._typing import FloatArray
+from leaveout.large._band_fast import sum_band
+from leaveout.large._features import FeatureBlock, FeatureRows
+from leaveout.large._window import LinearProblems, largest_norm
+
+# Offsets are binned by sign, by powers of two from 2^-60 to 2^20, and eighths of these.
+HALF = 640
+N_BINS = 2 * HALF
+_places = np.arange(1, HALF + 1)
+_upper = np.ldexp(1.0 + _places % 8 / 8.0, _places // 8 - 60)
+EDGES = np.concatenate([-_upper[::-1], [0.0], _upper])
+# A point is accurate enough for its tau if another step would gain less than this
+# multiple of the smoothing error.
+GOOD_ENOUGH = 2.0
+# The band shrinks to this share of its rows from one tau to the next, and its width by
+# a factor in this range: many equal rows must not determine it.
+SHRINK, NARROWEST, WIDEST = 0.2, 0.1, 0.5
+# A band with less than this part of its rows carries no information about b.
+EMPTY = 0.02
+SUFFICIENT_DECREASE = 1e-4
+SMALLEST_STEP = 1e-4
+# A gain below this, relative to F, counts as rounding error.
+ROUNDING = 1e-12
+# Weights that differ by less than this part of their sum are equal.
+BALANCED = 1e-10
+MOST_PASSES = 40
+MOST_BANDS = 8
+
+
+@dataclass
+class BandSums:
+    """Sums of one pass at one point, without the factor C of each problem.
+
+    totals : smoothed loss, hinge, complementarity, rows in the band, rows; (L, 5)
+    pull : sum of weight * s * q * (z, 1), (L, D + 1); the loss has gradient -C pull
+    curvature : sum of weight * (z, 1)(z, 1)' over the band, (L, D + 1, D + 1)
+    mass, counts : weight and number of rows by offset v - b, (L, N_BINS)
+    radius : largest norm of a row
+    """
+
+    totals: FloatArray
+    pull: FloatArray
+    curvature: FloatArray
+    mass: FloatArray
+    counts: np.ndarray
+    radius: float
+
+    def add(self, other: BandSums) -> None:
+        for name in ("totals", "pull", "curvature", "mass", "counts"):
+            total = getattr(self, name)
+            total += getattr(other, name)
+        self.radius = max(self.radius, other.radius)
+
+
+def sum_block(
+    problems: LinearProblems, tau: FloatArray, block: FeatureBlock
+) -> BandSums:
+    """Sum the smoothed problems, with half-width tau, over a block."""
+    Z, n_problems = block.Z, len(problems)
+    f = problems.decide(Z)
+    share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
+    totals, mass = np.empty((n_problems, 5)), np.zeros((n_problems, N_BINS))
+    counts = np.zeros((n_problems, N_BINS), dtype=np.int64)
+    sum_band(
+        f, block.codes, problems.positive, problems.negative, block.weight, tau,
+        share, band, totals, mass, counts,
+    )  # fmt: skip
+    pull = np.column_stack([share @ Z, share.sum(axis=1)])
+    curvature = np.empty((n_problems, Z.shape[1] + 1, Z.shape[1] + 1))
+    for k in range(n_problems):
+        _curvature(block, np.flatnonzero(band[k]), curvature[k])
+    return BandSums(totals, pull, curvature, mass, counts, largest_norm(Z))
+
+
+def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
+    root = np.sqrt(block.weight[rows])
+    A = block.Z[rows]
+    A *= root[:, None]
+    np.matmul(A.T, A, out=out[:-1, :-1])
+    out[:-1, -1] = out[-1, :-1] = A.T @ root
+    out[-1, -1] = root @ root
+
+
+@dataclass(frozen=True)
+class Breakpoints:
+    """Histogram of the offsets v - b of the rows of one problem.
+
+    ``level`` is the weight of the negative class. For fixed w the loss is smallest
+    where the weight of the offsets above b is ``level``, and the smoothed loss where::
+
+        T(b) = sum_i c_i clip((v_i - b + tau) / 2 tau, 0, 1) = level
+    """
+
+    mass: FloatArray
+    counts: np.ndarray
+    level: float
+
+    def place_band(self, n_rows: float) -> tuple[float, float]:
+        """Return the shift of b and the half-width of a band with so many rows."""
+        total = float(self.mass.sum())
+        above = total - np.concatenate([[0.0], np.cumsum(self.mass)])
+        if abs(above[HALF] - self.level) <= BALANCED * total:
+            return 0.0, self.half_width(n_rows)  # the best b form an interval around b
+        middle = float(np.interp(self.level, above[::-1], EDGES[::-1]))
+        tau = self.half_width(n_rows, middle)
+        return (self._smoothed_shift(above, tau) if tau > 0.0 else middle), tau
+
+    def half_width(self, n_rows: float, middle: float = 0.0) -> float:
+        """Return tau such that about n_rows offsets are within tau of the middle."""
+        up_to = np.concatenate([[0.0], np.cumsum(self.counts)])
+        width = np.unique(np.abs(EDGES - middle))
+        inside = np.interp(middle + width, EDGES, up_to)
+        inside -= np.interp(middle - width, EDGES, up_to)
+        last = int(np.searchsorted(inside, inside[-1]))
+        return float(np.interp(n_rows, inside[: last + 1], width[: last + 1]))
+
+    def _smoothed_shift(self, above: FloatArray, tau: float) -> float:
+        """Solve T(b) = level by bisection."""
+        area = 0.5 * (above[1:] + above[:-1]) * np.diff(EDGES)
+        area = np.concatenate([[0.0], np.cumsum(area)])
+        used = np.flatnonzero(self.mass)
+        low, high = float(EDGES[used[0]]) - tau, float(EDGES[used[-1] + 1]) + tau
+        while high - low > 1e-3 * tau:
+            middle = 0.5 * (low + high)
+            first, last = np.interp([middle - tau, middle + tau], EDGES, area)
+            if last - first > 2.0 * tau * self.level:
+                low = middle
+            else:
+                high = middle
+            if middle in (low, high) and high - low <= np.spacing(abs(middle)):
+                break
+        return 0.5 * (low + high)
+
+
+class State(Protocol):
+    """A problem on its way: the point (w, b) and tau to evaluate in the next pass."""
+
+    w: FloatArray
+    b: float
+    tau: float
+    done: bool
+
+    def absorb(self, sums: BandSums, k: int) -> None: ...
+
+
+def descend(
+    rows: FeatureRows,
+    problems: LinearProblems,
+    states: Sequence[State],
+    after_pass: Callable[[], None] | None = None,
+) -> None:
+    """Advance all problems until they are done, one pass per step; changes states."""
+    for _ in range(MOST_PASSES):
+        open_ = np.array([k for k, s in enumerate(states) if not s.done], np.intp)
+        if open_.size == 0:
+            break
+        at = [states[k] for k in open_]
+        W, b = np.array([s.w for s in at]), np.array([s.b for s in at])
+        here, tau = problems.take(open_).moved(W, b), np.array([s.tau for s in at])
+        sums = rows.run(partial(sum_block, here, tau))
+        for place, state in enumerate(at):
+            state.absorb(sums, place)
+        if after_pass is not None:
+            after_pass()
+
+
+@dataclass
+class NewtonState:
+    """State of one problem: the point (w, b) to evaluate in the next pass.
+
+    ``level`` is the weight of the negative class, ``least`` the number of rows in the
+    last band, ``share`` the share of the rows in this one. With tau = 0 the first pass
+    places the band.
+    """
+
+    w: FloatArray
+    b: float
+    C: float
+    level: float
+    least: int
+    share: float = 0.5
+    tau: float = 0.0
+    done: bool = False
+    base: FloatArray | None = None
+    direction: FloatArray | None = None
+    value: float = np.inf
+    promised: float = 0.0
+    step: float = 1.0
+    n_bands: int = 0
+    rows: float = 0.0
+    breakpoints: Breakpoints | None = None
+
+    def on_more_rows(self, share: float) -> NewtonState:
+        """Continue from here with more rows, of which these were a sample."""
+        assert self.breakpoints is not None
+        shift, tau = self.breakpoints.place_band(share * self.rows)
+        tau = tau if tau > 0.0 else self.tau
+        return NewtonState(
+            self.w, self.b + shift, self.C, self.level, self.least, share, tau
+        )
+
+    def absorb(self, sums: BandSums, k: int) -> None:
+        """Process the sums at the proposed point, and propose the next one."""
+        loss, _, slack, in_band, self.rows = sums.totals[k]
+        self.breakpoints = Breakpoints(sums.mass[k], sums.counts[k], self.level)
+        if self.tau == 0.0:
+            self._replace_band()
+            return
+        value = 0.5 * float(self.w @ self.w) + self.C * float(loss)
+        gradient = np.append(self.w, 0.0) - self.C * sums.pull[k]
+        wanted = self.value - SUFFICIENT_DECREASE * self.step * self.promised
+        if not value <= wanted and self.step > SMALLEST_STEP:
+            self._shorten(float(gradient @ self.direction))
+            return
+        self.base, self.value, self.step = np.append(self.w, self.b), value, 1.0
+        self.direction = _newton_step(
+            sums.curvature[k], self.C / (2.0 * self.tau), gradient, self._reach(),
+            BALANCED * self.C * float(self.breakpoints.mass.sum()),
+        )  # fmt: skip
+        self.promised = -float(gradient @ self.direction)
+        bearable = self.C * float(slack) + ROUNDING * value
+        if self.promised > GOOD_ENOUGH * bearable:
+            if in_band < EMPTY * self.share * self.rows and self.n_bands < MOST_BANDS:
+                self._replace_band()
+            else:
+                self._go()
+        elif in_band > self.least and self.n_bands < MOST_BANDS:
+            self._narrow()
+        else:
+            # The window scans the next point, and proves it or not.
+            self._go()
+            self.done = True
+
+    def _replace_band(self) -> None:
+        """Place a band with its share of the rows at this w."""
+        assert self.breakpoints is not None
+        self.n_bands += self.tau > 0.0
+        shift, tau = self.breakpoints.place_band(self.share * self.rows)
+        self.b += shift
+        self.tau = max(tau, self.tau) or 2.0
+        self.base, self.value, self.promised = None, np.inf, 0.0
+
+    def _narrow(self) -> None:
+        """Take the step with the next narrower band.
+
+        F falls with tau, so its value at the wider band remains an upper limit.
+        """
+        assert self.breakpoints is not None
+        assert self.direction is not None
+        self.n_bands += 1
+        self.share = max(self.share * SHRINK, 0.75 * self.least / self.rows)
+        self.direction[-1], tau = self.breakpoints.place_band(self.share * self.rows)
+        self.tau = min(max(tau, NARROWEST * self.tau), WIDEST * self.tau)
+        self.promised = 0.0
+        self._go()
+
+    def _shorten(self, slope: float) -> None:
+        """Go back to where the slope along the line vanishes, by the secant."""
+        factor = 0.5
+        if slope > 0.0:
+            fall = max(self.promised, 0.0)
+            factor = min(max(fall / (fall + slope), 0.05), 0.6)
+        self.step *= factor
+        self._go()
+
+    def _reach(self) -> float:
+        """Limit of the intercept step: where the band holds its share of rows."""
+        assert self.breakpoints is not None
+        wanted = max(self.share * self.rows, float(self.least))
+        return self.tau + self.breakpoints.half_width(min(wanted, self.rows))
+
+    def _go(self) -> None:
+        assert self.base is not None
+        assert self.direction is not None
+        point = self.base + self.step * self.direction
+        self.w, self.b = point[:-1], float(point[-1])
+
+
+def _newton_step(
+    curvature: FloatArray, factor: float, gradient: FloatArray, most: float, flat: float
+) -> FloatArray:
+    """Return -H^-1 gradient, with a limit on the step of the intercept.
+
+    With an empty band the intercept is undetermined, so it is solved for last: ``H_ww``
+    is at least the identity, and the rest of the step follows from db. Slopes up to
+    ``flat`` are rounding errors: the classes balance, and any b in a range is optimal.
+    """
+    H = curvature[:-1, :-1] * factor
+    H[np.diag_indices(H.shape[0])] += 1.0
+    coupling = curvature[:-1, -1] * factor
+    _, x, _ = lapack.dposv(H, np.column_stack([gradient[:-1], coupling]), lower=1)
+    slope = float(gradient[-1] - coupling @ x[:, 0])
+    bend = float(curvature[-1, -1] * factor - coupling @ x[:, 1])
+    if abs(slope) <= flat:
+        slope = 0.0
+    db = -np.sign(slope) * most if abs(slope) >= most * bend else -slope / bend
+    return np.append(-x[:, 0] - db * x[:, 1], db)
