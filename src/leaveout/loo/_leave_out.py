@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a task and a plan to the left-out values of a classifier.
+"""From a task and a plan to the left-out values of a classifier or regressor.
 
-``FAMILIES`` defines, per classifier, its subproblems, their solver, the leave-one-out
-methods, and how values become labels.
+``FAMILIES`` defines, per type of model, its target, its subproblems, their solver and
+the leave-one-out methods.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from leaveout.loo._multiclass import (
     one_vs_one_margins,
     one_vs_rest_margins,
 )
+from leaveout.loo._regression import LooRegressionResult
 from leaveout.loo._result import LooResult, is_anti_learning
 from leaveout.loo._task import (
     LARGEST_PENALTY,
@@ -49,18 +50,20 @@ from leaveout.loo._task import (
     Task,
     rest_codes,
     svm_subproblems,
+    svr_subproblems,
 )
 from leaveout.lp._loom import LOOM_METHODS, LoomProblem, solve_loom
 from leaveout.lp._lpm import solve_lpm
 from leaveout.lp._lpm_walk import LPM_METHODS
 from leaveout.methods import METHODS, LooMethod, Method
 from leaveout.methods._consolidated import PathMemory
+from leaveout.methods._stopping import loo_refit
 from leaveout.run._parallel import limit_blas
 
 
 @dataclass(frozen=True)
 class Family:
-    """How a type of classifier is solved and left out.
+    """How a type of model is solved and left out.
 
     Parameters
     ----------
@@ -89,6 +92,8 @@ class Family:
         and a small C may be anti-learning.
     hard_margin : bool, default=False
         Whether C may be infinite.
+    target : {"classes", "numbers"}, default="classes"
+        What is predicted: labels of classes, or the values of one subproblem.
     """
 
     name: str
@@ -103,6 +108,7 @@ class Family:
     warm_start: bool = False
     bounds_alpha: bool = False
     hard_margin: bool = False
+    target: str = "classes"
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Plan:
     Parameters
     ----------
     family : Family
-        Type of the classifier.
+        Type of the model.
     method : str
         Name of one of its methods.
     options : dict
@@ -173,13 +179,13 @@ class LooRun:
 
     Parameters
     ----------
-    result : LooResult
-        Labels, values and certificates of all samples.
+    result : LooResult or LooRegressionResult
+        Predictions and certificates of all samples.
     betas : ndarray of shape (n_subproblems, n), optional
         Coefficients of SVMs, at unit scale; None if every fold was refitted.
     """
 
-    result: LooResult
+    result: LooResult | LooRegressionResult
     betas: FloatArray | None = None
 
 
@@ -229,13 +235,14 @@ def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
 
 
 def restore(task: Task, betas: FloatArray | None) -> Fitted:
-    """Return the solutions of a task of :class:`leaveout.SVC` from known coefficients.
+    """Return the solutions of a task of an SVC or SVR from known coefficients.
 
     ``betas`` are :attr:`LooRun.betas` of the same task. Subproblems for which they are
     not optimal are solved; all are if None.
     """
     tol, max_iter = float(task.params.tol), int(task.params.max_iter)
-    subproblems, solutions = list(svm_subproblems(task, whole=False)), []
+    make_problems = FAMILIES[task.params.family].make_problems
+    subproblems, solutions = list(make_problems(task, False)), []
     for k, sub in enumerate(subproblems):
         if betas is None:
             found = solve_svc(sub.problem, tol=tol, max_iter=max_iter)
@@ -277,7 +284,8 @@ def leave_subproblem_out(
         everywhere = intervals_at_new_rows(problem, tight, task.K[:, sub.rows])
         everywhere.write(sub.rows, found)
         found = replace(everywhere, counts=counts)
-    anti_learning = family.bounds_alpha and is_anti_learning(
+    has_classes = family.target == "classes"
+    anti_learning = (has_classes and family.bounds_alpha) and is_anti_learning(
         sub.problem, solution, found.values[sub.rows], folds
     )
     beta = None
@@ -345,27 +353,35 @@ def solve_path(
 def assemble_run(
     task: Task, plan: Plan, parts: list[LeftOut], seconds: float
 ) -> LooRun:
-    """Combine the intervals of all subproblems into labels and certificates."""
+    """Combine the intervals of all subproblems into predictions and certificates."""
     found = [part.found for part in parts]
     values, lower, upper = (
         np.column_stack([getattr(intervals, name) for intervals in found])
         for name in ("values", "lower", "upper")
     )
-    decided = decide(task, values.copy(), lower, upper, plan.groups)
     reasons = np.max([intervals.uncertified_by for intervals in found], axis=0)
     if task.gram is not None and task.gram.definite is False:
         reasons = np.full_like(reasons, INDEFINITE)
-    result = LooResult(
-        **decided,
-        y=task.target.labels,
-        settled_by=_costliest_step(found),
-        uncertified_by=np.array(UNCERTIFIED)[reasons],
-        method=plan.method,
-        counts={**_total_counts(found), "seconds": seconds},
-        groups=plan.groups,
-        binary_values=values,
-        anti_learning=_mostly_anti_learning(task, parts, decided["predictions"]),
-    )
+    common = {
+        "y": task.target.labels,
+        "settled_by": _costliest_step(found),
+        "uncertified_by": np.array(UNCERTIFIED)[reasons],
+        "method": plan.method,
+        "counts": {**_total_counts(found), "seconds": seconds},
+        "groups": plan.groups,
+    }
+    result: LooResult | LooRegressionResult
+    if plan.family.target == "numbers":
+        predictions, low, high = (
+            task.target.unscale(each[:, 0]) for each in (values, lower, upper)
+        )
+        result = LooRegressionResult(predictions, lower=low, upper=high, **common)
+    else:
+        decided = decide(task, values.copy(), lower, upper, plan.groups)
+        anti_learning = _mostly_anti_learning(task, parts, decided["predictions"])
+        result = LooResult(
+            **decided, **common, binary_values=values, anti_learning=anti_learning
+        )
     betas = [part.beta for part in parts if part.beta is not None]
     return LooRun(result, np.array(betas) if betas else None)
 
@@ -445,15 +461,27 @@ def _costliest_step(found: list[LooIntervals]) -> np.ndarray:
     return np.array(SETTLED_BY)[codes[np.arange(codes.shape[0]), worst]]
 
 
-def _certify_svc(
+def _certify_svm(
     problem: Problem, solution: Solution, found: LooIntervals, folds: Folds | None
 ) -> LooIntervals:
     rounding = rounding_bound(problem, solution, folds)
-    return drop_unsafe_certificates(found, rounding, problem.fit_intercept)
+    return drop_unsafe_certificates(problem, found, rounding)
 
 
 def _tighten_svc(problem: Problem, solution: Solution) -> tuple[Problem, Solution]:
     return cap_unreachable_bounds(problem, solution), solution
+
+
+def _refit_svr(
+    problem: Problem,
+    solution: Solution,
+    folds: Folds | None = None,
+    *,
+    labels_only: bool = False,
+    n_threads: int = 1,
+) -> LooIntervals:
+    """Solve a problem for each fold, exactly: ``eps`` of an SVC proves labels only."""
+    return loo_refit(problem, solution, folds, n_threads=n_threads)
 
 
 def _lpm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
@@ -510,12 +538,26 @@ FAMILIES: dict[str, Family] = {
         METHODS,
         svm_subproblems,
         solve_svc,
-        certify=_certify_svc,
+        certify=_certify_svm,
         tighten=_tighten_svc,
         needs_psd=True,
         pairs=True,
         warm_start=True,
         bounds_alpha=True,
+    ),
+    "svr": Family(
+        "SVR",
+        {
+            "walk": METHODS["walk"],
+            "refit": Method(_refit_svr, frozenset({"groups", "values"})),
+        },
+        svr_subproblems,
+        solve_svc,
+        certify=_certify_svm,
+        needs_psd=True,
+        warm_start=True,
+        bounds_alpha=True,
+        target="numbers",
     ),
     "lpm": Family(
         "LPMClassifier",

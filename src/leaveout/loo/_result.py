@@ -47,8 +47,44 @@ def wilson_interval(error: Any, n_effective: float) -> tuple[Any, Any]:
     return low, high
 
 
+class ExactResult(Summary):
+    """What the results of classifiers and regressors share."""
+
+    uncertified_by: np.ndarray
+    method: str
+    counts: Mapping[str, float]
+
+    @property
+    def certified(self) -> BoolArray:
+        """Whether each prediction equals that of a tightly converged refit, (n,)."""
+        return self.uncertified_by == ""
+
+    def _describe_uncertified(self) -> str:
+        """Count the samples that are not certified, by reason."""
+        names, numbers = np.unique(
+            self.uncertified_by[~self.certified], return_counts=True
+        )
+        total = str(int(numbers.sum()))
+        if not names.size:
+            return total
+        reasons = [name.replace("_", " ") for name in names]
+        if len(reasons) > 1:
+            reasons = [f"{k} {why}" for k, why in zip(numbers, reasons, strict=True)]
+        return f"{total} ({', '.join(reasons)})"
+
+    def _head(self) -> str:
+        return f"Leave-one-out ({self.method})"
+
+    def _cost_rows(self) -> list[tuple[str, Any]]:
+        return [
+            ("not certified", self._describe_uncertified()),
+            ("refits", int(self.counts.get("refits", 0))),
+            ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
+        ]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LooResult(Summary):
+class LooResult(ExactResult):
     """Exact leave-one-out of a classifier.
 
     Parameters
@@ -135,11 +171,6 @@ class LooResult(Summary):
         )
 
     @property
-    def certified(self) -> BoolArray:
-        """Whether each label equals that of a tightly converged refit, (n,)."""
-        return self.uncertified_by == ""
-
-    @property
     def wrong(self) -> BoolArray:
         """Mask of the samples the classifier trained without them gets wrong."""
         return self.predictions != self.y
@@ -217,22 +248,6 @@ class LooResult(Summary):
             }
         )
 
-    def _describe_uncertified(self) -> str:
-        """Count the samples that are not certified, by reason."""
-        names, numbers = np.unique(
-            self.uncertified_by[~self.certified], return_counts=True
-        )
-        total = str(int(numbers.sum()))
-        if not names.size:
-            return total
-        reasons = [name.replace("_", " ") for name in names]
-        if len(reasons) > 1:
-            reasons = [f"{k} {why}" for k, why in zip(numbers, reasons, strict=True)]
-        return f"{total} ({', '.join(reasons)})"
-
-    def _head(self) -> str:
-        return f"Leave-one-out ({self.method})"
-
     def _verdict(self) -> str:
         n_wrong, n = int(self.wrong.sum()), self.y.shape[0]
         error = format_error(self.error, self.interval)
@@ -244,9 +259,7 @@ class LooResult(Summary):
             ("error", format_error(self.error, self.interval)),
             ("wrong", int(self.wrong.sum())),
             ("ambiguous", self.n_ambiguous),
-            ("not certified", self._describe_uncertified()),
-            ("refits", int(self.counts.get("refits", 0))),
-            ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
+            *self._cost_rows(),
         ]
         if not np.isnan(self.screened):
             rows.insert(-1, ("screened", as_percent(self.screened)))
@@ -257,7 +270,40 @@ class LooResult(Summary):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LooPath(Summary):
+class ResultPath(Summary):
+    """Results over a list of C; a subclass has ``best_index``."""
+
+    Cs: FloatArray
+    results: tuple[Any, ...]
+
+    _align = ">"
+
+    def __len__(self) -> int:
+        """Return the number of C."""
+        return len(self.results)
+
+    def __getitem__(self, k: int) -> Any:
+        """Return the result for the k-th C."""
+        return self.results[k]
+
+    @property
+    def best_index(self) -> int:
+        """Position of the best C."""
+        raise NotImplementedError
+
+    @property
+    def best_C(self) -> float:  # noqa: N802
+        """The best C, see :attr:`best_index`."""
+        return float(self.Cs[self.best_index])
+
+    @property
+    def n_ambiguous(self) -> IntArray:
+        """Number of ambiguous samples for each C, (n_Cs,)."""
+        return np.array([result.n_ambiguous for result in self.results])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LooPath(ResultPath):
     """Leave-one-out results over a list of C.
 
     Parameters
@@ -270,26 +316,10 @@ class LooPath(Summary):
 
     __module__ = "leaveout"
 
-    Cs: FloatArray
-    results: tuple[LooResult, ...]
-
-    def __len__(self) -> int:
-        """Return the number of C."""
-        return len(self.results)
-
-    def __getitem__(self, k: int) -> LooResult:
-        """Return the result for the k-th C."""
-        return self.results[k]
-
     @property
     def errors(self) -> FloatArray:
         """Leave-one-out error for each C, (n_Cs,)."""
         return np.array([result.error for result in self.results])
-
-    @property
-    def n_ambiguous(self) -> IntArray:
-        """Number of ambiguous samples for each C, (n_Cs,)."""
-        return np.array([result.n_ambiguous for result in self.results])
 
     @property
     def decision_values(self) -> FloatArray:
@@ -316,16 +346,6 @@ class LooPath(Summary):
         A C for which class proportions alone decide comes after all others.
         """
         return int(np.lexsort((self.Cs, self.errors, self.anti_learning))[0])
-
-    @property
-    def best_C(self) -> float:  # noqa: N802
-        """C with the smallest error, see :attr:`best_index`."""
-        return float(self.Cs[self.best_index])
-
-    _align = ">"
-
-    def _head(self) -> str:
-        return ""
 
     def _verdict(self) -> str:
         error = as_percent(self.results[self.best_index].error)
