@@ -36,6 +36,7 @@ SETTINGS = [
     lo.LooSearchCV(lo.SVC(gamma=0.1), GRID),
     lo.LooSearchCV(lo.SVC(gamma=0.1), GRID, scoring=METRICS, refit="f1_macro"),
     lo.LooSearchCV(lo.SVC(kernel="precomputed"), GRID),
+    lo.LooSearchCV(lo.SVR(gamma=0.1), GRID),
     lo.FeatureSVC(n_components=200),
     lo.FeatureSVC("linear", C=[0.1, 1.0], class_weight="balanced"),
 ]

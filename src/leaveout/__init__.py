@@ -35,6 +35,7 @@ _NAMES_OF_MODULE = {
     "llw._bounds": "LlwGeometry",
     "methods._bounds": "Bound",
     "report._displays": "LooCurveDisplay LooGridDisplay LooMarginDisplay",
+    "report._prediction_display": "LooPredictionDisplay",
     "tune._honest": "HonestLoo honest_loo",
     "tune._search": "LooSearchCV",
     "tune._svccv": "SVCCV",

@@ -127,8 +127,8 @@ def prepare(
     codes = None if groups is None else check_groups(groups, weights)
     if np.count_nonzero(weights) < 2:
         raise ValueError(
-            "Leave-one-out needs at least 2 samples with a weight > 0; y has "
-            f"{np.count_nonzero(weights)} in {weights.size} rows."
+            "Leave-one-out needs more than 1 sample with a weight > 0: without it, no "
+            "sample is left to train on."
         )
     if codes is None and singletons:
         warn_singletons(task.target, stacklevel + 1)

@@ -129,6 +129,15 @@ def has_exact_method(estimator: Any) -> bool:
     return True
 
 
+def predicts_numbers(estimator: Any) -> bool:
+    """Return whether it is a regressor that ``leave_one_out`` takes."""
+    try:
+        model = unwrap(estimator, ALL_FAMILIES)
+    except TypeError:
+        return False
+    return FAMILIES[model.params.family].target == "numbers"
+
+
 def _unwrap_pipeline(
     pipeline: Pipeline, families: tuple[str, ...], around: str
 ) -> Model:

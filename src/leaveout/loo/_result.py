@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LooResult and LooPath, and how they are packed into files."""
+"""LooResult and LooPath: exact leave-one-out of a classifier."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import (
-    SETTLED_BY,
-    UNCERTIFIED,
     Folds,
     Problem,
     Solution,
@@ -26,9 +23,6 @@ if TYPE_CHECKING:
 
 # Sums of C, and alpha and its C, that differ by less than this share are equal.
 EQUAL = 1e-9
-PLAIN = ("decision_values", "binary_values", "margins", "lower", "upper", "ambiguous")
-NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
-FACTS = ("method", "anti_learning")
 NORMAL_975 = 1.959963984540054  # of a normal distribution, 95 % is within +- this
 
 
@@ -360,53 +354,6 @@ class LooPath(ResultPath):
             error = as_percent(result.error)
             rows.append((f"{C:.4g}", error, str(result.n_ambiguous), mark))
         return rows
-
-
-def pack_results(
-    results: Sequence[LooResult],
-) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
-    """Return arrays with one row per result, and the other fields of each.
-
-    Labels become positions among the sorted labels, as their type may be any. The true
-    labels, the weights and the groups are left out: the reader has them.
-    """
-    arrays = {
-        name: np.stack([getattr(result, name) for result in results]) for name in PLAIN
-    }
-    arrays["codes"] = np.stack(
-        [np.searchsorted(np.unique(r.y), r.predictions) for r in results]
-    )
-    for field_name, names in NAMED.items():
-        rows = [getattr(result, field_name).tolist() for result in results]
-        arrays[field_name] = np.array(
-            [[names.index(name) for name in row] for row in rows], dtype=np.int8
-        )
-    facts = [
-        {**{name: getattr(r, name) for name in FACTS}, "counts": dict(r.counts)}
-        for r in results
-    ]
-    return arrays, facts
-
-
-def unpack_results(
-    arrays: Mapping[str, np.ndarray],
-    facts: Sequence[Mapping[str, Any]],
-    y: NDArray[Any],
-    groups: IntArray | None = None,
-) -> list[LooResult]:
-    """Undo :func:`pack_results` with the true labels and groups."""
-    classes = np.unique(y)
-    return [
-        LooResult(
-            **{name: arrays[name][k] for name in PLAIN},
-            predictions=classes[arrays["codes"][k]],
-            y=y,
-            groups=groups,
-            **{name: np.array(NAMED[name])[arrays[name][k]] for name in NAMED},
-            **own,
-        )
-        for k, own in enumerate(facts)
-    ]
 
 
 def is_anti_learning(

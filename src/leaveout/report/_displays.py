@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.assess._loo_curve import LooCurve
@@ -354,6 +355,8 @@ class LooGridDisplay:
                 "give a search such as LooSearchCV or SVCCV."
             )
         scoring = getattr(search, "scoring", None)
+        if scoring is None and is_regressor(search):
+            scoring = "r2"
         if scoring not in (None, "accuracy"):
             raise ValueError(
                 f"LooGridDisplay draws errors, but the search has scoring={scoring!r}. "
