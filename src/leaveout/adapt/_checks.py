@@ -419,7 +419,7 @@ def _check_finite(X: Any, names: Any) -> None:
         advice = "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
     raise ValueError(
         f"X contains {word} in row {row}, column {label}; {np.count_nonzero(bad)} "
-        f"value(s) of X are not finite. SVC needs finite numbers. {advice}"
+        f"value(s) of X are not finite. SVMs need finite numbers. {advice}"
     )
 
 

@@ -185,7 +185,7 @@ class LooRun:
         Coefficients of SVMs, at unit scale; None if every fold was refitted.
     """
 
-    result: LooResult | LooRegressionResult
+    result: Any
     betas: FloatArray | None = None
 
 
