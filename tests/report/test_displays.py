@@ -240,8 +240,13 @@ def test_intervals_of_predictions_stay_inside_the_axes():
     assert_allclose(segments[:, :, 1], [ax.get_ylim()] * 6)
 
 
-def test_grid_refuses_scores_of_a_regressor():
+def test_displays_of_classifiers_refuse_a_regressor():
     X, y = DATA[0], DATA[0] @ [1.0, -2.0, 0.5]
+    path = lo.loo_path(lo.SVR(), X, y, Cs=[1.0])
+    with pytest.raises(TypeError, match=r"LooCurveDisplay .* got a LooRegressionPath"):
+        lo.LooCurveDisplay.from_path(path)
+    with pytest.raises(TypeError, match=r"LooMarginDisplay .* LooPredictionDisplay"):
+        lo.LooMarginDisplay.from_result(path[0])
     search = lo.LooSearchCV(lo.SVR(), {"C": [1.0]}).fit(X, y)
     with pytest.raises(ValueError, match="scoring='r2'"):
         lo.LooGridDisplay.from_estimator(search)
