@@ -345,3 +345,14 @@ def test_functions_for_classifiers_say_so(function):
     X, y = diabetes(30)
     with pytest.raises(TypeError, match="SVR is not supported: it is a regressor, and"):
         function(sklearn.svm.SVR(), X, y)
+
+
+def test_refits_whose_beta_are_all_0_converge():
+    """A warm start leaves rounding errors in beta; they must not count as free."""
+    y = np.array([1.5, 0.0, -1.5])
+    for C in np.geomspace(0.01, 0.5, 40):
+        case = rbf_kernel(y[:, None], gamma=0.3), y, np.full(3, C), 1.0
+        refitted = left_out(*case, method="refit")
+        assert refitted.certified.all()
+        assert_allclose(ends(refitted), ends(left_out(*case)), atol=1e-12)
+        assert refitted.n_ambiguous == 3
