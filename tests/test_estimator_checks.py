@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scikit-learn's estimator checks for every classifier, in different settings.
+"""scikit-learn's estimator checks for every estimator, in different settings.
 
 A check listed in `expected_failures` must fail, and the tests below show its reason.
 """
@@ -7,7 +7,7 @@ A check listed in `expected_failures` must fail, and the tests below show its re
 import numpy as np
 import pytest
 from oracles.programs import lpm_range
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -21,6 +21,9 @@ SETTINGS = [
     # Without an intercept, a narrow kernel gives f = 0 at all new points of a check.
     lo.SVC(kernel="laplacian", gamma=1e-3, fit_intercept=False, break_ties=True),
     lo.SVC(kernel="precomputed"),
+    lo.SVR(),
+    lo.SVR(kernel="linear", epsilon=0.0),
+    lo.SVR(kernel="precomputed"),
     lo.LPMClassifier(C=10.0, gamma=0.1),
     lo.LPMClassifier(kernel="precomputed"),
     lo.LOOMClassifier(),
@@ -33,6 +36,7 @@ SETTINGS = [
     lo.LooSearchCV(lo.SVC(gamma=0.1), GRID),
     lo.LooSearchCV(lo.SVC(gamma=0.1), GRID, scoring=METRICS, refit="f1_macro"),
     lo.LooSearchCV(lo.SVC(kernel="precomputed"), GRID),
+    lo.LooSearchCV(lo.SVR(gamma=0.1), GRID),
     lo.FeatureSVC(n_components=200),
     lo.FeatureSVC("linear", C=[0.1, 1.0], class_weight="balanced"),
 ]
@@ -72,7 +76,10 @@ def expected_failures(estimator):
         failures = dict.fromkeys(WEIGHT_CHECKS, REASONS["optima"])
     elif name == "FeatureSVC" and estimator.features == "fourier":
         failures = dict.fromkeys(WEIGHT_CHECKS, REASONS["gamma"])
-    elif name == "SVC" and (estimator.kernel, estimator.gamma) == ("rbf", "scale"):
+    elif name in ("SVC", "SVR") and (estimator.kernel, estimator.gamma) == (
+        "rbf",
+        "scale",
+    ):
         failures = dict.fromkeys(WEIGHT_CHECKS, REASONS["gamma"])
     return failures
 
@@ -85,11 +92,11 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_every_exported_classifier_is_checked():
+def test_every_exported_estimator_is_checked():
     classes = {name: getattr(lo, name) for name in lo.__all__ if name[0].isupper()}
     fitted = {name for name, kind in classes.items() if hasattr(kind, "fit")}
     assert fitted - NOT_CHECKED == {type(estimator).__name__ for estimator in SETTINGS}
-    assert all(is_classifier(estimator) for estimator in SETTINGS)
+    assert all(is_classifier(each) != is_regressor(each) for each in SETTINGS)
 
 
 def test_scale_and_balanced_count_rows():

@@ -20,6 +20,7 @@ _NAMES_OF_MODULE = {
     "estimators._llw": "LLWClassifier",
     "estimators._lp": "LOOMClassifier LPMClassifier",
     "estimators._svc": "SVC",
+    "estimators._svr": "SVR",
     "exceptions": (
         "AntiLearningWarning CalibrationWarning CertificateWarning CheckpointError "
         "CheckpointWarning ClusterLostError DataFileError GramTooLargeError "
@@ -29,10 +30,12 @@ _NAMES_OF_MODULE = {
     ),
     "large._feature_svc": "FeatureSVC",
     "large._loo": "ProvedError",
+    "loo._regression": "LooRegressionPath LooRegressionResult",
     "loo._result": "LooPath LooResult",
     "llw._bounds": "LlwGeometry",
     "methods._bounds": "Bound",
     "report._displays": "LooCurveDisplay LooGridDisplay LooMarginDisplay",
+    "report._prediction_display": "LooPredictionDisplay",
     "tune._honest": "HonestLoo honest_loo",
     "tune._search": "LooSearchCV",
     "tune._svccv": "SVCCV",

@@ -66,5 +66,5 @@ def test_warns_if_rounding_may_change_labels():
     """All kernel values are 2^80: f has an error of 1e6, although its gap is 0."""
     weights = [1.79e-6, 7.47e-3, 4.36e-5, 1.28e-4]
     svc = lo.SVC(kernel="precomputed")
-    with pytest.warns(lo.CertificateWarning, match="rounding may change labels"):
+    with pytest.warns(lo.CertificateWarning, match="rounding may change predictions"):
         svc.fit(np.full((4, 4), 2.0**80), [1, -1, 1, 1], sample_weight=weights)

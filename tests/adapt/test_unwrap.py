@@ -56,7 +56,7 @@ def test_prefix_and_steps(family, wrap, prefix, steps):
     [
         (sklearn.svm.LinearSVC(), r"LinearSVC .* Use SVC\(kernel='linear', C=...\)"),
         (sklearn.svm.NuSVC(), r"NuSVC .* nu implies a different C .* Use SVC\(C=...\)"),
-        (sklearn.svm.SVR(), "SVR is not supported: it is a regressor. Use an SVC"),
+        (sklearn.svm.SVR(), "SVR is not supported: it is a regressor, and only class"),
         (sklearn.svm.OneClassSVM(), "OneClassSVM .* only one class. .* use an SVC"),
         (make_pipeline(SGDClassifier()), "ending in SGDClassifier .* stops short"),
         (GridSearchCV(SVC(), {}), "GridSearchCV .* Pass an SVC with fixed parameters"),

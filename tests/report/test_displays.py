@@ -213,3 +213,40 @@ def test_mistakes(monkeypatch, path):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"leaveout\[plot\]"):
         lo.LooCurveDisplay.from_path(path)
+
+
+def test_predictions():
+    X, y = DATA[0], DATA[0] @ [1.0, -2.0, 0.5]
+    result = lo.leave_one_out(lo.SVR(epsilon=0.5, gamma=0.1), X, y)
+    display = lo.LooPredictionDisplay.from_result(result)
+    assert_array_equal(display.points_.get_data(), [y, result.predictions])
+    ax = display.ax_
+    assert ax.get_xlim() == ax.get_ylim()
+    assert ax.get_xlim()[0] < min(y.min(), result.predictions.min())
+    assert_array_equal(display.diagonal_.get_xdata(), display.diagonal_.get_ydata())
+    assert display.intervals_ is None
+    assert labels_of(ax) == ["predicted = observed", "samples: 41"]
+    assert f"RMSE {result.rmse:.4g}" in ax.get_legend().get_title().get_text()
+
+
+def test_intervals_of_predictions_stay_inside_the_axes():
+    X, y = DATA[0][:6], np.arange(6.0)
+    result = lo.leave_one_out(lo.SVR(epsilon=10.0), X, y)
+    _, ax = plt.subplots()
+    display = lo.LooPredictionDisplay.from_result(result, ax=ax, legend=False)
+    assert display.ax_ is ax
+    assert ax.get_legend() is None
+    segments = np.array(display.intervals_.get_segments())
+    assert_allclose(segments[:, :, 1], [ax.get_ylim()] * 6)
+
+
+def test_displays_of_classifiers_refuse_a_regressor():
+    X, y = DATA[0], DATA[0] @ [1.0, -2.0, 0.5]
+    path = lo.loo_path(lo.SVR(), X, y, Cs=[1.0])
+    with pytest.raises(TypeError, match=r"LooCurveDisplay .* got a LooRegressionPath"):
+        lo.LooCurveDisplay.from_path(path)
+    with pytest.raises(TypeError, match=r"LooMarginDisplay .* LooPredictionDisplay"):
+        lo.LooMarginDisplay.from_result(path[0])
+    search = lo.LooSearchCV(lo.SVR(), {"C": [1.0]}).fit(X, y)
+    with pytest.raises(ValueError, match="scoring='r2'"):
+        lo.LooGridDisplay.from_estimator(search)

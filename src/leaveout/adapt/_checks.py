@@ -34,15 +34,22 @@ MATRICES = {"auto": 3, "walk": 3, "consolidated": 12, "magic": 12}
 SMALL = 2**25
 # More classes than this, with fewer samples each, are not classes.
 MANY_CLASSES, LEAST_CLASS_SIZE = 20, 3
+# Squares of larger numbers would overflow.
+LARGEST_NUMBER = 1e150
 
 
-def check_number(name: str, value: Any, *, above: float) -> float:
-    """Return a finite number larger than ``above``."""
+def check_number(
+    name: str, value: Any, *, above: float, inclusive: bool = False
+) -> float:
+    """Return a finite number larger than ``above``, or equal to it if ``inclusive``."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number; got {value!r}.")
     number = float(value)
-    if not above < number < np.inf:
-        raise ValueError(f"{name} must be a finite number > {above:g}; got {value!r}.")
+    if not (above < number < np.inf or (inclusive and number == above)):
+        sign = ">=" if inclusive else ">"
+        raise ValueError(
+            f"{name} must be a finite number {sign} {above:g}; got {value!r}."
+        )
     return number
 
 
@@ -61,8 +68,8 @@ def check_params(params: Params, *, hard_margin: bool = False) -> None:
     """Raise if a parameter is invalid; the kernel checks its own parameters."""
     if not (hard_margin and isinstance(params.C, Real) and params.C == np.inf):
         check_penalty(params.C)
-    if params.nu != 0:
-        check_number("nu", params.nu, above=0.0)
+    check_number("epsilon", params.epsilon, above=0.0, inclusive=True)
+    check_number("nu", params.nu, above=0.0, inclusive=True)
     if params.loss not in ("hinge", "quadratic"):
         raise ValueError(f"loss must be 'hinge' or 'quadratic'; got {params.loss!r}.")
     check_number("tol", params.tol, above=0.0)
@@ -185,22 +192,19 @@ def check_preprocessing(preprocessing: Any) -> None:
         )
 
 
-def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
-    """Return a copy of y as an array of class labels, one per row of X.
-
-    Results stay valid if the caller changes y later.
-    """
+def _check_column(y: Any, n_samples: int, model: str, entry: str) -> NDArray[Any]:
+    """Return y as an array without missing entries, one per row of X."""
     if y is None:
         raise ValueError(
-            "The classifier requires y to be passed, but the target y is None. "
-            "Pass one label per row of X."
+            f"The {model} requires y to be passed, but the target y is None. "
+            f"Pass one {entry} per row of X."
         )
     if type(y) is not np.ndarray or y.ndim != 1:
         y = column_or_1d(y, warn=True)
     if y.shape[0] != n_samples:
         raise ValueError(
-            f"X has {n_samples} rows but y has {y.shape[0]} labels. "
-            "Pass one label per row of X."
+            f"X has {n_samples} rows but y has {y.shape[0]} {entry}s. "
+            f"Pass one {entry} per row of X."
         )
     missing = np.flatnonzero(is_missing(y))
     if missing.size:
@@ -208,12 +212,42 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
             f"y is missing (NaN, inf or None) in {missing.size} of {n_samples} rows, "
             f"first in row {missing[0]}. Drop these rows of X and y."
         )
+    return y
+
+
+def check_numbers(y: Any, n_samples: int) -> FloatArray:
+    """Return a copy of y as an array of numbers to predict, one per row of X."""
+    y = _check_column(y, n_samples, "regressor", "number")
+    try:
+        if y.dtype.kind in "cUSmM":  # text that reads as a number is no number
+            raise TypeError(f"they are of type {y.dtype}")
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must hold real numbers for a regressor: {error}. For class labels use "
+            "an SVC."
+        ) from error
+    largest = float(np.abs(numbers).max())
+    if largest > LARGEST_NUMBER:
+        raise ValueError(
+            f"y must be at most {LARGEST_NUMBER:g} in absolute value; its largest is "
+            f"{largest:g}. Divide y, C and epsilon by a common factor."
+        )
+    return numbers
+
+
+def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
+    """Return a copy of y as an array of class labels, one per row of X.
+
+    Results stay valid if the caller changes y later.
+    """
+    y = _check_column(y, n_samples, "classifier", "label")
     # Integers, bools and strings are labels; type_of_target would be slow.
     kind = "multiclass"
     if y.dtype.kind not in "biuUS":
         kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
-        advice = "It looks like a regression target: bin it, or use a regressor."
+        advice = "It looks like a regression target: bin it, or use leaveout.SVR."
         if kind == "unknown":
             advice = "Use labels of one type: all text, or all whole numbers."
         raise ValueError(
@@ -399,7 +433,7 @@ def _check_finite(X: Any, names: Any) -> None:
         advice = "Fill missing values (sklearn.impute.SimpleImputer) or drop the rows."
     raise ValueError(
         f"X contains {word} in row {row}, column {label}; values of X that are "
-        f"not finite: {np.count_nonzero(bad)}. SVC needs finite numbers. {advice}"
+        f"not finite: {np.count_nonzero(bad)}. SVMs need finite numbers. {advice}"
     )
 
 

@@ -17,15 +17,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._checks import check_features, check_labels, count_rows
+from leaveout.adapt._checks import check_features
 from leaveout.engine._certificate import intervals_at_new_rows
 from leaveout.engine._problem import INDEFINITE, REFIT, Folds, LooIntervals
-from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import CertificateWarning, PreprocessingWarning
 from leaveout.kernel._gram import gram_matrix, make_gram, may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
+from leaveout.loo._family import FAMILIES
 from leaveout.loo._leave_out import LeftOut, Plan
-from leaveout.loo._task import Target, Task, make_task, svm_subproblems
+from leaveout.loo._task import Target, Task, make_task
 from leaveout.run._parallel import count_workers, map_parallel
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ PARTS_PER_WORKER = 8
 
 
 def fit_steps_once(
-    steps: Sequence[tuple[str, Any]], X: Any, y: Any, *, stacklevel: int
+    steps: Sequence[tuple[str, Any]], X: Any, labels: NDArray[Any], *, stacklevel: int
 ) -> Any:
     """Return X transformed by all steps, each a clone fitted on all rows.
 
     Warns that the left-out samples are included, unless all steps are frozen. Raises
-    ValueError if the output of a step depends on y, or differs between fits.
+    ValueError if the output of a step depends on the labels (checked y, also that of a
+    regression), or differs between fits.
     """
-    labels = check_labels(y, count_rows(X))
     for name, step in steps:
         if not _known_to_ignore_labels(step):
             _check_ignores_labels(name, step, X, labels)
@@ -192,7 +192,7 @@ def _stored(matrix: Any) -> tuple[NDArray[Any], ...]:
 def refit_folds(
     model: Model, X: Any, task: Task, plan: Plan, *, n_jobs: int | None, stacklevel: int
 ) -> list[LeftOut]:
-    """Leave every sample or group out by fitting steps and classifier on the others.
+    """Leave every sample or group out by fitting steps and model on the others.
 
     gamma and balanced class weights are resolved on the remaining rows. If a class
     loses its only member, its subproblems remain and predict their other class. The
@@ -278,8 +278,10 @@ def _refit_without(
         raise
     definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(task.K)
     found = []
-    for sub in svm_subproblems(task, whole=False):
-        solution, K = solve_svc(sub.problem), _kernel_values(task, sub.rows, z)
+    family = FAMILIES[params.family]
+    for sub in family.make_problems(task, False):
+        solution = family.solve(sub.problem)
+        K = _kernel_values(task, sub.rows, z)
         largest = float(np.abs(K).max(initial=0.0))
         values = intervals_at_new_rows(
             sub.problem, solution, K @ solution.beta, largest

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leaveout.adapt._checks import (
     check_features,
@@ -21,6 +22,7 @@ from leaveout.adapt._checks import (
     check_kernel_size,
     check_labels,
     check_memory,
+    check_numbers,
     check_params,
     check_preprocessing,
     check_sample_weight,
@@ -33,7 +35,14 @@ from leaveout.kernel._gram import make_gram, may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._family import FAMILIES, Family
 from leaveout.loo._leave_out import Plan
-from leaveout.loo._task import Params, Target, Task, make_target, make_task
+from leaveout.loo._task import (
+    Params,
+    Target,
+    Task,
+    make_numbers,
+    make_target,
+    make_task,
+)
 from leaveout.methods import METHODS, Method, bind_params
 from leaveout.run._parallel import count_threads
 
@@ -117,6 +126,11 @@ def prepare(
     _check_reach(name, chosen, method_params, grouped, values_decide)
     weights = task.target.weights if refit else task.C
     codes = None if groups is None else check_groups(groups, weights)
+    if np.count_nonzero(weights) < 2:
+        raise ValueError(
+            "Leave-one-out needs more than 1 sample with a weight > 0: without it, no "
+            "sample is left to train on."
+        )
     if codes is None and singletons:
         warn_singletons(task.target, stacklevel + 1)
     source = None
@@ -124,7 +138,7 @@ def prepare(
         source = partial(
             refit_folds, model, X, n_jobs=n_jobs, stacklevel=stacklevel + 1
         )
-    labels_only = labels_only and not values_decide
+    labels_only = labels_only and not values_decide and family.target == "classes"
     return task, Plan(
         family, name, options, source, codes, rebalance, labels_only, n_threads
     )
@@ -137,7 +151,7 @@ def fit_task(
     sample_weight: Any = None,
     params: Params | None = None,
 ) -> Task:
-    """Check parameters and data of a classifier, and return its task.
+    """Check parameters and data of a classifier or regressor, and return its task.
 
     ``params`` replaces the estimator's own; the estimator is then not changed.
     """
@@ -146,7 +160,7 @@ def fit_task(
     family = FAMILIES[params.family]
     check_params(params, hard_margin=family.hard_margin)
     X = check_features(estimator, X, reset=reset)
-    target = checked_target(y, X.shape[0], sample_weight)
+    target = checked_target(y, X.shape[0], sample_weight, family)
     check_memory(estimator, X)
     gram = make_gram(X, **params.kernel_options)
     if family.needs_psd:
@@ -155,10 +169,20 @@ def fit_task(
     return make_task(target, gram, params, X, kernel_range=family.kernel_range)
 
 
-def checked_target(y: Any, n_samples: int, sample_weight: Any = None) -> Target:
-    """Check labels and weights; raise ValueError if there is only one class."""
-    labels = check_labels(y, n_samples)
-    return make_target(labels, check_sample_weight(sample_weight, n_samples))
+def checked_y(y: Any, n_samples: int, family: Family) -> NDArray[Any]:
+    """Return a checked copy of y: class labels, or the numbers of a regression."""
+    check = check_numbers if family.target == "numbers" else check_labels
+    return check(y, n_samples)
+
+
+def checked_target(
+    y: Any, n_samples: int, sample_weight: Any = None, family: Family = FAMILIES["svc"]
+) -> Target:
+    """Check y and weights; raise ValueError if there is only one class."""
+    checked = checked_y(y, n_samples, family)
+    weights = check_sample_weight(sample_weight, n_samples)
+    make = make_numbers if family.target == "numbers" else make_target
+    return make(checked, weights)
 
 
 def warn_singletons(target: Target, stacklevel: int) -> None:
@@ -176,14 +200,16 @@ def warn_singletons(target: Target, stacklevel: int) -> None:
 def _task(model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int) -> Task:
     """Return the task on all samples, with the Pipeline's steps fitted once."""
     if model.steps:
-        X = fit_steps_once(model.steps, X, y, stacklevel=stacklevel + 1)
+        checked = checked_y(y, count_rows(X), FAMILIES[model.params.family])
+        X = fit_steps_once(model.steps, X, checked, stacklevel=stacklevel + 1)
     return fit_task(model.estimator, X, y, sample_weight, model.params)
 
 
 def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task:
     """Return the task of a Pipeline whose steps are fitted in each fold."""
     check_params(model.params)
-    target = checked_target(y, count_rows(X), sample_weight)
+    family = FAMILIES[model.params.family]
+    target = checked_target(y, count_rows(X), sample_weight, family)
     ones = np.ones(len(target.classes))
     return Task(target, model.params, None, target.weights, ones)  # type: ignore[arg-type]
 

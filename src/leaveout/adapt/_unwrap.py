@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a user's estimator to the classifier inside it, or to an error with advice."""
+"""From a user's estimator to the model inside it, or to an error with advice."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from leaveout.loo._family import FAMILIES
 from leaveout.loo._task import Params
 
 # scikit-learn's classes; leaveout's have the attribute ``_family``.
-SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc"}
+SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc", sklearn.svm.SVR: "svr"}
 # Parameters of scikit-learn's classes that control LIBSVM but not the optimum.
 IGNORED = ("tol", "max_iter", "verbose", "nu")
 SVM_ONLY = ("svc",)
+WITH_C_PATH = ("svc", "svr")
 ALL_FAMILIES = tuple(FAMILIES)
 # By class name, so that no import is needed for a message.
 ADVICE = {
     "LinearSVC": "it squares the hinge loss and regularises the intercept. "
     "Use SVC(kernel='linear', C=...).",
     "NuSVC": "its nu implies a different C for each left-out sample. Use SVC(C=...).",
-    "LinearSVR": "it is a regressor. Use an SVC on class labels.",
-    "SVR": "it is a regressor. Use an SVC on class labels.",
-    "NuSVR": "it is a regressor. Use an SVC on class labels.",
+    "LinearSVR": "it regularises the intercept. Use SVR(kernel='linear', C=...).",
+    "SVR": "it is a regressor, and only classifiers are possible here. An SVR works "
+    "with leave_one_out, loo_path and LooSearchCV, alone or at the end of a Pipeline.",
+    "NuSVR": "its nu implies a different epsilon for each left-out sample. "
+    "Use SVR(epsilon=...).",
     "OneClassSVM": "it has only one class. Label the outliers and use an SVC.",
     "SGDClassifier": "it stops short of the optimum. Use SVC(kernel='linear', C=...).",
     "Pipeline": "each class would get its own steps. Put the steps first: "
@@ -49,24 +52,24 @@ ADVICE = {
     "Pass the SVC.",
 }
 OTHERWISE = (
-    "it is not a support vector classifier. Use "
+    "it is not a support vector machine. Use "
     "sklearn.model_selection.cross_val_predict(estimator, X, y, cv=LeaveOneOut())."
 )
 
 
 @dataclass(frozen=True)
 class Model:
-    """A classifier, and the Pipeline steps before it."""
+    """A classifier or regressor, and the Pipeline steps before it."""
 
-    estimator: Any  # the user's classifier; it is not changed
+    estimator: Any  # the user's; it is not changed
     params: Params
     prefix: str = ""  # of its parameters in the user's estimator: prefix + "C"
     steps: tuple[tuple[str, Any], ...] = ()  # without "passthrough" and None
-    in_pipeline: bool = False  # also if there are no steps before the classifier
+    in_pipeline: bool = False  # also if there are no steps before the model
 
 
 def family_of(estimator: Any) -> str | None:
-    """Return the family of a classifier, None if it is not supported."""
+    """Return the family of an estimator, None if it is not supported."""
     for kind, family in SKLEARN_FAMILIES.items():
         if isinstance(estimator, kind):
             return family
@@ -74,7 +77,7 @@ def family_of(estimator: Any) -> str | None:
 
 
 def read_params(estimator: Any, one_vs_rest: bool = False) -> Params:
-    """Return the parameters of a classifier."""
+    """Return the parameters of a classifier or regressor."""
     family = family_of(estimator)
     assert family is not None
     ignored = IGNORED if isinstance(estimator, tuple(SKLEARN_FAMILIES)) else ()
@@ -132,6 +135,15 @@ def has_exact_method(estimator: Any) -> bool:
     return True
 
 
+def predicts_numbers(estimator: Any) -> bool:
+    """Return whether it is a regressor that ``leave_one_out`` takes."""
+    try:
+        model = unwrap(estimator, ALL_FAMILIES)
+    except TypeError:
+        return False
+    return FAMILIES[model.params.family].target == "numbers"
+
+
 def _unwrap_pipeline(
     pipeline: Pipeline, families: tuple[str, ...], around: str
 ) -> Model:
@@ -181,9 +193,11 @@ def _refusal(what: str, reason: str, families: tuple[str, ...]) -> TypeError:
             f"estimator must be an {names}, or a Pipeline that ends in one; {what} "
             "is not supported."
         )
-    others = "".join(f", {FAMILIES[name].name}" for name in families if name != "svc")
+    kinds = "SVC or SVR" if "svr" in families else "SVC"
+    others = [FAMILIES[name].name for name in families if name not in ("svc", "svr")]
+    listed = "".join(f", {name}" for name in others)
     return TypeError(
-        f"estimator must be an SVC (scikit-learn's or leaveout's){others}, a Pipeline "
-        "that ends in one, or OneVsRestClassifier(SVC()). "
+        f"estimator must be an {kinds} (scikit-learn's or leaveout's){listed}, a "
+        "Pipeline that ends in one, or OneVsRestClassifier(SVC()). "
         f"{what} is not supported: {reason}"
     )

@@ -121,7 +121,7 @@ def tabulate_bounds(
         capped = cap_unreachable_bounds(problem, solution)
         loo = loo_walk(capped, solution, n_threads=n_threads)
         rounding = rounding_bound(capped, solution)
-        loo = drop_unsafe_certificates(loo, rounding, problem.fit_intercept)
+        loo = drop_unsafe_certificates(problem, loo, rounding)
         seconds = perf_counter() - started
         rows.append(exact_row(problem, loo, "a few pivots per SV", seconds))
     return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)

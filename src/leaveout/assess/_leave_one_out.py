@@ -15,8 +15,9 @@ from leaveout.adapt._checks import (
     middle_penalty,
 )
 from leaveout.adapt._prepare import prepare
-from leaveout.adapt._unwrap import ALL_FAMILIES
+from leaveout.adapt._unwrap import ALL_FAMILIES, WITH_C_PATH
 from leaveout.loo._leave_out import leave_out, leave_out_path
+from leaveout.loo._regression import LooRegressionPath, LooRegressionResult
 from leaveout.loo._result import LooPath, LooResult
 
 
@@ -34,30 +35,31 @@ def leave_one_out(
     score_sample_weight: Any = None,
     method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
-) -> LooResult:
+) -> LooResult | LooRegressionResult:
     """Compute exact leave-one-out predictions for about the cost of one or two fits.
 
-    The prediction for sample r is that of the classifier trained on all other samples,
-    with the same C, kernel and weights. ``gamma="scale"`` and
+    The prediction for sample r is that of the model trained on all other samples, with
+    the same C, epsilon, kernel and weights. ``gamma="scale"`` and
     ``class_weight="balanced"`` are resolved once, on all rows.
 
     Parameters
     ----------
-    estimator : SVC, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline that \
-            ends in one, or OneVsRestClassifier of an SVC
-        scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
-        changed. Parameters that do not define the optimum, such as ``tol``,
-        ``max_iter`` and ``probability``, have no effect. LPMClassifier and
-        LLWClassifier have the methods "walk" and "refit". LOOMClassifier has
-        "refit" and "bound", which evaluates the fitted model at each sample without the
-        sample's own term; its error is ``loo_bound_``, and nothing is certified. For
-        these three classifiers ``groups``, ``balanced="fold"`` and
+    estimator : SVC, SVR, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline \
+            that ends in one, or OneVsRestClassifier of an SVC
+        scikit-learn's SVC and SVR or leaveout's. It does not need to be fitted and is
+        not changed. Parameters that do not define the optimum, such as ``tol``,
+        ``max_iter`` and ``probability``, have no effect. SVR, LPMClassifier and
+        LLWClassifier have the methods "walk" and "refit"; ``labels_only`` and
+        ``balanced`` have no effect on an SVR. LOOMClassifier has "refit" and "bound",
+        which evaluates the fitted model at each sample without the sample's own term;
+        its error is ``loo_bound_``, and nothing is certified. For LPMClassifier,
+        LOOMClassifier and LLWClassifier ``groups``, ``balanced="fold"`` and
         ``preprocessing="refit"`` are not available, and ``labels_only`` has no effect.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed". For a Pipeline,
         any input of its first step.
     y : array-like of shape (n_samples,)
-        Class labels.
+        Class labels, or numbers for an SVR.
     sample_weight : array-like of shape (n_samples,), default=None
         Rescales C per sample, as in ``fit``. A sample with weight 0 is never used for
         training; its prediction is that of the full model, and counts in the error
@@ -83,14 +85,14 @@ def leave_one_out(
         correct sign, but is not the final value. This has no effect where values
         decide: for three or more classes with OneVsRestClassifier or ``break_ties``.
     preprocessing : {"frozen", "refit"}, default="frozen"
-        How the steps of a Pipeline before the classifier are fitted. "frozen": clones
+        How the steps of a Pipeline before the SVM are fitted. "frozen": clones
         are fitted once on all rows, with a warning; a step whose output depends on y is
         refused. "refit": the complete Pipeline is fitted again without each sample or
         group, as cross_val_predict does; ``gamma="scale"`` and
         ``class_weight="balanced"`` are then resolved in each fold, too. Without a
         Pipeline both are the same. The Pipeline's ``memory`` is not used.
     score_sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the samples in ``error``.
+        Weights of the samples in ``error``, or in ``q2``, ``rmse`` and ``mae``.
     method_params : mapping, default=None
         Additional parameters of the method. "refit": ``eps`` and ``seed``; "stopping":
         these, ``condition`` and ``n_trial``; "consolidated": ``rule``. The
@@ -105,7 +107,8 @@ def leave_one_out(
     LooResult
         Error, predictions and decision values, with ambiguous samples and certificates.
         With OneVsRestClassifier, a class whose only member is left out has the value
-        -inf.
+        -inf. For an SVR a :class:`LooRegressionResult`: predictions, residuals, ``q2``,
+        ``rmse`` and ``mae``.
 
     Examples
     --------
@@ -116,6 +119,15 @@ def leave_one_out(
     >>> res = lo.leave_one_out(SVC(C=1, gamma=0.1), X, y)
     >>> round(res.error, 4), res.n_ambiguous
     (0.0267, 0)
+
+    Regression:
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.svm import SVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> res = lo.leave_one_out(SVR(C=100, epsilon=10), X, y)
+    >>> round(res.q2, 3), round(res.rmse, 1), bool(res.certified.all())
+    (0.457, 56.7, True)
     """
     weights = None
     if score_sample_weight is not None:
@@ -155,7 +167,7 @@ def loo_path(
     labels_only: bool = False,
     method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
-) -> LooPath:
+) -> LooPath | LooRegressionPath:
     """Compute exact leave-one-out predictions for each C of a list.
 
     The results equal those of :func:`leave_one_out` at each C. The Gram matrix is
@@ -163,7 +175,7 @@ def loo_path(
 
     Parameters
     ----------
-    estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
+    estimator : SVC, SVR, Pipeline that ends in one, or OneVsRestClassifier of an SVC
         Its own C is ignored. The steps of a Pipeline are fitted once on all rows.
     Cs : array-like of shape (n_Cs,)
         Values of C, in any order.
@@ -173,7 +185,8 @@ def loo_path(
     Returns
     -------
     LooPath
-        ``errors``, ``decision_values``, ``best_C``, and one LooResult per C.
+        ``errors``, ``decision_values``, ``best_C``, and one LooResult per C. For an SVR
+        a :class:`LooRegressionPath` with ``q2``, ``rmse``, ``mae`` and ``predictions``.
 
     Examples
     --------
@@ -198,6 +211,12 @@ def loo_path(
         labels_only=labels_only,
         n_jobs=n_jobs,
         C=middle_penalty(penalties),
+        families=WITH_C_PATH,
     )
-    fitted = leave_out_path(task, plan, penalties)
-    return LooPath(penalties, tuple(at_C.result for at_C in fitted))
+    results = tuple(at_C.result for at_C in leave_out_path(task, plan, penalties))
+    numbers = plan.family.target == "numbers"
+    return (
+        LooRegressionPath(penalties, results)
+        if numbers
+        else LooPath(penalties, results)
+    )

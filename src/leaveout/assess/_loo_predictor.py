@@ -328,7 +328,7 @@ class LooPredictor(BaseEstimator):
     def _leave_out(self, estimator: Any, X: Any, y: Any) -> MaskedArray:
         """Return which left-out labels are wrong; ambiguous ones are masked."""
         if has_exact_method(estimator):
-            result = leave_one_out(estimator, X, y, n_jobs=self.n_jobs)
+            result: Any = leave_one_out(estimator, X, y, n_jobs=self.n_jobs)
             return MaskedArray(result.wrong, mask=result.ambiguous)
         labels = cross_val_predict(
             clone(estimator), X, y, cv=LeaveOneOut(), n_jobs=self.n_jobs

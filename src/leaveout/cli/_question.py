@@ -63,7 +63,7 @@ def leave_out(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
 
     dataset = prepared.dataset
     groups = dataset.groups
-    found = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
+    found: Any = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
     table = found.to_frame()
     insert_names(table, dataset.id_name or "row", prepared.names)
     return Answer(found, describe_result(found), table)

@@ -51,6 +51,7 @@ NEAR, NEAR_AMPLIFICATION, NEAR_ROUNDING = 1e-9, 2.0**19, 1e-5
 DOMINATING, DOMINATING_ROUNDING, LARGEST_RATIO = 2.0**10, 6e-11, 2.0**20
 LEAST_ROUNDING = 16.0  # smallest error of f, in units of 2^-52
 ACCURACY = 1e-2  # nothing is certified if values have fewer than two correct digits
+VALUE_ACCURACY = 1e-6  # of certified values of a regression, whose y are of order 1
 
 
 def weighted_median_interval(
@@ -221,8 +222,11 @@ def cap_unreachable_bounds(problem: Problem, solution: Solution) -> Problem:
 
     ``sum(alpha) = ||w||^2 + sum C xi`` lies between the optimal value D and 2 D, and
     leaving samples out lowers D: no left-out coefficient exceeds ``2 sum(alpha)``.
-    Relative to C = 1e12 a coefficient of 1 would look like 0.
+    Relative to C = 1e12 a coefficient of 1 would look like 0. In a regression D does
+    not bound the coefficients: nearly equal samples with different y have large ones.
     """
+    if problem.epsilon is not None:
+        return problem
     reach = REACH * float(solution.alpha.sum())
     if not reach > 0.0 or problem.C.max() <= reach or not solution.converged:
         return problem
@@ -246,6 +250,9 @@ def rounding_bound(
     if not solution.converged or small:
         return np.inf
     rounding = rounding_of_sum(top, float(solution.alpha.sum()))
+    # f is stored as y - (y - f), so it is at most as accurate as y and the kinks.
+    largest_kink = float(np.abs(problem.kinks).max(initial=0.0))
+    rounding = max(rounding, LEAST_ROUNDING * 2.0**-52 * largest_kink)
     f = solution.decision_values
     near_kink = (np.abs(problem.kinks - f[:, None]) < 1e-2).any(axis=1)
     rows = np.flatnonzero((solution.beta != 0.0) | near_kink)
@@ -322,10 +329,14 @@ def clear_of_rounding(
 
 
 def drop_unsafe_certificates(
-    found: LooIntervals, rounding: float, fit_intercept: bool
+    problem: Problem, found: LooIntervals, rounding: float
 ) -> LooIntervals:
-    """Mark the values whose sign rounding may have changed as not certified."""
-    clear = clear_of_rounding(found.lower, found.upper, rounding, fit_intercept)
+    """Mark as not certified what rounding may have changed: signs, or values."""
+    clear: Any = np.bool_(rounding <= VALUE_ACCURACY)
+    if problem.epsilon is None:
+        clear = clear_of_rounding(
+            found.lower, found.upper, rounding, problem.fit_intercept
+        )
     reason = np.where(found.certified & ~clear, BY_ROUNDING, found.uncertified_by)
     counts = {**found.counts, "rounding": rounding}
     return replace(found, uncertified_by=reason.astype(np.int8), counts=counts)
@@ -349,4 +360,4 @@ def intervals_at_new_rows(
     if rounding is None:
         rounding = rounding_bound(problem, solution)
     own = rounding_of_sum(largest, float(solution.alpha.sum()))
-    return drop_unsafe_certificates(found, max(rounding, own), problem.fit_intercept)
+    return drop_unsafe_certificates(problem, found, max(rounding, own))

@@ -252,7 +252,13 @@ def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
     to absorb the difference. It is not on the margin: no sample is free, and the
     optimal b form an interval.
     """
-    rounding = 1e-15 * float(bound_scale(problem.C, np.abs(beta)).sum())
+    rounding = np.full(
+        members.size, 1e-15 * float(bound_scale(problem.C, np.abs(beta)).sum())
+    )
+    if problem.epsilon is not None:
+        # All beta may be 0 in a regression; what is left of a start does not move f.
+        unseen = 1e-15 / max(float(problem.K.diagonal().max()), 1e-300)
+        rounding = np.maximum(rounding, np.minimum(unseen, 1e-12 * problem.C[members]))
     if np.any(problem.room(beta)[members] > rounding):
         return members
     levels = problem.levels[members]

@@ -91,7 +91,8 @@ def loo_walk(
         What is left out together; every sample by itself if not given. No fold may hold
         all samples. With ``C_factors`` every fold is refitted.
     labels_only : bool, default=False
-        Stop as soon as the sign is known (single samples).
+        Stop as soon as the sign is known (single samples); ignored in a regression,
+        whose values have no labels.
     n_threads : int, default=1
         Threads over folds.
 
@@ -101,6 +102,7 @@ def loo_walk(
         One interval per member of the folds.
     """
     if folds is None:
+        labels_only = labels_only and problem.epsilon is None
         return _leave_singles_out(problem, solution, labels_only, n_threads)
     walker = Walker(problem, solution, n_threads=n_threads)
     walked = np.array(
@@ -322,7 +324,8 @@ def settle_from_solution(
 ) -> IntArray:
     """Write the values that follow from the full solution; return the other samples."""
     y, f = problem.y, solution.decision_values
-    open_ = solution.beta != 0.0
+    # A beta of 0 may be free if epsilon is 0; without the sample, b may move.
+    open_ = (solution.beta != 0.0) | (problem.room(solution.beta) > 0.0)
     if problem.fit_intercept and not is_any_free(problem, solution.beta, solution.free):
         # Without a free support vector b is an interval, which grows without r.
         idle = np.flatnonzero(~open_)
@@ -350,21 +353,26 @@ def settle_singletons(problem: Problem, found: LooIntervals) -> IntArray:
 
 
 def only_of_class(problem: Problem) -> IntArray:
-    """Return the samples that are alone in their class; none without an intercept."""
+    """Return the samples that are alone in their class.
+
+    None without an intercept or in a regression: another sample determines b.
+    """
     singles = []
-    for sign in (-1.0, 1.0) if problem.fit_intercept else ():
+    has_classes = problem.fit_intercept and problem.epsilon is None
+    for sign in (-1.0, 1.0) if has_classes else ():
         members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
         singles += members.tolist() if members.size == 1 else []
     return np.array(singles, dtype=np.intp)
 
 
 def _is_walkable(problem: Problem, solution: Solution, rows: IntArray) -> bool:
-    """Whether a group is small enough for a walk and leaves both classes."""
+    """Whether a group is small enough for a walk and leaves enough to train on."""
     if np.count_nonzero(solution.beta[rows]) > LARGEST_WALK:
         return False
     left = problem.C > 0.0
     left[rows] = False
-    return not problem.fit_intercept or np.unique(problem.y[left]).size == 2
+    one_class_suffices = not problem.fit_intercept or problem.epsilon is not None
+    return one_class_suffices or np.unique(problem.y[left]).size == 2
 
 
 class Influence:

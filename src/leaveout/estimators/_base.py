@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Base class of the kernel expansions f(x) = sum_j coef_j K(x, x_j) + b.
+"""Base classes of the kernel expansions f(x) = sum_j coef_j K(x, x_j) + b.
 
-For two classes there is one f; for more, usually one per class against the rest.
+A regressor has one f, as has a classifier of two classes; for more, there is usually
+one per class against the rest.
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ from leaveout.kernel._symmetric import smallest_eigenvalue
 from leaveout.loo._task import Task
 
 
-class KernelClassifier(ClassifierMixin, BaseEstimator):
-    """Base class of leaveout's kernel classifiers.
+class KernelModel(BaseEstimator):
+    """Base class of leaveout's kernel classifiers and regressors.
 
-    A subclass has the parameters of a kernel, ``class_weight``, ``fit_intercept`` and
-    ``_family``, its key in ``FAMILIES``.
+    A subclass has the parameters of a kernel and ``_family``, its key in ``FAMILIES``.
     """
 
     _family: str
@@ -39,24 +39,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"
         return tags
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Evaluate the decision function for the samples in X.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples; if kernel="precomputed", their kernel values with the training
-            samples, of shape (n_samples, n_training_samples).
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes f, positive for ``classes_[1]``; otherwise one column per
-            class.
-        """
-        values = self._values(X)
-        return values[:, -1] if len(self.classes_) == 2 else values
 
     def _values(self, X: Any) -> FloatArray:
         """Return the values of all expansions, one column each."""
@@ -79,6 +61,52 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         """Return the coefficients of the support vectors, one column per expansion."""
         return self.expansion_coef_[:, self.support_].T
 
+    def _store_task(self, task: Task, support: IntArray) -> None:
+        """Set the fitted attributes that all models share."""
+        self.gamma_ = task.gram.gamma
+        self.shape_fit_ = task.X.shape
+        self.support_ = support
+        self.support_vectors_ = (
+            np.empty((0, 0)) if self.kernel == "precomputed" else task.X[support]
+        )
+
+    def _warn_indefinite(self, task: Task, stacklevel: int) -> None:
+        """Warn that the kernel is not positive semi-definite, with the eigenvalue."""
+        least = smallest_eigenvalue(np.ldexp(task.K, task.gram.exponent))
+        warnings.warn(
+            f"The kernel {self.kernel!r} is not positive semi-definite on these data: "
+            f"its smallest eigenvalue is {least:.2g}, so the optimum cannot be "
+            "certified. Use another kernel or other kernel parameters, or set the "
+            "negative eigenvalues of the matrix to zero.",
+            CertificateWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+class KernelClassifier(ClassifierMixin, KernelModel):
+    """Base class of leaveout's kernel classifiers.
+
+    A subclass also has the parameters ``class_weight`` and ``fit_intercept``.
+    """
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Evaluate the decision function for the samples in X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples; if kernel="precomputed", their kernel values with the training
+            samples, of shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes f, positive for ``classes_[1]``; otherwise one column per
+            class.
+        """
+        values = self._values(X)
+        return values[:, -1] if len(self.classes_) == 2 else values
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict class labels for the samples in X.
 
@@ -94,14 +122,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _store_task(self, task: Task, support: IntArray) -> None:
         """Set the fitted attributes that all classifiers share."""
+        super()._store_task(task, support)
         self.classes_ = task.target.classes
         self.class_weight_ = task.class_weight
-        self.gamma_ = task.gram.gamma
-        self.shape_fit_ = task.X.shape
-        self.support_ = support
-        self.support_vectors_ = (
-            np.empty((0, 0)) if self.kernel == "precomputed" else task.X[support]
-        )
 
     def _store_expansion(self, task: Task, solutions: Sequence[Any]) -> None:
         """Set the fitted attributes of the linear programs."""
@@ -111,18 +134,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         self.duality_gap_: Any = stack(solutions, "duality_gap")
         self.n_iter_: Any = stack(solutions, "n_iter")
         self._store_task(task, np.flatnonzero(self.expansion_coef_.any(axis=0)))
-
-    def _warn_indefinite(self, task: Task, stacklevel: int) -> None:
-        """Warn that the kernel is not positive semi-definite, with the eigenvalue."""
-        least = smallest_eigenvalue(np.ldexp(task.K, task.gram.exponent))
-        warnings.warn(
-            f"The kernel {self.kernel!r} is not positive semi-definite on these data: "
-            f"its smallest eigenvalue is {least:.2g}, so the optimum cannot be "
-            "certified. Use another kernel or other kernel parameters, or set the "
-            "negative eigenvalues of the matrix to zero.",
-            CertificateWarning,
-            stacklevel=stacklevel + 1,
-        )
 
 
 def stack(solutions: Sequence[Any], name: str) -> NDArray[Any]:

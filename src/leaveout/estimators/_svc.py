@@ -3,23 +3,16 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
-from leaveout.adapt._checks import check_kernel_size
-from leaveout.adapt._prepare import fit_task
-from leaveout.engine._problem import Solution
 from leaveout.estimators._base import KernelClassifier, stack
-from leaveout.exceptions import CertificateWarning
-from leaveout.loo._leave_out import Fitted, restore
+from leaveout.estimators._exact import ExactSVM
+from leaveout.loo._leave_out import Fitted
 from leaveout.loo._multiclass import (
     one_value_per_class,
     pair_coefficients,
@@ -27,11 +20,8 @@ from leaveout.loo._multiclass import (
     vote,
 )
 
-# Warn if rounding errors of decision values may be larger than this.
-ROUNDING = 1e-2
 
-
-class SVC(KernelClassifier):
+class SVC(ExactSVM, KernelClassifier):
     r"""C-support vector classification, solved to high precision.
 
     For each pair of classes, with :math:`f(x) = \langle w, \varphi(x) \rangle + b`, it
@@ -187,21 +177,6 @@ class SVC(KernelClassifier):
         self._fit(X, y, sample_weight)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
-        """Fit, and return the task with its solutions."""
-        task = fit_task(self, X, y, sample_weight)
-        if not task.gram.definite:
-            check_kernel_size(task.K, "A kernel that is not positive semi-definite")
-            self._warn_indefinite(task, stacklevel=3)
-        # Coefficients that a search has computed already.
-        fitted = restore(task, self.__dict__.pop("_kept_betas", None))
-        self._store(fitted)
-        if task.gram.definite and self.fit_status_:
-            self._warn_not_converged(fitted.solutions)
-        elif task.gram.definite:
-            self._warn_of_rounding(task.K, fitted.solutions)
-        return fitted
-
     def decision_function(self, X: Any) -> FloatArray:
         """Evaluate the decision function for the samples in X.
 
@@ -235,23 +210,6 @@ class SVC(KernelClassifier):
             return self.classes_[np.argmax(one_value_per_class(values), axis=1)]
         return self.classes_[vote(values)]
 
-    @property
-    def coef_(self) -> Any:
-        """Weights of the features, (n_pairs, n_features), if kernel="linear"."""
-        check_is_fitted(self)
-        if self.kernel != "linear":
-            raise AttributeError(
-                f"coef_ is only available with kernel='linear'; got {self.kernel!r}."
-            )
-        columns = self._columns()
-        if sparse.issparse(self.support_vectors_):
-            columns = sparse.csr_array(columns)
-        weights = columns.T @ self.support_vectors_
-        # Read-only: predictions use dual_coef_.
-        values: Any = weights.data if sparse.issparse(weights) else weights
-        values.flags.writeable = False
-        return weights
-
     def _store(self, fitted: Fitted) -> None:
         """Set the fitted attributes."""
         task, solutions = fitted.task, fitted.solutions
@@ -277,32 +235,3 @@ class SVC(KernelClassifier):
         """Return ``dual_coef_`` with one column per pair, (n_SV, n_pairs)."""
         codes = np.repeat(np.arange(len(self.classes_)), self.n_support_)
         return pair_coefficients(self.dual_coef_, codes)
-
-    def _warn_of_rounding(self, K: FloatArray, solutions: Sequence[Solution]) -> None:
-        """Warn if decision values sum such large terms that rounding may matter."""
-        sums = [float(solution.alpha.sum()) for solution in solutions]
-        terms = float(K.diagonal().max(initial=0.0)) * max(sums)
-        if not 2.0**-52 * terms > ROUNDING:
-            return
-        warnings.warn(
-            f"Decision values are sums of terms up to {terms:.0e} with rounding errors "
-            f"up to {2.0**-52 * terms:.0e}: rounding may change labels, and "
-            "duality_gap_ is only accurate to that. Standardise the features "
-            "(sklearn.preprocessing.StandardScaler) or lower C.",
-            CertificateWarning,
-            stacklevel=4,
-        )
-
-    def _warn_not_converged(self, solutions: Sequence[Solution]) -> None:
-        """Warn about pairs of classes that did not reach ``tol``."""
-        failed = [solution for solution in solutions if not solution.converged]
-        worst = max(failed, key=lambda solution: solution.kkt_residual)
-        warnings.warn(
-            f"{len(failed)} of {len(solutions)} binary SVM(s) did not converge: KKT "
-            f"residual {worst.kkt_residual:.1e}, required tol={self.tol:g} (relative "
-            f"duality gap {worst.duality_gap:.1e}). Raise max_iter "
-            f"(max_iter={self.max_iter}), standardise the features "
-            "(sklearn.preprocessing.StandardScaler) or lower C.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The classifiers and, for each, its subproblems, solver and leave-one-out methods.
+"""The models and, for each, its subproblems, solver and leave-one-out methods.
 
 ``FAMILIES`` makes an entry on first use: an SVC does not load the linear programs.
 """
@@ -22,8 +22,15 @@ from leaveout.engine._certificate import (
 from leaveout.engine._problem import Folds, LooIntervals, Problem, Solution
 from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import NotSeparableError
-from leaveout.loo._task import Subproblem, Task, rest_codes, svm_subproblems
+from leaveout.loo._task import (
+    Subproblem,
+    Task,
+    rest_codes,
+    svm_subproblems,
+    svr_subproblems,
+)
 from leaveout.methods import METHODS, LooMethod, Method
+from leaveout.methods._stopping import loo_refit
 
 if TYPE_CHECKING:
     from leaveout.llw._solve import LlwProblem, LlwSolution
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """How a type of classifier is solved and left out.
+    """How a type of model is solved and left out.
 
     Parameters
     ----------
@@ -60,6 +67,8 @@ class Family:
         and a small C may be anti-learning.
     hard_margin : bool, default=False
         Whether C may be infinite.
+    target : {"classes", "numbers"}, default="classes"
+        What is predicted: labels of classes, or the values of one subproblem.
     """
 
     name: str
@@ -74,13 +83,14 @@ class Family:
     warm_start: bool = False
     bounds_alpha: bool = False
     hard_margin: bool = False
+    target: str = "classes"
 
 
-def _certify_svc(
+def _certify_svm(
     problem: Problem, solution: Solution, found: LooIntervals, folds: Folds | None
 ) -> LooIntervals:
     rounding = rounding_bound(problem, solution, folds)
-    return drop_unsafe_certificates(found, rounding, problem.fit_intercept)
+    return drop_unsafe_certificates(problem, found, rounding)
 
 
 def _tighten_svc(problem: Problem, solution: Solution) -> tuple[Problem, Solution]:
@@ -163,12 +173,41 @@ def _svc() -> Family:
         METHODS,
         svm_subproblems,
         solve_svc,
-        certify=_certify_svc,
+        certify=_certify_svm,
         tighten=_tighten_svc,
         needs_psd=True,
         pairs=True,
         warm_start=True,
         bounds_alpha=True,
+    )
+
+
+def _refit_svr(
+    problem: Problem,
+    solution: Solution,
+    folds: Folds | None = None,
+    *,
+    labels_only: bool = False,
+    n_threads: int = 1,
+) -> LooIntervals:
+    """Solve a problem for each fold, exactly: ``eps`` of an SVC proves labels only."""
+    return loo_refit(problem, solution, folds, n_threads=n_threads)
+
+
+def _svr() -> Family:
+    return Family(
+        "SVR",
+        {
+            "walk": METHODS["walk"],
+            "refit": Method(_refit_svr, frozenset({"groups", "values"})),
+        },
+        svr_subproblems,
+        solve_svc,
+        certify=_certify_svm,
+        needs_psd=True,
+        warm_start=True,
+        bounds_alpha=True,
+        target="numbers",
     )
 
 
@@ -212,4 +251,4 @@ def _llw() -> Family:
     )
 
 
-FAMILIES = _Families(_svc, _lpm, _loom, _llw)
+FAMILIES = _Families(_svc, _svr, _lpm, _loom, _llw)

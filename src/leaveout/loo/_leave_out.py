@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From a task and a plan to the left-out values of a classifier."""
+"""From a task and a plan to the left-out values of a classifier or regressor."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ from leaveout.loo._multiclass import (
     one_vs_one_margins,
     one_vs_rest_margins,
 )
+from leaveout.loo._regression import LooRegressionResult
 from leaveout.loo._result import LooResult, is_anti_learning
 from leaveout.loo._task import (
     LARGEST_PENALTY,
     Subproblem,
     Task,
     svm_subproblems,
+    svr_subproblems,
 )
 from leaveout.methods._screening import PathMemory
 from leaveout.run._parallel import limit_blas
@@ -46,7 +48,7 @@ class Plan:
     Parameters
     ----------
     family : Family
-        Type of the classifier.
+        Type of the model.
     method : str
         Name of one of its methods.
     options : dict
@@ -107,13 +109,13 @@ class LooRun:
 
     Parameters
     ----------
-    result : LooResult
-        Labels, values and certificates of all samples.
+    result : LooResult or LooRegressionResult
+        Predictions and certificates of all samples.
     betas : ndarray of shape (n_subproblems, n), optional
         Coefficients of SVMs, at unit scale; None if every fold was refitted.
     """
 
-    result: LooResult
+    result: Any
     betas: FloatArray | None = None
 
 
@@ -163,13 +165,14 @@ def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
 
 
 def restore(task: Task, betas: FloatArray | None) -> Fitted:
-    """Return the solutions of a task of :class:`leaveout.SVC` from known coefficients.
+    """Return the solutions of a task of an SVC or SVR from known coefficients.
 
     ``betas`` are :attr:`LooRun.betas` of the same task. Subproblems for which they are
     not optimal are solved; all are if None.
     """
     tol, max_iter = float(task.params.tol), int(task.params.max_iter)
-    subproblems, solutions = list(svm_subproblems(task, whole=False)), []
+    make_problems = FAMILIES[task.params.family].make_problems
+    subproblems, solutions = list(make_problems(task, False)), []
     for k, sub in enumerate(subproblems):
         if betas is None:
             found = solve_svc(sub.problem, tol=tol, max_iter=max_iter)
@@ -216,7 +219,8 @@ def leave_subproblem_out(
         )
         everywhere.write(sub.rows, found)
         found = replace(everywhere, counts=counts)
-    anti_learning = family.bounds_alpha and is_anti_learning(
+    has_classes = family.target == "classes"
+    anti_learning = (has_classes and family.bounds_alpha) and is_anti_learning(
         sub.problem, solution, found.values[sub.rows], folds
     )
     beta = _spread(solution.beta, sub.rows, n) if family.warm_start else None
@@ -288,27 +292,35 @@ def solve_path(
 def assemble_run(
     task: Task, plan: Plan, parts: list[LeftOut], seconds: float
 ) -> LooRun:
-    """Combine the intervals of all subproblems into labels and certificates."""
+    """Combine the intervals of all subproblems into predictions and certificates."""
     found = [part.found for part in parts]
     values, lower, upper = (
         np.column_stack([getattr(intervals, name) for intervals in found])
         for name in ("values", "lower", "upper")
     )
-    decided = decide(task, values.copy(), lower, upper, plan.groups)
     reasons = np.max([intervals.uncertified_by for intervals in found], axis=0)
     if task.gram is not None and task.gram.definite is False:
         reasons = np.full_like(reasons, INDEFINITE)
-    result = LooResult(
-        **decided,
-        y=task.target.labels,
-        settled_by=_costliest_step(found),
-        uncertified_by=np.array(UNCERTIFIED)[reasons],
-        method=plan.method,
-        counts={**_total_counts(found), "seconds": seconds},
-        groups=plan.groups,
-        binary_values=values,
-        anti_learning=_mostly_anti_learning(task, parts, decided["predictions"]),
-    )
+    common = {
+        "y": task.target.labels,
+        "settled_by": _costliest_step(found),
+        "uncertified_by": np.array(UNCERTIFIED)[reasons],
+        "method": plan.method,
+        "counts": {**_total_counts(found), "seconds": seconds},
+        "groups": plan.groups,
+    }
+    result: LooResult | LooRegressionResult
+    if plan.family.target == "numbers":
+        predictions, low, high = (
+            task.target.unscale(each[:, 0]) for each in (values, lower, upper)
+        )
+        result = LooRegressionResult(predictions, lower=low, upper=high, **common)
+    else:
+        decided = decide(task, values.copy(), lower, upper, plan.groups)
+        anti_learning = _mostly_anti_learning(task, parts, decided["predictions"])
+        result = LooResult(
+            **decided, **common, binary_values=values, anti_learning=anti_learning
+        )
     betas = [part.beta for part in parts if part.beta is not None]
     return LooRun(result, np.array(betas) if betas else None)
 

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LooResult and LooPath, and how they are packed into files."""
+"""LooResult and LooPath: exact leave-one-out of a classifier."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import (
-    SETTLED_BY,
-    UNCERTIFIED,
     Folds,
     Problem,
     Solution,
@@ -27,9 +24,6 @@ if TYPE_CHECKING:
 
 # Sums of C, and alpha and its C, that differ by less than this share are equal.
 EQUAL = 1e-9
-PLAIN = ("decision_values", "binary_values", "margins", "lower", "upper", "ambiguous")
-NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
-FACTS = ("method", "anti_learning")
 NORMAL_975 = 1.959963984540054  # of a normal distribution, 95 % is within +- this
 
 
@@ -48,8 +42,44 @@ def wilson_interval(error: Any, n_effective: float) -> tuple[Any, Any]:
     return low, high
 
 
+class ExactResult(Summary):
+    """What the results of classifiers and regressors share."""
+
+    uncertified_by: np.ndarray
+    method: str
+    counts: Mapping[str, float]
+
+    @property
+    def certified(self) -> BoolArray:
+        """Whether each prediction equals that of a tightly converged refit, (n,)."""
+        return self.uncertified_by == ""
+
+    def _describe_uncertified(self) -> str:
+        """Count the samples that are not certified, by reason."""
+        names, numbers = np.unique(
+            self.uncertified_by[~self.certified], return_counts=True
+        )
+        total = str(int(numbers.sum()))
+        if not names.size:
+            return total
+        reasons = [name.replace("_", " ") for name in names]
+        if len(reasons) > 1:
+            reasons = [f"{k} {why}" for k, why in zip(numbers, reasons, strict=True)]
+        return f"{total} ({', '.join(reasons)})"
+
+    def _head(self) -> str:
+        return f"Leave-one-out ({self.method})"
+
+    def _cost_rows(self) -> list[tuple[str, Any]]:
+        return [
+            ("not certified", self._describe_uncertified()),
+            ("refits", int(self.counts.get("refits", 0))),
+            ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
+        ]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LooResult(Summary):
+class LooResult(ExactResult):
     """Exact leave-one-out of a classifier.
 
     Parameters
@@ -141,11 +171,6 @@ class LooResult(Summary):
         )
 
     @property
-    def certified(self) -> BoolArray:
-        """Whether each label equals that of a tightly converged refit, (n,)."""
-        return self.uncertified_by == ""
-
-    @property
     def wrong(self) -> BoolArray:
         """Mask of the samples the classifier trained without them gets wrong."""
         return self.predictions != self.y
@@ -223,22 +248,6 @@ class LooResult(Summary):
             }
         )
 
-    def _describe_uncertified(self) -> str:
-        """Count the samples that are not certified, by reason."""
-        names, numbers = np.unique(
-            self.uncertified_by[~self.certified], return_counts=True
-        )
-        total = str(int(numbers.sum()))
-        if not names.size:
-            return total
-        reasons = [name.replace("_", " ") for name in names]
-        if len(reasons) > 1:
-            reasons = [f"{k} {why}" for k, why in zip(numbers, reasons, strict=True)]
-        return f"{total} ({', '.join(reasons)})"
-
-    def _head(self) -> str:
-        return f"Leave-one-out ({self.method})"
-
     def _verdict(self) -> str:
         n_wrong, n = int(self.wrong.sum()), self.y.shape[0]
         error = format_error(self.error, self.interval)
@@ -251,9 +260,7 @@ class LooResult(Summary):
             ("error", format_error(self.error, self.interval)),
             ("wrong", int(self.wrong.sum())),
             ("ambiguous", self.n_ambiguous),
-            ("not certified", self._describe_uncertified()),
-            ("refits", int(self.counts.get("refits", 0))),
-            ("seconds", f"{self.counts.get('seconds', 0.0):.3g}"),
+            *self._cost_rows(),
         ]
         if not np.isnan(self.screened):
             rows.insert(-1, ("screened", as_percent(self.screened)))
@@ -264,7 +271,40 @@ class LooResult(Summary):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LooPath(Summary):
+class ResultPath(Summary):
+    """Results over a list of C; a subclass has ``best_index``."""
+
+    Cs: FloatArray
+    results: tuple[Any, ...]
+
+    _align = ">"
+
+    def __len__(self) -> int:
+        """Return the number of C."""
+        return len(self.results)
+
+    def __getitem__(self, k: int) -> Any:
+        """Return the result for the k-th C."""
+        return self.results[k]
+
+    @property
+    def best_index(self) -> int:
+        """Position of the best C."""
+        raise NotImplementedError
+
+    @property
+    def best_C(self) -> float:  # noqa: N802
+        """The best C, see :attr:`best_index`."""
+        return float(self.Cs[self.best_index])
+
+    @property
+    def n_ambiguous(self) -> IntArray:
+        """Number of ambiguous samples for each C, (n_Cs,)."""
+        return np.array([result.n_ambiguous for result in self.results])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LooPath(ResultPath):
     """Leave-one-out results over a list of C.
 
     Parameters
@@ -277,26 +317,10 @@ class LooPath(Summary):
 
     __module__ = "leaveout"
 
-    Cs: FloatArray
-    results: tuple[LooResult, ...]
-
-    def __len__(self) -> int:
-        """Return the number of C."""
-        return len(self.results)
-
-    def __getitem__(self, k: int) -> LooResult:
-        """Return the result for the k-th C."""
-        return self.results[k]
-
     @property
     def errors(self) -> FloatArray:
         """Leave-one-out error for each C, (n_Cs,)."""
         return np.array([result.error for result in self.results])
-
-    @property
-    def n_ambiguous(self) -> IntArray:
-        """Number of ambiguous samples for each C, (n_Cs,)."""
-        return np.array([result.n_ambiguous for result in self.results])
 
     @property
     def decision_values(self) -> FloatArray:
@@ -324,16 +348,6 @@ class LooPath(Summary):
         """
         return int(np.lexsort((self.Cs, self.errors, self.anti_learning))[0])
 
-    @property
-    def best_C(self) -> float:  # noqa: N802
-        """C with the smallest error, see :attr:`best_index`."""
-        return float(self.Cs[self.best_index])
-
-    _align = ">"
-
-    def _head(self) -> str:
-        return ""
-
     def _verdict(self) -> str:
         error = as_percent(self.results[self.best_index].error)
         return f"smallest of {len(self)} errors {error}, at C = {self.best_C:.4g}"
@@ -347,53 +361,6 @@ class LooPath(Summary):
             error = as_percent(result.error)
             rows.append((f"{C:.4g}", error, str(result.n_ambiguous), mark))
         return rows
-
-
-def pack_results(
-    results: Sequence[LooResult],
-) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
-    """Return arrays with one row per result, and the other fields of each.
-
-    Labels become positions among the sorted labels, as their type may be any. The true
-    labels, the weights and the groups are left out: the reader has them.
-    """
-    arrays = {
-        name: np.stack([getattr(result, name) for result in results]) for name in PLAIN
-    }
-    arrays["codes"] = np.stack(
-        [np.searchsorted(np.unique(r.y), r.predictions) for r in results]
-    )
-    for field_name, names in NAMED.items():
-        rows = [getattr(result, field_name).tolist() for result in results]
-        arrays[field_name] = np.array(
-            [[names.index(name) for name in row] for row in rows], dtype=np.int8
-        )
-    facts = [
-        {**{name: getattr(r, name) for name in FACTS}, "counts": dict(r.counts)}
-        for r in results
-    ]
-    return arrays, facts
-
-
-def unpack_results(
-    arrays: Mapping[str, np.ndarray],
-    facts: Sequence[Mapping[str, Any]],
-    y: NDArray[Any],
-    groups: IntArray | None = None,
-) -> list[LooResult]:
-    """Undo :func:`pack_results` with the true labels and groups."""
-    classes = np.unique(y)
-    return [
-        LooResult(
-            **{name: arrays[name][k] for name in PLAIN},
-            predictions=classes[arrays["codes"][k]],
-            y=y,
-            groups=groups,
-            **{name: np.array(NAMED[name])[arrays[name][k]] for name in NAMED},
-            **own,
-        )
-        for k, own in enumerate(facts)
-    ]
 
 
 def is_anti_learning(

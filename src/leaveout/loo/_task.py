@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A classifier's task: target, Gram matrix, upper bounds, and its subproblems."""
+"""The task of a model: target, Gram matrix, upper bounds, and its subproblems."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from leaveout.loo._multiclass import class_pairs, positive_class
 
 # Larger products of C and weights would overflow in sums.
 LARGEST_PENALTY = 1e305
+# An epsilon below this share of the scale of y is 0: its two kinks would coincide.
+SMALLEST_EPSILON = 1e-12
 
 
 @dataclass(frozen=True)
 class Params:
-    """Parameters of a classifier, as in its estimator.
+    """Parameters of a model, as in its estimator.
 
     ``family`` is a key of ``FAMILIES``. Parameters that a family does not have keep
     their defaults.
@@ -31,6 +33,7 @@ class Params:
 
     family: str = "svc"
     C: float = 1.0
+    epsilon: float = 0.1
     kernel: str | Callable[..., Any] = "rbf"
     degree: int = 3
     gamma: str | float = "scale"
@@ -55,30 +58,47 @@ class Params:
 
 @dataclass(frozen=True)
 class Target:
-    """Class and weight of each sample.
+    """Class, or number to predict, and weight of each sample.
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
         Checked y.
     classes : ndarray of shape (n_classes,)
-        Sorted labels of the samples with weight > 0; at least two.
+        Sorted labels of the samples with weight > 0; at least two. Empty in a
+        regression.
     codes : ndarray of shape (n,)
         Index into ``classes``; -1 if no sample of its class has a weight > 0.
     weights : ndarray of shape (n,)
         Sample weights; 0 = sample absent.
+    centre : float, default=0.0
+        Mean of the numbers. A regression is solved for (y - centre) / 2^exponent.
+    exponent : int, default=0
+        Power of two next to the standard deviation of the numbers.
     """
 
     labels: NDArray[Any]
     classes: NDArray[Any]
     codes: IntArray
     weights: FloatArray
+    centre: float = 0.0
+    exponent: int = 0
 
     def take(self, rows: IntArray) -> Target:
-        """Return some of the samples; all classes are kept, even empty ones."""
-        return Target(
-            self.labels[rows], self.classes, self.codes[rows], self.weights[rows]
-        )
+        """Return some of the samples; classes, even empty ones, and scale are kept."""
+        own = {
+            name: getattr(self, name)[rows] for name in ("labels", "codes", "weights")
+        }
+        return replace(self, **own)
+
+    def scaled_numbers(self) -> FloatArray:
+        """Return the numbers of a regression at unit scale; 0 for absent samples."""
+        present = np.where(self.weights > 0, self.labels, self.centre)
+        return np.ldexp(present - self.centre, -self.exponent)
+
+    def unscale(self, values: FloatArray) -> FloatArray:
+        """Return values at unit scale as predictions of y."""
+        return np.ldexp(values, self.exponent) + self.centre
 
     def vanishing(self, groups: IntArray | None = None) -> BoolArray:
         """Return, (n, n_classes), if a class is empty without sample r or its group.
@@ -94,6 +114,8 @@ class Target:
 
     def singletons(self) -> list[tuple[int, int]]:
         """Return (class, row) of each sample that is the only one of its class."""
+        if not self.classes.size:
+            return []
         return [(int(c), int(r)) for c, r in np.argwhere(self.vanishing().T)]
 
 
@@ -104,15 +126,15 @@ class Task:
     Parameters
     ----------
     target : Target
-        Classes and weights.
+        Classes or numbers, and weights.
     params : Params
-        Parameters of the classifier.
+        Parameters of the model.
     gram : Gram or None
         Gram matrix of all samples, its largest K_ii near 1; None if each fold computes
         its own.
     C : ndarray of shape (n,)
         Upper bound of each sample, C times class and sample weight, divided by the
-        scale of the Gram matrix; 0 = sample absent.
+        scales of the Gram matrix and of y; 0 = sample absent.
     class_weight : ndarray of shape (n_classes,)
         Factor of C per class; ones for one-vs-rest, where each subproblem has its own.
     X : object
@@ -132,8 +154,8 @@ class Task:
         return self.gram.K
 
     def unscale(self, coefficients: FloatArray) -> FloatArray:
-        """Return coefficients for the unscaled kernel."""
-        return np.ldexp(coefficients, -self.gram.exponent)
+        """Return coefficients for the unscaled kernel and y."""
+        return np.ldexp(coefficients, self.target.exponent - self.gram.exponent)
 
 
 @dataclass(frozen=True)
@@ -176,6 +198,16 @@ def make_target(labels: NDArray[Any], weights: FloatArray) -> Target:
     return Target(labels, found[kept], renumbered[codes], weights)
 
 
+def make_numbers(numbers: FloatArray, weights: FloatArray) -> Target:
+    """Return the target of a regression, with the scale of its present samples."""
+    present = numbers[weights > 0]
+    centre = float(present.mean())
+    spread = float((present - centre).std())
+    exponent = int(np.frexp(spread)[1]) if spread > 0.0 else 0
+    codes = np.zeros(numbers.shape[0], dtype=np.intp)
+    return Target(numbers, np.empty(0), codes, weights, centre, exponent)
+
+
 def make_task(
     target: Target,
     gram: Gram,
@@ -187,13 +219,15 @@ def make_task(
     """Compute class weights and upper bounds, and scale K and C to unit scale.
 
     ``K -> 2^-e K, C -> 2^e C`` is free of rounding and does not change f. e is 0 unless
-    the largest K_ii is outside 2^-kernel_range ... 2^kernel_range.
+    the largest K_ii is outside 2^-kernel_range ... 2^kernel_range. In a regression
+    ``y -> 2^-e y, C -> 2^-e C`` scales f by 2^-e, with the e of the target.
     """
     class_weight = np.ones(len(target.classes))
-    if not params.one_vs_rest:
+    factors = target.weights
+    if target.classes.size and not params.one_vs_rest:
         class_weight = resolve_class_weight(params.class_weight, target)
-    # Samples with code -1 pick class_weight[-1], but their weight is 0.
-    factors = class_weight[target.codes] * target.weights
+        # Samples with code -1 pick class_weight[-1], but their weight is 0.
+        factors = class_weight[target.codes] * factors
     C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
     with np.errstate(over="ignore"):
         C[factors > 0.0] = float(params.C) * factors[factors > 0.0]
@@ -202,9 +236,10 @@ def make_task(
     if own:
         K = np.ldexp(gram.K, -own)
         gram = replace(gram, K=K, exponent=gram.exponent + own)
-    if gram.exponent:
+    exponent = gram.exponent - target.exponent
+    if exponent:
         with np.errstate(over="ignore", under="ignore"):
-            scaled = np.ldexp(C, gram.exponent)
+            scaled = np.ldexp(C, exponent)
         finite = np.clip(scaled, np.finfo(float).tiny, LARGEST_PENALTY)
         C = np.where(np.isinf(C) | (C == 0.0), C, finite)
     return Task(target, params, gram, C, class_weight, X)
@@ -257,6 +292,16 @@ def svm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
         C = np.where((codes == i) | (codes == j), task.C, 0.0)
         signs = (j if positive == i else i, positive)
         yield _subproblem(task, y, C, codes, task.class_weight, signs, whole)
+
+
+def svr_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
+    """Yield the only problem of a regression, as :func:`svm_subproblems` does."""
+    target = task.target
+    epsilon = float(np.ldexp(float(task.params.epsilon), -target.exponent))
+    epsilon = epsilon if epsilon >= SMALLEST_EPSILON else 0.0
+    y = target.scaled_numbers()
+    sub = _subproblem(task, y, task.C, target.codes, task.class_weight, (0, 0), whole)
+    yield replace(sub, problem=replace(sub.problem, epsilon=epsilon))
 
 
 def rest_codes(target: Target) -> list[int]:

@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.assess._loo_curve import LooCurve
+from leaveout.loo._regression import LooRegressionPath, LooRegressionResult
 from leaveout.loo._result import LooPath, LooResult, wilson_interval
 from leaveout.loo._summary import as_percent
 
@@ -74,6 +76,15 @@ def percent_formatter() -> FuncFormatter:
     return FuncFormatter(lambda share, _: f"{100.0 * share:.3g} %")
 
 
+def _check_classifier(display: str, shown: Any) -> None:
+    """Refuse the result or path of a regressor."""
+    if isinstance(shown, LooRegressionResult | LooRegressionPath):
+        raise TypeError(
+            f"{display} draws results of classifiers; got a {type(shown).__name__}. "
+            "Use LooPredictionDisplay.from_result for the result of a regressor."
+        )
+
+
 def short_number(value: float) -> str:
     """Write a parameter with three digits, without an exponent below 100,000."""
     return f"{value:.0f}" if 1e3 <= value < 1e5 else f"{value:.3g}"
@@ -125,6 +136,7 @@ class LooCurveDisplay:
     ) -> None:
         if curve is None and path is None:
             raise ValueError("LooCurveDisplay needs a curve, a path, or both.")
+        _check_classifier("LooCurveDisplay", path)
         self.curve = curve
         self.path = path
 
@@ -354,6 +366,8 @@ class LooGridDisplay:
                 "give a search such as LooSearchCV or SVCCV."
             )
         scoring = getattr(search, "scoring", None)
+        if scoring is None and is_regressor(search):
+            scoring = "r2"
         if scoring not in (None, "accuracy"):
             raise ValueError(
                 f"LooGridDisplay draws errors, but the search has scoring={scoring!r}. "
@@ -596,6 +610,7 @@ class LooMarginDisplay:
         **options: Any,
     ) -> LooMarginDisplay:
         """Draw the margins of a result; ``ax`` and ``options`` go to :meth:`plot`."""
+        _check_classifier("LooMarginDisplay", result)
         fields = ("margins", "lower", "upper", "wrong", "ambiguous")
         values = {name: getattr(result, name) for name in fields}
         return cls(**values, suspects=suspects, names=names).plot(ax, **options)

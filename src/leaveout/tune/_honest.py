@@ -26,6 +26,7 @@ from leaveout.adapt._checks import (
     count_rows,
 )
 from leaveout.adapt._pipeline import take_columns, take_rows
+from leaveout.adapt._unwrap import predicts_numbers
 from leaveout.loo._result import wilson_interval
 from leaveout.loo._summary import Summary, as_percent, format_error
 from leaveout.run._parallel import count_workers, limit_blas, show_progress
@@ -309,6 +310,12 @@ def _prepare(search: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> _N
             f"search must be a LooSearchCV or SVCCV; got {type(search).__name__}. Wrap "
             "an SVC: LooSearchCV(SVC(), {'C': [...], 'gamma': [...]}); for other "
             "searches use sklearn.model_selection.cross_val_predict(search, X, y, "
+            "cv=LeaveOneOut())."
+        )
+    if predicts_numbers(getattr(search, "estimator", None)):
+        raise TypeError(
+            "honest_loo takes classifiers only; the LooSearchCV is over a "
+            "regressor. Use sklearn.model_selection.cross_val_predict(search, X, y, "
             "cv=LeaveOneOut())."
         )
     labels = check_labels(y, count_rows(X))

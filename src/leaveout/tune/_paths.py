@@ -28,7 +28,9 @@ from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
 from leaveout.loo._family import FAMILIES
 from leaveout.loo._leave_out import LooRun, leave_out, leave_out_path
-from leaveout.loo._result import LooResult, pack_results, unpack_results
+from leaveout.loo._packing import pack_results, unpack_results
+from leaveout.loo._regression import LooRegressionResult
+from leaveout.loo._result import ExactResult, LooResult
 from leaveout.loo._summary import as_percent
 from leaveout.run._checkpoint import Checkpoint, fingerprint, report_interruption
 from leaveout.run._parallel import (
@@ -71,7 +73,8 @@ class PathJob:
     n_threads: int = 1
 
 
-Outcome: TypeAlias = LooResult | Exception  # result of a candidate, or its error
+# Result of a candidate, or its error.
+Outcome: TypeAlias = LooResult | LooRegressionResult | Exception
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class PathOutcome:
 
     def pack(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return arrays and facts for the checkpoint; None if a candidate failed."""
-        known = [result for result in self.results if isinstance(result, LooResult)]
+        known = [result for result in self.results if isinstance(result, ExactResult)]
         if len(known) < len(self.results):
             return None
         arrays, facts = pack_results(known)
@@ -316,14 +319,22 @@ def _show(
         yield from show_progress(outcomes, total, label, verbose=verbose > 0)
         return
     for count, outcome in enumerate(outcomes, start=1):
-        known = [r for r in outcome.results if isinstance(r, LooResult)]
-        lowest = as_percent(min(r.error for r in known)) if known else "none, failed"
+        known = [r for r in outcome.results if isinstance(r, ExactResult)]
         seconds = sum(r.counts["seconds"] for r in known)
         sys.stderr.write(
             f"Path {count} of {total}: {dict(paths[outcome.number].params)}, "
-            f"{len(outcome.results)} C, lowest error {lowest}, {seconds:.2f} s\n"
+            f"{len(outcome.results)} C, {_describe_best(known)}, {seconds:.2f} s\n"
         )
         yield outcome
+
+
+def _describe_best(results: Sequence[Any]) -> str:
+    """Return the lowest error of some results, in words."""
+    if not results:
+        return "lowest error none, failed"
+    if isinstance(results[0], LooRegressionResult):
+        return f"lowest RMSE {min(result.rmse for result in results):.4g}"
+    return f"lowest error {as_percent(min(result.error for result in results))}"
 
 
 def report_failures(results: Sequence[Outcome], error_score: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, check_scoring, hinge_loss, make_scorer
 from sklearn.utils.metadata_routing import process_routing
 
@@ -19,7 +19,9 @@ from leaveout._messages import list_names
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import count_rows
 from leaveout.adapt._pipeline import take_rows
+from leaveout.adapt._unwrap import predicts_numbers
 from leaveout.exceptions import PooledScoreWarning
+from leaveout.loo._regression import LooRegressionResult
 from leaveout.loo._result import LooResult
 
 PROBABILITIES = {"predict_proba", "predict_log_proba"}
@@ -33,17 +35,18 @@ OWN_SCORERS = {
 }
 
 
-class PooledClassifier(ClassifierMixin, BaseEstimator):
-    """Left-out predictions, presented to a scorer as a classifier.
+class PooledModel(BaseEstimator):
+    """Left-out predictions, presented to a scorer as a fitted model.
 
     A scorer must call it with all ``rows``; ``used`` records the methods that were
     called, ``ranked`` the names of scorers that compared decision values.
     """
 
-    def __init__(self, result: LooResult, rows: IntArray | None = None) -> None:
+    available = "predict"
+
+    def __init__(self, result: Any, rows: IntArray | None = None) -> None:
         self.result = result
         self.rows = rows
-        self.classes_ = np.unique(result.y)
         self.used: set[str] = set()
         self.ranked: list[str] = []
 
@@ -53,17 +56,12 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
             self.used.add(name)
         raise AttributeError(
             f"scoring uses {name!r}, but it is called with left-out predictions, not "
-            "with a fitted classifier. Available are predict, decision_function and "
-            "classes_."
+            f"with a fitted model. Available: {self.available}."
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of each row, predicted by the model trained without it."""
+        """Return the prediction for each row by the model trained without it."""
         return self._pick("predict", X, self.result.predictions)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the decision values of each row by the model trained without it."""
-        return self._pick("decision_function", X, self.result.decision_values)
 
     def _pick(self, method: str, X: Any, values: NDArray[Any]) -> NDArray[Any]:
         self.used.add(method)
@@ -75,6 +73,30 @@ class PooledClassifier(ClassifierMixin, BaseEstimator):
                 f"{method} with the X passed to the scorer."
             )
         return values
+
+
+class PooledRegressor(RegressorMixin, PooledModel):
+    """Left-out predictions of a regressor."""
+
+
+class PooledClassifier(ClassifierMixin, PooledModel):
+    """Left-out labels and decision values of a classifier."""
+
+    available = "predict, decision_function and classes_"
+
+    def __init__(self, result: LooResult, rows: IntArray | None = None) -> None:
+        super().__init__(result, rows)
+        self.classes_ = np.unique(result.y)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the decision values of each row by the model trained without it."""
+        return self._pick("decision_function", X, self.result.decision_values)
+
+
+def pool(result: Any, rows: IntArray | None = None) -> PooledModel:
+    """Return a result as the model that a scorer calls."""
+    regression = isinstance(result, LooRegressionResult)
+    return (PooledRegressor if regression else PooledClassifier)(result, rows)
 
 
 def identical_rows(*columns: NDArray[Any]) -> list[tuple[IntArray, int]]:
@@ -157,13 +179,14 @@ class Scoring:
                 )
 
     def score(
-        self, result: LooResult, X: Any, y: NDArray[Any]
+        self, result: LooResult | LooRegressionResult, X: Any, y: NDArray[Any]
     ) -> tuple[dict[str, float], dict[str, float]]:
         """Return the scores of pooled predictions, and their standard errors."""
         if self.is_accuracy:
+            assert isinstance(result, LooResult)
             accuracy = float(np.average(~result.wrong, weights=result.weights))
             return {"score": accuracy}, {"score": result.standard_error}
-        pooled = PooledClassifier(result)
+        pooled = pool(result)
         scores = self._call(pooled, X, y, self.error_score)
         # With method="bound" all values come from one classifier.
         if pooled.ranked and result.method != "bound" and not self.warned:
@@ -179,7 +202,7 @@ class Scoring:
         return scores, self._standard_errors(pooled, scores, X, y)
 
     def _call(
-        self, pooled: PooledClassifier, X: Any, y: NDArray[Any], error_score: Any
+        self, pooled: PooledModel, X: Any, y: NDArray[Any], error_score: Any
     ) -> dict[str, float]:
         """Call every scorer; a scorer may return a dict of named scores."""
         scores: dict[str, float] = {}
@@ -217,7 +240,7 @@ class Scoring:
 
     def _standard_errors(
         self,
-        pooled: PooledClassifier,
+        pooled: PooledModel,
         scores: dict[str, float],
         X: Any,
         y: NDArray[Any],
@@ -225,6 +248,7 @@ class Scoring:
         """Return jackknife standard errors; NaN if a score is undefined on a part."""
         result, n = pooled.result, y.shape[0]
         labels_only = pooled.used == {"predict"} and not any(self.params.values())
+        labels_only &= isinstance(pooled, PooledClassifier)  # numbers hardly repeat
         metrics_only = all(isinstance(s, MetricScorer) for s in self.scorers.values())
         blocks = (
             identical_rows(y, result.predictions)
@@ -233,7 +257,7 @@ class Scoring:
         )
 
         def score_rows(rows: IntArray) -> dict[str, float]:
-            part = PooledClassifier(result, rows)
+            part = pool(result, rows)
             return self._call(part, take_rows(X, rows), y[rows], "raise")
 
         with warnings.catch_warnings():
@@ -246,10 +270,13 @@ class Scoring:
 
 def make_scoring(estimator: Any, scoring: Any, error_score: Any = "raise") -> Scoring:
     """Check ``scoring`` as GridSearchCV does."""
+    regression = predicts_numbers(estimator)
+    if regression and scoring is None:
+        scoring = "r2"
     if isinstance(scoring, list | tuple | set):
         scoring = {name: name for name in scoring}
     if not isinstance(scoring, Mapping):
-        is_accuracy = scoring is None or scoring == "accuracy"
+        is_accuracy = not regression and scoring in (None, "accuracy")
         scorer = check_scoring(estimator, scoring=_own_scorer(scoring))
         found = Scoring({"score": scorer}, scorer, False, is_accuracy, error_score)
         return replace(found, label=scoring) if isinstance(scoring, str) else found

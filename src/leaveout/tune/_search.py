@@ -28,17 +28,18 @@ from sklearn.utils.metadata_routing import (
 from leaveout._typing import FloatArray
 from leaveout.adapt._checks import (
     check_groups,
-    check_labels,
     check_preprocessing,
     check_sample_weight,
     check_search_memory,
     count_rows,
     tidy_sparse,
 )
+from leaveout.adapt._prepare import checked_y
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
-from leaveout.estimators._svc import SVC
+from leaveout.estimators._exact import ExactSVM
 from leaveout.exceptions import AntiLearningWarning
-from leaveout.loo._result import LooResult
+from leaveout.loo._family import FAMILIES
+from leaveout.loo._result import ExactResult, LooResult
 from leaveout.tune._choice import rank_candidates, tabulate_params, take_best
 from leaveout.tune._paths import (
     Outcome,
@@ -53,7 +54,7 @@ from leaveout.tune._scoring import Scoring, make_scoring
 
 
 class LooSearchCV(GridSearchCV):
-    """Choose parameters of a support vector classifier by exact leave-one-out.
+    """Choose parameters of a support vector machine by exact leave-one-out.
 
     Gives the results of ``GridSearchCV(estimator, param_grid, cv=LeaveOneOut())``, with
     the same interface, for about the cost of fitting the grid once. All values of C
@@ -61,17 +62,18 @@ class LooSearchCV(GridSearchCV):
 
     Parameters
     ----------
-    estimator : SVC, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline that ends \
-            in one, or OneVsRestClassifier of an SVC
-        scikit-learn's SVC or leaveout's. It is cloned, never changed.
+    estimator : SVC, SVR, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline that \
+            ends in one, or OneVsRestClassifier of an SVC
+        scikit-learn's SVC and SVR or leaveout's. It is cloned, never changed.
     param_grid : dict or list of dict
         Lists of values by parameter name: ``{"C": [1, 10], "gamma": [0.1, 1]}``, or
         ``{"svc__C": [1, 10]}`` for a Pipeline.
     scoring : str, callable, list, tuple or dict, default=None
-        Scorers, as in GridSearchCV; None is the accuracy. Each is called once with all
-        left-out predictions, not once per sample, so "f1" and "balanced_accuracy" are
-        meaningful. It cannot use ``predict_proba``. "neg_hinge_loss" is minus the mean
-        hinge loss of the left-out decision values.
+        Scorers, as in GridSearchCV; None is the accuracy, and "r2" for an SVR. Each is
+        called once with all left-out predictions, not once per sample, so "f1",
+        "balanced_accuracy" and "r2" (``LooRegressionResult.q2``) are meaningful. It
+        cannot use ``predict_proba``. "neg_hinge_loss" is minus the mean hinge loss of
+        the left-out decision values.
     refit : bool, str or callable, default=True
         Whether to refit the best candidate on all samples. For multiple metrics, the
         name of the score that decides, or a function from ``cv_results_`` to
@@ -106,16 +108,16 @@ class LooSearchCV(GridSearchCV):
         ``mean_test_score`` is the score of the pooled left-out predictions, and
         **std_test_score is its standard error**, not a standard deviation over splits,
         which have one sample each. ``mean_fit_time`` is in seconds per left-out fit.
-        ``n_ambiguous`` is the number of samples whose label depends on the choice among
-        optimal intercepts. ``anti_learning`` is True if C is too small, so that class
-        proportions alone decide (``LooResult.anti_learning``).
+        ``n_ambiguous`` is the number of samples whose prediction depends on the choice
+        among optimal intercepts. For classifiers, ``anti_learning`` is True if C is too
+        small, so that class proportions alone decide (``LooResult.anti_learning``).
     best_index_ : int
         Index of the best candidate. Ties go to a candidate that is not anti-learning,
         then to the smaller C, then to the smaller gamma, then to the earlier one.
     best_params_, best_score_ : dict, float
         Its parameters and score. The score is optimistic: the largest of many.
-    best_loo_result_ : LooResult
-        Its left-out predictions, decision values and margins.
+    best_loo_result_ : LooResult or LooRegressionResult
+        Its left-out predictions, with decision values and margins, or residuals.
     best_estimator_ : estimator
         Fitted on all samples with the best parameters, if ``refit``.
     n_splits_ : int
@@ -203,7 +205,7 @@ class LooSearchCV(GridSearchCV):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Samples; the Gram matrix if kernel="precomputed"; any input of a Pipeline.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels, or numbers for an SVR.
         groups : array-like of shape (n_samples,), default=None
             Samples with equal entries are left out together, as with LeaveOneGroupOut.
         **params : dict
@@ -221,8 +223,8 @@ class LooSearchCV(GridSearchCV):
             delattr(self, name)  # a fit that fails keeps no results of an earlier one
         candidates, estimators, scoring = self._make_candidates()
         X, y = indexable(X, y)
-        labels = check_labels(y, count_rows(X))
         models = [unwrap(estimator, ALL_FAMILIES) for estimator in estimators]
+        labels = checked_y(y, count_rows(X), FAMILIES[models[0].params.family])
         weights, fit_params = self._share_metadata(params, estimators, models, scoring)
         paths = split_paths(candidates, models)
         if not (models[0].in_pipeline and self.preprocessing == "refit"):
@@ -356,7 +358,7 @@ class LooSearchCV(GridSearchCV):
         else:
             decisive = "score" if names == ["score"] else self.refit
             # The score decides, as in GridSearchCV; anti-learning only loses ties.
-            flagged = np.ma.filled(table["anti_learning"], True)
+            flagged = np.ma.filled(table.get("anti_learning", 0), True)
             best = take_best(
                 2 * table[f"rank_test_{decisive}"] + flagged,
                 [own_C(model) for model in models],
@@ -365,11 +367,11 @@ class LooSearchCV(GridSearchCV):
             found["best_score_"] = float(table[f"mean_test_{decisive}"][best])
         found |= {"best_index_": best, "best_params_": table["params"][best]}
         result = results[best]
-        if isinstance(result, LooResult):
+        if isinstance(result, ExactResult):
             found["best_loo_result_"] = result
-            if result.anti_learning:
-                note = f"The best candidate: {result.anti_learning_note}"
-                warn(note, AntiLearningWarning, stacklevel=3)
+        if isinstance(result, LooResult) and result.anti_learning:
+            note = f"The best candidate: {result.anti_learning_note}"
+            warn(note, AntiLearningWarning, stacklevel=3)
         return found
 
     def _fit_best(
@@ -383,7 +385,7 @@ class LooSearchCV(GridSearchCV):
         """Fit the best candidate on all samples; return its attributes."""
         best = set_candidate(self.estimator, params)
         model = unwrap(best, ALL_FAMILIES)
-        if isinstance(model.estimator, SVC) and not model.params.one_vs_rest:
+        if isinstance(model.estimator, ExactSVM) and not model.params.one_vs_rest:
             model.estimator._kept_betas = betas  # fit uses them instead of solving
         if sparse.issparse(X):  # scikit-learn's SVC would sort the indices in place
             X = tidy_sparse(X.tocsr())
@@ -443,7 +445,7 @@ def _route_weights(estimator: Any, params: dict[str, Any], model: Model) -> Any:
 def _weight_errors(results: list[Outcome], weights: FloatArray) -> list[Outcome]:
     """Weight the errors of the results like the score that decides."""
     return [
-        replace(result, weights=weights) if isinstance(result, LooResult) else result
+        replace(result, weights=weights) if isinstance(result, ExactResult) else result
         for result in results
     ]
 
@@ -462,7 +464,7 @@ def tabulate(
     seconds = np.full((2, len(results)), np.nan)  # to fit, to score
     failed = np.array([isinstance(result, Exception) for result in results])
     for k, result in enumerate(results):
-        if isinstance(result, LooResult):
+        if isinstance(result, ExactResult):
             started = perf_counter()
             scores[k], errors[k] = scoring.score(result, X, y)
             seconds[:, k] = result.counts["seconds"], perf_counter() - started
@@ -481,8 +483,10 @@ def tabulate(
         table[f"mean_test_{name}"] = means
         table[f"std_test_{name}"] = np.array([own.get(name, np.nan) for own in errors])
         table[f"rank_test_{name}"] = rank_candidates(means, avoid=failed)
+    known = [result for result in results if isinstance(result, ExactResult)]
     for name, dtype in (("n_ambiguous", np.intp), ("anti_learning", np.bool_)):
-        column: Any = np.ma.MaskedArray(np.zeros(failed.size, dtype), mask=failed)
-        column[~failed] = [getattr(r, name) for r in results if hasattr(r, name)]
-        table[name] = column
+        if all(hasattr(result, name) for result in known):  # numbers have no classes
+            column: Any = np.ma.MaskedArray(np.zeros(failed.size, dtype), mask=failed)
+            column[~failed] = [getattr(result, name) for result in known]
+            table[name] = column
     return table, names
