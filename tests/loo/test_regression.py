@@ -305,7 +305,7 @@ def test_result_as_text_and_table():
             "'eps', which .* not take",
         ),
         ({"y": ["a"] * 20}, "real numbers for a regressor.*labels use an SVC"),
-        ({"y": [1.0] * 19 + [np.nan]}, "missing number.*row 19"),
+        ({"y": [1.0] * 19 + [np.nan]}, "y is missing.*row 19"),
         ({"y": [1.0] * 19}, "20 rows but y has 19 numbers"),
         ({"y": [1e200] * 20}, "at most 1e.150"),
         ({"y": None}, "regressor requires y"),

@@ -170,7 +170,11 @@ def test_condition_is_switched_off_if_it_proves_little():
         ("refit", {"epsilon": 1}, r"'epsilon'.*'refit' does not.*eps, seed"),
         ("stopping", {"condition": "x"}, r"condition must be .* got 'x'"),
         ("stopping", {"n_trial": -1}, "n_trial must be 0 or more; got -1"),
-        ("consolidated", {"rule": "x"}, r"rule must be 'same_C' or 'path'; got 'x'"),
+        (
+            "consolidated",
+            {"rule": "x"},
+            r"rule must be one of 'first_order', .*got 'x'",
+        ),
         ("consolidated", {"memory": None}, r"'memory'.*does not take"),
     ],
 )

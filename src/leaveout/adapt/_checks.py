@@ -199,7 +199,7 @@ def _check_column(y: Any, n_samples: int, model: str, entry: str) -> NDArray[Any
             f"The {model} requires y to be passed, but the target y is None. "
             f"Pass one {entry} per row of X."
         )
-    if type(y) is not np.ndarray or y.ndim != 1:
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind == "c":
         y = column_or_1d(y, warn=True)
     if y.shape[0] != n_samples:
         raise ValueError(

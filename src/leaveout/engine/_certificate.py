@@ -129,9 +129,7 @@ def _shifted_to_kinks(
     return F + problem.offsets[(beta < problem.levels[rows, 1]).astype(int)]
 
 
-def is_any_free(
-    problem: Problem, beta: FloatArray, free: IntArray | BoolArray
-) -> bool:
+def is_any_free(problem: Problem, beta: FloatArray, free: IntArray | BoolArray) -> bool:
     """Whether a free support vector is off its levels by more than rounding errors."""
     scale = bound_scale(problem.C, np.abs(beta))
     return bool(np.any(problem.room(beta)[free] > 1e-9 * scale[free]))
@@ -175,8 +173,8 @@ def _max_without(values: FloatArray, rows: IntArray) -> FloatArray:
 def kkt_residual(problem: Problem, beta: FloatArray, f: FloatArray) -> float:
     """Largest violation of the optimality conditions.
 
-    f must be between the kinks around its beta, relative to max(1, sum_j |beta_j K_ij|);
-    sum(beta) = 0 is relative to sum |beta|.
+    f must be between the kinks around its beta, relative to
+    max(1, sum_j |beta_j K_ij|); sum(beta) = 0 is relative to sum |beta|.
     """
     below, above = problem.bracket(beta)
     violation = np.maximum(np.maximum(below - f, f - above), 0.0)
@@ -302,7 +300,7 @@ def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:
 
 @lru_cache(maxsize=8)
 def _random_vector(n: int) -> FloatArray:
-    """A vector of normal numbers, the same in every run."""
+    """Return a vector of normal numbers, the same in every run."""
     return np.random.default_rng(0).standard_normal(n)
 
 

@@ -106,8 +106,8 @@ class Problem:
         C, zero = self.C, np.zeros_like(self.C)
         if self.epsilon is not None:
             return np.column_stack([C, zero, -C] if self.epsilon else [C, -C])
-        positive = self.y > 0
-        return np.column_stack([np.where(positive, C, zero), np.where(positive, zero, -C)])
+        high, low = np.where(self.y > 0, [C, zero], [zero, -C])
+        return np.column_stack([high, low])
 
     @cached_property
     def kinks(self) -> FloatArray:

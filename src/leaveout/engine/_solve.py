@@ -176,9 +176,10 @@ def _finish(
     total = 0
     while True:
         tight = min(0.1 * tol, _rounding(diag, beta))
+        budget = min(ACTIVE_SET_STEPS_PER_CALL, cap - total)
         m, steps, worst = run_active_set(
-            *fixed, problem.fit_intercept, beta, F, members, tight,
-            min(ACTIVE_SET_STEPS_PER_CALL, cap - total), max(1, problem.n_samples // 20),
+            *fixed, problem.fit_intercept, beta, F, members, tight, budget,
+            max(1, problem.n_samples // 20),
         )  # fmt: skip
         total += steps
         # No step although one was allowed: F has overflowed.

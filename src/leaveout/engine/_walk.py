@@ -27,8 +27,8 @@ from scipy.linalg import LinAlgError, lapack
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import (
     cap_unreachable_bounds,
-    is_any_free,
     intercept_range_without,
+    is_any_free,
     rounding_bound,
 )
 from leaveout.engine._problem import (
@@ -50,8 +50,8 @@ from leaveout.run._parallel import map_chunks
 
 # Up to this many samples, all are slots of the tableau.
 ALL_NEAR = 250
-# A sample is near if it could move this many times as far as is usual: with 16, one walk
-# in ten to fifty is repeated (docs/method/walk).
+# A sample is near if it could move this many times as far as is usual: with 16, few
+# walks are repeated (docs/method/walk).
 NEAR_MOVES = 16.0
 # Walks whose first segments tell what is usual.
 PILOTS = 16
@@ -219,7 +219,7 @@ class Walker:
 
     def _run_round(
         self, tableau: Tableau, folds: Folds, which: IntArray, found: LooIntervals
-    ) -> tuple[np.ndarray, BoolArray]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Run the walks of some folds over the threads and store those that end.
 
         Return the status of each and the samples that need a slot.
@@ -232,12 +232,14 @@ class Walker:
 
         def run(part: slice) -> None:
             first, last = some.begin[part.start], some.begin[part.stop]
-            shape = (part.stop - part.start, tableau.n_slots) if self.everywhere else (0, 0)
-            changes = np.empty(shape)
+            begin = some.begin[part.start : part.stop + 1] - first
+            changes = np.empty((0, 0))
+            if self.everywhere:
+                changes = np.empty((part.stop - part.start, tableau.n_slots))
             tableau.run(
-                some.members[first:last], some.begin[part.start : part.stop + 1] - first,
-                self.labels_only, value[first:last], down[part], up[part], shift[part],
-                status[part], events[part], needed, changes,
+                some.members[first:last], begin, self.labels_only, value[first:last],
+                down[part], up[part], shift[part], status[part], events[part], needed,
+                changes,
             )  # fmt: skip
             if found.everywhere is not None:
                 moved = shift[part] + middle(down[part], up[part])
@@ -257,7 +259,7 @@ class Walker:
         folds: Folds,
         part: slice,
     ) -> FloatArray:
-        """f of all samples, from the changes of beta in the slots and of b."""
+        """Return f of all samples from the changes of beta in the slots and of b."""
         K, beta = self.problem.K, self.solution.beta
         slots = tableau.rows
         values = changes @ K[slots]

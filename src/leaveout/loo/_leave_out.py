@@ -34,8 +34,6 @@ from leaveout.loo._task import (
     LARGEST_PENALTY,
     Subproblem,
     Task,
-    svm_subproblems,
-    svr_subproblems,
 )
 from leaveout.methods._screening import PathMemory
 from leaveout.run._parallel import limit_blas
