@@ -266,3 +266,11 @@ def test_start_with_a_singular_margin(rng):
     assert_intervals(loo, case[1], loo_intervals(*case))
     assert loo.certified.all()
     assert loo.counts["refits"] > 0
+
+
+def test_a_coefficient_far_below_c_is_not_zero():
+    """Without row 0 or 4, f is 0; 1/73 of beta is left when it is 1e-10 of C."""
+    y, C = np.array([1.0, -1.0, 1.0]), np.full(3, 2.5e8)
+    loo = loo_walk(Problem(np.full((3, 3), 73.0), y, C, False))
+    assert np.all(~loo.certified | (np.abs(loo.values) < 0.5) | (y < 0))
+    assert np.all(np.abs(loo.values[[0, 2]]) < 1e-3)

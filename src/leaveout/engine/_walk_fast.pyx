@@ -673,6 +673,7 @@ cdef int walk(Walk* w, bint labels_only, double arrived, Py_ssize_t* events) noe
         status = pivot_on(w, p, at_high)
         if status != DONE:
             return status
+    w.t = 0.0  # what is left of it is rounding error; check_end finds out if not
     return DONE
 
 
