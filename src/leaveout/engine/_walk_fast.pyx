@@ -958,7 +958,7 @@ cdef borrow(list loans, shape):
 
 
 cdef give_back(list loans):
-    """Return arrays that nobody uses any more to the pool."""
+    """Return arrays to the pool."""
     kept = sum([array.size for array in pool])
     for array in loans:
         kept += array.size
