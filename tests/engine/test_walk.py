@@ -102,12 +102,15 @@ def test_hand_computed_intervals(name, low, high):
 
 @pytest.mark.parametrize("seed", [7, 29, 36])
 def test_points_in_the_hull_of_the_margin_do_not_enter_it(seed):
-    """Integers, linear kernel: if M has full rank, the other points have rate 0."""
+    """Integers, linear kernel: if M has full rank, the other points have rate 0.
+
+    Where rounding decides otherwise the walk fails its check; the BLAS decides where.
+    """
     rng = np.random.default_rng(seed)
     X = scale(rng.integers(0, 3, size=(80, 6)).astype(float))
     y = np.where(X[:, 0] + rng.normal(size=80) > 0.8, 1.0, -1.0)
     case = Case(gram(X, "linear"), y, np.full(80, 500.0), True)
-    assert_exact(case, loo_intervals(*case))
+    assert_exact(case, loo_intervals(*case), refits=4)
 
 
 def test_nearly_dependent_point_enters_and_leaves_at_once():
