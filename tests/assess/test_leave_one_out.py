@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.svm
+from datasets import penalty_from_lambda
 from oracles.agreement import assert_ambiguous
 from oracles.binary import loo_intervals
 from oracles.problems import DEGENERATE
@@ -19,7 +20,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
 import leaveout as lo
+from leaveout.engine._problem import Problem
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
+from leaveout.loo._leave_out import FAMILIES, solve_path
 from leaveout.methods import METHODS
 
 LABEL_METHODS = {name for name in METHODS if "values" not in METHODS[name].takes}
@@ -296,6 +299,16 @@ def test_path_equals_leave_one_out_at_each_C(rest, rng):  # noqa: N802
             np.testing.assert_allclose(getattr(path[k], name), wanted, atol=1e-8)
         np.testing.assert_array_equal(path[k].predictions, one.predictions)
         assert path.errors[k] == one.error
+
+
+def test_path_starts_at_the_bounds():
+    """With a small C and balanced classes every coefficient is C, to the last bit."""
+    K, y = np.eye(20), np.repeat([-1.0, 1.0], 10)
+    problem = Problem(K, y, np.ones(20))
+    Cs = penalty_from_lambda(np.exp(np.linspace(6, 0, 25)), 20)
+    for at, solution in solve_path(FAMILIES["svc"], problem, Cs):
+        np.testing.assert_array_equal(solution.beta, y * at.C)
+        assert solution.converged
 
 
 def test_best_of_a_path_is_the_smallest_C_of_equals():  # noqa: N802

@@ -273,22 +273,20 @@ def solve_path(
     """Solve a subproblem with upper bounds factor * C_i, smallest factor first.
 
     The coefficients of one optimum, scaled to the next bounds, are feasible there and
-    nearly optimal, because bounded samples stay at their bounds. On the simulation of
-    Wang & Yang (2022) this takes about 0.4 of the time of a start from zero.
+    nearly optimal, because bounded samples stay at their bounds, to the last bit. On
+    the simulation of Wang & Yang (2022) this takes about 0.4 of the time of a start
+    from zero.
     """
-    beta, before = None, 1.0
+    share = None  # beta / C
     for factor in factors:
         with np.errstate(over="ignore"):
             C = np.minimum(problem.C * factor, LARGEST_PENALTY)
-            start = None if beta is None else beta * (factor / before)
         scaled = replace(problem, C=C)
         if not family.warm_start:
             yield scaled, family.solve(scaled)
             continue
-        if start is not None and not np.isfinite(start).all():
-            start = None
-        solution = family.solve(scaled, start=start)
-        beta, before = solution.beta, factor
+        solution = family.solve(scaled, start=None if share is None else share * C)
+        share = np.divide(solution.beta, C, out=np.zeros_like(C), where=C > 0.0)
         yield scaled, solution
 
 
