@@ -304,7 +304,7 @@ def _random_vector(n: int) -> FloatArray:
     return np.random.default_rng(0).standard_normal(n)
 
 
-def rounding_of_sum(largest: float, size: float) -> float:
+def rounding_of_sum(largest: float, size: Any) -> Any:
     """Return how far rounding may move f, a sum of alpha_j times kernel values.
 
     ``largest`` is the largest kernel value, ``size`` the sum of alpha.

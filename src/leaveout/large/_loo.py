@@ -30,11 +30,10 @@ from leaveout.large._votes import (
     Thresholds,
     count_votes,
     favours_positive,
-    is_settled,
     label_block,
 )
 from leaveout.large._window import LinearOptimum, WindowProblem
-from leaveout.loo._multiclass import elect
+from leaveout.loo._multiclass import elect, is_settled
 from leaveout.run._parallel import map_in_order
 
 # The optimum of a window built at the optimum is that point, up to rounding.

@@ -27,7 +27,7 @@ from leaveout.large._constant import ConstantOptimum
 from leaveout.large._features import FeatureBlock
 from leaveout.large._solve import LinearPath
 from leaveout.large._window import LinearOptimum, MarginScan, scan_margin
-from leaveout.loo._multiclass import _count, elect
+from leaveout.loo._multiclass import elect, is_settled
 
 # Left-out values closer to zero than this are left to a walk.
 SLACK = 1e-10
@@ -253,20 +253,6 @@ def left_out_votes(
     below, above = thresholds.elsewhere.T[:, :, None]
     kept = np.where(f > above, 1.0, np.where(f < below, -1.0, 0.0))
     return np.where(signs == 0.0, kept, own).astype(np.int8)
-
-
-def is_settled(votes: np.ndarray, n_classes: int) -> BoolArray:
-    """Whether the class with most votes does not depend on the open ones."""
-    if n_classes == 2:
-        return np.asarray(votes[:, 0] != 0)
-    least = _count(votes, n_classes)
-    most = (n_classes - 1) - _count(-votes, n_classes)
-    first = least.argmax(axis=1)
-    rows = np.arange(votes.shape[0])
-    # In a tie the first class wins.
-    rival = most - (np.arange(n_classes) > first[:, None])
-    rival[rows, first] = -1
-    return np.asarray(least[rows, first] > rival.max(axis=1))
 
 
 @dataclass

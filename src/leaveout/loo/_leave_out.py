@@ -11,12 +11,9 @@ from typing import Any
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.engine._certificate import intervals_at_new_rows
 from leaveout.engine._problem import (
     INDEFINITE,
-    SETTLED_BY,
     UNCERTIFIED,
-    UNTOUCHED,
     Folds,
     LooIntervals,
 )
@@ -27,6 +24,12 @@ from leaveout.loo._multiclass import (
     decide_one_vs_rest,
     one_vs_one_margins,
     one_vs_rest_margins,
+)
+from leaveout.loo._outputs import (
+    Outputs,
+    complete_outputs,
+    spread_coefficients,
+    stack_outputs,
 )
 from leaveout.loo._regression import LooRegressionResult
 from leaveout.loo._result import LooResult, is_anti_learning
@@ -96,8 +99,9 @@ class Plan:
 class LeftOut:
     """Results of one subproblem, without its Gram matrix."""
 
-    found: LooIntervals  # left-out values of all samples of the task
-    beta: FloatArray | None = None  # (n,), full solution, if the family has warm starts
+    found: LooIntervals  # left-out values of its samples
+    rows: IntArray | None = None  # its samples; None: all samples of the task
+    solution: Any = None  # full solution, if there is one
     anti_learning: bool = False  # whether its labels follow the class proportions
 
 
@@ -144,7 +148,7 @@ def leave_out(task: Task, plan: Plan) -> LooRun:
     started = perf_counter()
     with limit_blas(1), _quiet_overflow():
         parts = (plan.source or solve_and_leave_out)(task, plan)
-    return assemble_run(task, plan, parts, perf_counter() - started)
+    return _assemble_runs(task, plan, [parts], [perf_counter() - started])[0]
 
 
 def solve_and_leave_out(task: Task, plan: Plan) -> list[LeftOut]:
@@ -184,11 +188,8 @@ def restore(task: Task, betas: FloatArray | None) -> Fitted:
 def leave_subproblem_out(
     task: Task, plan: Plan, sub: Subproblem, solution: Any, **memory: Any
 ) -> LeftOut:
-    """Leave out samples from one subproblem; return values for all samples of the task.
-
-    Samples that are not in the subproblem get the value of its full solution.
-    """
-    family, folds, n = plan.family, plan.folds(sub), task.C.shape[0]
+    """Leave out samples from one subproblem, whose full solution is given."""
+    family, folds = plan.family, plan.folds(sub)
     problem, tight = sub.problem, solution
     if family.tighten is not None:
         problem, tight = family.tighten(problem, tight)
@@ -203,38 +204,20 @@ def leave_subproblem_out(
     )
     if family.certify is not None:
         found = family.certify(problem, tight, found, folds)
-    counts = found.counts
     if folds is not None:
-        inside = LooIntervals.empty(n)
+        inside = LooIntervals.empty(task.C.shape[0])
         inside.write(folds.members, found)
-        found = replace(inside, counts=counts)
-    elif sub.rows.size < n:
-        # K times beta, which is 0 outside the subproblem, costs less than K[:, rows].
-        products = task.K @ _spread(tight.beta, sub.rows, n)
-        largest = float(task.K.diagonal().max())  # indefinite kernels: not certified
-        everywhere = intervals_at_new_rows(
-            problem, tight, products, largest, counts.get("rounding")
-        )
-        everywhere.write(sub.rows, found)
-        found = replace(everywhere, counts=counts)
+        found = replace(inside, counts=found.counts)
     has_classes = family.target == "classes"
     anti_learning = (has_classes and family.bounds_alpha) and is_anti_learning(
-        sub.problem, solution, found.values[sub.rows], folds
+        sub.problem, solution, found.values, folds
     )
-    beta = _spread(solution.beta, sub.rows, n) if family.warm_start else None
-    return LeftOut(found, beta, anti_learning)
+    return LeftOut(found, sub.rows, tight, anti_learning)
 
 
 def _quiet_overflow() -> np.errstate:
     """Ignore overflow: certificates test for finite numbers."""
     return np.errstate(over="ignore", invalid="ignore")
-
-
-def _spread(beta: FloatArray, rows: IntArray, n: int) -> FloatArray:
-    """Coefficients of all samples of a task from those of a subproblem."""
-    spread = np.zeros(n)
-    spread[rows] = beta
-    return spread
 
 
 def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooRun]:
@@ -261,10 +244,7 @@ def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooRun]:
                 columns[k].append(part)
                 seconds[k] += perf_counter() - started
                 started = perf_counter()
-    return [
-        assemble_run(task, plan, parts, spent)
-        for parts, spent in zip(columns, seconds.tolist(), strict=True)
-    ]
+    return _assemble_runs(task, plan, columns, seconds.tolist())
 
 
 def solve_path(
@@ -290,40 +270,54 @@ def solve_path(
         yield scaled, solution
 
 
-def assemble_run(
-    task: Task, plan: Plan, parts: list[LeftOut], seconds: float
-) -> LooRun:
-    """Combine the intervals of all subproblems into predictions and certificates."""
-    found = [part.found for part in parts]
-    values, lower, upper = (
-        np.column_stack([getattr(intervals, name) for intervals in found])
-        for name in ("values", "lower", "upper")
-    )
-    reasons = np.max([intervals.uncertified_by for intervals in found], axis=0)
+def _assemble_runs(
+    task: Task, plan: Plan, columns: list[list[LeftOut]], seconds: list[float]
+) -> list[LooRun]:
+    """Combine the subproblems of each C into predictions and certificates."""
+    betas: list[FloatArray | None] = [None] * len(columns)
+    if plan.family.warm_start and columns[0][0].solution is not None:
+        betas = [spread_coefficients(task, parts) for parts in columns]
+    if all(part.rows is None or part.rows.size == task.C.size for part in columns[0]):
+        outputs = [stack_outputs([part.found for part in parts]) for parts in columns]
+    else:
+        started = perf_counter()
+        outputs = complete_outputs(task, columns, np.array(betas))
+        shared = (perf_counter() - started) / len(columns)
+        seconds = [spent + shared for spent in seconds]
+    return [
+        LooRun(_make_result(task, plan, parts, own, spent), kept)
+        for parts, own, spent, kept in zip(
+            columns, outputs, seconds, betas, strict=True
+        )
+    ]
+
+
+def _make_result(
+    task: Task, plan: Plan, parts: list[LeftOut], outputs: Outputs, seconds: float
+) -> LooResult | LooRegressionResult:
+    """Combine all subproblems into a result."""
+    values, lower, upper = outputs.values, outputs.lower, outputs.upper
+    reasons = outputs.uncertified_by
     if task.gram is not None and task.gram.definite is False:
         reasons = np.full_like(reasons, INDEFINITE)
     common = {
         "y": task.target.labels,
-        "settled_by": _costliest_step(found),
+        "settled_by": outputs.settled_by,
         "uncertified_by": np.array(UNCERTIFIED)[reasons],
         "method": plan.method,
-        "counts": {**_total_counts(found), "seconds": seconds},
+        "counts": {**_total_counts(parts), "seconds": seconds},
         "groups": plan.groups,
     }
-    result: LooResult | LooRegressionResult
     if plan.family.target == "numbers":
         predictions, low, high = (
             task.target.unscale(each[:, 0]) for each in (values, lower, upper)
         )
-        result = LooRegressionResult(predictions, lower=low, upper=high, **common)
-    else:
-        decided = decide(task, values.copy(), lower, upper, plan.groups)
-        anti_learning = _mostly_anti_learning(task, parts, decided["predictions"])
-        result = LooResult(
-            **decided, **common, binary_values=values, anti_learning=anti_learning
-        )
-    betas = [part.beta for part in parts if part.beta is not None]
-    return LooRun(result, np.array(betas) if betas else None)
+        return LooRegressionResult(predictions, lower=low, upper=high, **common)
+    decided = decide(task, values.copy(), lower, upper, plan.groups)
+    anti_learning = _mostly_anti_learning(task, parts, decided["predictions"])
+    return LooResult(
+        **decided, **common, binary_values=values, anti_learning=anti_learning
+    )
 
 
 def votes_by_pairs(task: Task) -> bool:
@@ -383,19 +377,10 @@ def _mostly_anti_learning(
     return bool(np.count_nonzero(predictions == labels) <= most_frequent)
 
 
-def _total_counts(found: list[LooIntervals]) -> dict[str, float]:
+def _total_counts(parts: list[LeftOut]) -> dict[str, float]:
     """Sum the counts of the subproblems."""
     totals: dict[str, float] = {}
-    for part in found:
-        for name, count in part.counts.items():
+    for part in parts:
+        for name, count in part.found.counts.items():
             totals[name] = totals.get(name, 0.0) + count
     return totals
-
-
-def _costliest_step(found: list[LooIntervals]) -> np.ndarray:
-    """Return the costliest step per sample over the subproblems."""
-    codes = np.column_stack([part.settled_by for part in found])
-    cost = np.arange(1, len(SETTLED_BY) + 1)
-    cost[UNTOUCHED] = 0
-    worst = np.argmax(cost[codes], axis=1)
-    return np.array(SETTLED_BY)[codes[np.arange(codes.shape[0]), worst]]

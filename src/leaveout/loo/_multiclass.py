@@ -15,7 +15,8 @@ are for class 1; 0 is for class 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, product
+from functools import cache
+from itertools import combinations
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
@@ -80,15 +81,12 @@ def one_value_per_class(values: FloatArray) -> FloatArray:
     value of 0 is a vote for i here, unlike in :func:`vote`.
     """
     n_classes = _n_classes(values.shape[1])
-    votes = np.zeros((values.shape[0], n_classes))
-    sums = np.zeros_like(votes)
-    for k, (i, j) in enumerate(class_pairs(n_classes)):
-        for_j = values[:, k] < 0
-        votes[:, i] += ~for_j
-        votes[:, j] += for_j
-        sums[:, i] += values[:, k]
-        sums[:, j] -= values[:, k]
-    return votes + sums / (3 * (np.abs(sums) + 1))
+    votes = _count(np.where(values < 0, -1, 1), n_classes)
+    sums = np.zeros((n_classes, values.shape[0]))
+    for value, (i, j) in zip(values.T.copy(), class_pairs(n_classes), strict=True):
+        sums[i] += value
+        sums[j] -= value
+    return votes + (sums / (3 * (np.abs(sums) + 1))).T
 
 
 def _n_classes(n_pairs: int) -> int:
@@ -131,7 +129,7 @@ def decide_one_vs_one(
         "margins": margins,
         "lower": np.where(unique, margins, np.nan),
         "upper": np.where(unique, margins, np.nan),
-        "ambiguous": _open_votes(values, open_, winner, params.break_ties),
+        "ambiguous": _open_votes(values, open_, params.break_ties),
     }
 
 
@@ -156,23 +154,18 @@ def _margins(per_class: FloatArray, codes: IntArray) -> FloatArray:
     return np.where(codes >= 0, margins, -np.inf)
 
 
-def _open_votes(
-    values: FloatArray, open_: BoolArray, winner: IntArray, break_ties: bool
-) -> BoolArray:
+def _open_votes(values: FloatArray, open_: BoolArray, break_ties: bool) -> BoolArray:
     """Return whether some choice of the undecided signs changes the winner.
 
     With ``break_ties`` the values count, not only the signs, so any undecided value
-    makes the sample ambiguous. So do more than ten undecided signs.
+    makes the sample ambiguous.
     """
-    ambiguous = np.zeros(values.shape[0], dtype=bool)
-    for r in np.flatnonzero(open_.any(axis=1)):
-        undecided = np.flatnonzero(open_[r])
-        if break_ties or undecided.size > 10:
-            ambiguous[r] = True
-            continue
-        tries = np.tile(values[r], (2**undecided.size, 1))
-        tries[:, undecided] = list(product((-1.0, 1.0), repeat=undecided.size))
-        ambiguous[r] = bool(np.any(vote(tries) != winner[r]))
+    ambiguous = np.asarray(open_.any(axis=1))
+    if break_ties:
+        return ambiguous
+    rows = np.flatnonzero(ambiguous)
+    sure = np.where(open_[rows], 0, np.where(values[rows] > 0, 1, -1))
+    ambiguous[rows] = ~is_settled(sure, _n_classes(values.shape[1]))
     return ambiguous
 
 
@@ -250,10 +243,31 @@ def elect(votes: np.ndarray, n_classes: int) -> np.ndarray:
     return np.asarray(_count(votes, n_classes).argmax(axis=1))
 
 
-def _count(votes: np.ndarray, n_classes: int) -> np.ndarray:
+def is_settled(votes: np.ndarray, n_classes: int) -> BoolArray:
+    """Whether the class with most votes does not depend on the open ones."""
+    if n_classes == 2:
+        return np.asarray(votes[:, 0] != 0)
+    least = _count(votes, n_classes)
+    most = (n_classes - 1) - _count(-votes, n_classes)
+    first = least.argmax(axis=1)
+    rows = np.arange(votes.shape[0])
+    # In a tie the first class wins.
+    rival = most - (np.arange(n_classes) > first[:, None])
+    rival[rows, first] = -1
+    return np.asarray(least[rows, first] > rival.max(axis=1))
+
+
+def _count(votes: np.ndarray, n_classes: int) -> IntArray:
     """Count the votes for each class, (m, n_classes)."""
-    counts = np.zeros((votes.shape[0], n_classes), dtype=np.intp)
-    for k, (i, j) in enumerate(class_pairs(n_classes)):
-        counts[:, i] += votes[:, k] > 0
-        counts[:, j] += votes[:, k] < 0
-    return counts
+    first, second = _sides(n_classes)
+    counts = (votes > 0).astype(np.float32) @ first
+    counts += (votes < 0).astype(np.float32) @ second
+    return counts.astype(np.intp)
+
+
+@cache
+def _sides(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return, (n_pairs, n_classes) each, which class is first and second in a pair."""
+    first, second = np.array(class_pairs(n_classes)).T
+    one = np.eye(n_classes, dtype=np.float32)  # counts are exact
+    return one[first], one[second]

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The left-out values of all subproblems of a task at all its samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leaveout._typing import FloatArray
+from leaveout.engine._certificate import (
+    VALUE_ACCURACY,
+    clear_of_rounding,
+    rounding_of_sum,
+)
+from leaveout.engine._problem import (
+    BY_ROUNDING,
+    CERTIFIED,
+    NOT_CONVERGED,
+    SETTLED_BY,
+    UNTOUCHED,
+    LooIntervals,
+    middle,
+)
+from leaveout.loo._multiclass import class_pairs
+
+if TYPE_CHECKING:
+    from leaveout.loo._leave_out import LeftOut
+    from leaveout.loo._task import Task
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Values of q outputs, with their intervals, at all n samples of a task.
+
+    Parameters
+    ----------
+    values, lower, upper : ndarray of shape (n, q)
+        As in :class:`~leaveout.engine._problem.LooIntervals`.
+    settled_by : ndarray of str, shape (n,)
+        The costliest step over the outputs.
+    uncertified_by : ndarray of int8, shape (n,)
+        The gravest reason over the outputs.
+    """
+
+    values: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    settled_by: np.ndarray
+    uncertified_by: np.ndarray
+
+
+def stack_outputs(found: list[LooIntervals]) -> Outputs:
+    """Combine subproblems that have values for all samples."""
+    values, lower, upper = (
+        np.column_stack([getattr(intervals, name) for intervals in found])
+        for name in ("values", "lower", "upper")
+    )
+    reasons = np.max([intervals.uncertified_by for intervals in found], axis=0)
+    steps = np.array([intervals.settled_by for intervals in found])
+    return Outputs(values, lower, upper, _costliest_step(steps), reasons)
+
+
+def spread_coefficients(task: Task, parts: list[LeftOut]) -> FloatArray:
+    """Return the coefficients of each subproblem, 0 outside it, (q, n)."""
+    betas = np.zeros((len(parts), task.C.shape[0]))
+    for beta, part in zip(betas, parts, strict=True):
+        beta[part.rows] = part.solution.beta
+    return betas
+
+
+def complete_outputs(
+    task: Task, columns: list[list[LeftOut]], betas: FloatArray
+) -> list[Outputs]:
+    """Combine subproblems of some samples for each C; ``betas`` is (n_Cs, q, n).
+
+    At all other samples the value of a subproblem is that of the full solution.
+    """
+    n_classes = len(task.target.classes)
+    if betas.shape[1] == len(class_pairs(n_classes)) and not task.params.one_vs_rest:
+        products = _pair_products(task, betas)
+    else:
+        products = betas @ task.K
+    return [
+        _complete(task, parts, own)
+        for parts, own in zip(columns, products, strict=True)
+    ]
+
+
+def _pair_products(task: Task, betas: FloatArray) -> FloatArray:
+    """Return ``betas @ K``; the coefficients of a pair are 0 in all other classes."""
+    products = np.zeros_like(betas)
+    pairs = class_pairs(len(task.target.classes))
+    for code in range(len(task.target.classes)):
+        own = [k for k, pair in enumerate(pairs) if code in pair]
+        rows = np.flatnonzero((task.target.codes == code) & (task.C > 0.0))
+        left = betas[:, own][:, :, rows].reshape(-1, rows.size)
+        products[:, own] += (left @ task.K[rows]).reshape(-1, len(own), betas.shape[2])
+    return products
+
+
+def _complete(task: Task, parts: list[LeftOut], products: FloatArray) -> Outputs:
+    """Combine subproblems at one C, given K times their coefficients, (q, n)."""
+    largest = float(task.K.diagonal().max())  # indefinite kernels: not certified
+    fits = [part.solution for part in parts]
+    ends = np.array([fit.intercept_interval for fit in fits])
+    lower, upper = products + ends[:, :1], products + ends[:, 1:]
+    sizes = np.array([np.abs(fit.beta).sum() for fit in fits])
+    rounding = np.array([part.found.counts["rounding"] for part in parts])
+    rounding = np.maximum(rounding, rounding_of_sum(largest, sizes))[:, None]
+    clear = rounding <= VALUE_ACCURACY
+    if len(task.target.classes):
+        clear = clear_of_rounding(lower, upper, rounding, task.params.fit_intercept)
+    reasons = np.full(products.shape, CERTIFIED, dtype=np.int8)
+    reasons[~np.broadcast_to(clear, reasons.shape)] = BY_ROUNDING
+    reasons[[not fit.converged for fit in fits]] = NOT_CONVERGED
+    steps = np.full(products.shape, UNTOUCHED, dtype=np.int8)
+    for k, part in enumerate(parts):
+        rows, found = part.rows, part.found
+        lower[k, rows], upper[k, rows] = found.lower, found.upper
+        reasons[k, rows], steps[k, rows] = found.uncertified_by, found.settled_by
+    values = middle(lower, upper)
+    return Outputs(
+        values.T, lower.T, upper.T, _costliest_step(steps), reasons.max(axis=0)
+    )
+
+
+def _costliest_step(steps: np.ndarray) -> np.ndarray:
+    """Return the costliest step per sample over the subproblems, (q, n)."""
+    cost = np.arange(1, len(SETTLED_BY) + 1, dtype=np.int8)
+    cost[UNTOUCHED] = 0
+    by_cost = np.argsort(cost, kind="stable")
+    return np.array(SETTLED_BY)[by_cost[cost[steps].max(axis=0)]]
