@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._checks import check_features
 from leaveout.engine._problem import TIE
 from leaveout.exceptions import CertificateWarning
-from leaveout.kernel._gram import check_gram, evaluate_expansion
-from leaveout.kernel._symmetric import smallest_eigenvalue
-from leaveout.loo._task import Task
+
+if TYPE_CHECKING:
+    from leaveout.loo._task import Task
 
 
 class KernelModel(BaseEstimator):
@@ -42,6 +41,9 @@ class KernelModel(BaseEstimator):
 
     def _values(self, X: Any) -> FloatArray:
         """Return the values of all expansions, one column each."""
+        from leaveout.adapt._checks import check_features
+        from leaveout.kernel._gram import check_gram, evaluate_expansion
+
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
         if self.kernel == "precomputed":
@@ -72,6 +74,8 @@ class KernelModel(BaseEstimator):
 
     def _warn_indefinite(self, task: Task, stacklevel: int) -> None:
         """Warn that the kernel is not positive semi-definite, with the eigenvalue."""
+        from leaveout.kernel._symmetric import smallest_eigenvalue
+
         least = smallest_eigenvalue(np.ldexp(task.K, task.gram.exponent))
         warnings.warn(
             f"The kernel {self.kernel!r} is not positive semi-definite on these data: "

@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What SVC and SVR share: fit, ``coef_`` and the warnings of a fit."""
+"""What SVC and SVR share: fit, ``coef_`` and the warnings of a fit.
+
+The code that solves is imported by the first fit, so that importing a class is quick.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from leaveout._typing import FloatArray
-from leaveout.adapt._checks import check_kernel_size
-from leaveout.adapt._prepare import fit_task
-from leaveout.engine._problem import Solution
 from leaveout.estimators._base import KernelModel
 from leaveout.exceptions import CertificateWarning
-from leaveout.loo._leave_out import Fitted, restore
+
+if TYPE_CHECKING:
+    from leaveout.engine._problem import Solution
+    from leaveout.loo._leave_out import Fitted
 
 # Warn if rounding errors of decision values may be larger than this.
 ROUNDING = 1e-2
@@ -32,6 +35,10 @@ class ExactSVM(KernelModel):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any = None) -> Fitted:
         """Fit, and return the task with its solutions."""
+        from leaveout.adapt._checks import check_kernel_size
+        from leaveout.adapt._prepare import fit_task
+        from leaveout.loo._leave_out import restore
+
         task = fit_task(self, X, y, sample_weight)
         if not task.gram.definite:
             check_kernel_size(task.K, "A kernel that is not positive semi-definite")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,13 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from leaveout._typing import FloatArray
 from leaveout.estimators._base import KernelClassifier, stack
 from leaveout.estimators._exact import ExactSVM
-from leaveout.loo._leave_out import Fitted
 from leaveout.loo._multiclass import (
     one_value_per_class,
     pair_coefficients,
     stack_coefficients,
     vote,
 )
+
+if TYPE_CHECKING:
+    from leaveout.loo._leave_out import Fitted
 
 
 class SVC(ExactSVM, KernelClassifier):

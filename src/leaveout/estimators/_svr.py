@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,9 @@ from sklearn.base import RegressorMixin
 
 from leaveout._typing import FloatArray
 from leaveout.estimators._exact import ExactSVM
-from leaveout.loo._leave_out import Fitted
+
+if TYPE_CHECKING:
+    from leaveout.loo._leave_out import Fitted
 
 
 class SVR(RegressorMixin, ExactSVM):
