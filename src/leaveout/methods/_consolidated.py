@@ -189,20 +189,16 @@ class _Folds:
             self._write(block, reduced.prove(rows, eta, self.everywhere))
             failed = np.flatnonzero(~self.certified[block])
             if failed.size and small is not tableau and not tableau.is_low_rank:
-                beta = reduced.expand(rows[failed], eta[failed])
-                self._solve_on_all(block[failed], beta, tableau)
+                self._solve_on_all(block[failed], tableau)
 
         map_chunks(run, which.size, n_threads, reduced.block)
 
-    def _solve_on_all(
-        self, which: IntArray, beta: FloatArray, tableau: Tableau
-    ) -> None:
-        """Solve folds in which screened coefficients change, from their last sets."""
+    def _solve_on_all(self, which: IntArray, tableau: Tableau) -> None:
+        """Solve folds in which screened coefficients change."""
         problem, rows = self.problem, self.rows[which]
         complete = _Reduced(problem, self.solution, Screened.nothing(problem))
         folds, _ = complete.leave_out(rows, complete.start)
-        kept = complete.kept
-        eta = solve_again(tableau.take(kept), folds, beta[:, kept])
+        eta = solve_again(tableau.take(complete.kept), folds)
         self._write(which, complete.prove(rows, eta, self.everywhere))
 
     def _write(self, which: IntArray, proof: Proof) -> None:
@@ -328,10 +324,3 @@ class _Reduced:
         shift = screened[:, None] * tableau.T[np.ix_(rows, self.kept)]
         eta = solve_exactly(small, folds, shift, change, at.eta - full.eta)
         return eta, n_steps
-
-    def expand(self, rows: IntArray, eta: FloatArray) -> FloatArray:
-        """Return the coefficients of all samples."""
-        beta = np.tile(self.known, (rows.size, 1))
-        beta[:, self.kept] = eta
-        beta[np.arange(rows.size), rows] = 0.0
-        return beta

@@ -119,7 +119,6 @@ def tableaus(
     for sign, b in ((1.0, low), (-1.0, high)):
         part = rows[problem.y[rows] == sign]
         if part.size:
-            b = b if np.isfinite(b) else low + high - b
             f = solution.decision_values + (b - solution.intercept)
             distance = np.where(problem.C > 0.0, np.abs(problem.y - f), np.inf)
             nearest = np.arange(f.size) == distance.argmin()
@@ -305,32 +304,21 @@ def solve_exactly(
 ) -> FloatArray:
     """Solve folds from predicted changes of f and eta; return coefficients.
 
-    They are not optimal where the exchange did not end, which the caller must check.
+    Unfinished folds start again from the full solution. Coefficients are not optimal
+    where the exchange did not end, which the caller must check.
     """
     exchange = Exchange(tableau, folds, shift)
     exchange.predict(values, eta)
-    return _finish(exchange, shift, FIRST)
-
-
-def solve_again(tableau: Tableau, folds: FoldProblems, eta: FloatArray) -> FloatArray:
-    """Solve folds on all samples from coefficients that are optimal on some."""
-    shift = np.zeros_like(eta)
-    exchange = Exchange(tableau, folds, shift)
-    alpha, C = np.abs(eta), folds.C
-    near = 1e-9 * C
-    exchange.on = (alpha > near) & (alpha < C - near)
-    exchange.bounded = (alpha >= C - near) & (C > 0.0)
-    return _finish(exchange, shift, SECOND)
-
-
-def _finish(
-    exchange: Exchange, shift: FloatArray, attempt: tuple[int, int]
-) -> FloatArray:
-    """Run the exchange; start unfinished folds again from the full solution."""
-    open_ = np.flatnonzero(~exchange.run(*attempt))
-    if open_.size and not exchange.tableau.is_low_rank:
-        folds = exchange.folds.take(open_)
-        again = Exchange(exchange.tableau, folds, shift[open_])
+    open_ = np.flatnonzero(~exchange.run(*FIRST))
+    if open_.size and not tableau.is_low_rank:
+        again = Exchange(tableau, folds.take(open_), shift[open_])
         again.run(*SECOND)
         exchange.put(open_, again)
+    return exchange.refine()
+
+
+def solve_again(tableau: Tableau, folds: FoldProblems) -> FloatArray:
+    """Solve folds of all samples from the full solution; return coefficients."""
+    exchange = Exchange(tableau, folds, np.zeros_like(folds.C))
+    exchange.run(*SECOND)
     return exchange.refine()
