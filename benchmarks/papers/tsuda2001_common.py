@@ -178,7 +178,7 @@ def show(rows: list[Row], guesses: list[Guess]) -> None:
     table = []
     for place in dict.fromkeys((row.figure, row.data) for row in rows):
         found = [bars.get((*place, name)) for name in criteria]
-        texts = [f"{r.error:.1f} ± {r.error_bar:.1f}" if r else "" for r in found]
+        texts = [f"{r.error:.1f}±{r.error_bar:.1f}" if r else "" for r in found]
         table.append([*place, *texts])
     print_table(["figure", "data", *criteria], table, n_left=2)
     print(

@@ -2,8 +2,7 @@
 """Remake Tables 1 and 2 of Wang & Yang (2022), and check labels and screening.
 
     python benchmarks/papers/wang2022.py --data DIR [--quick] [--resume]
-        [--parts labels table1 table2 ratios generator] [--budget SECONDS]
-        [--path-up-to N] [--torchkm PYTHON]
+        [--parts labels table1 table2 ratios generator] [--torchkm PYTHON]
 
 DIR holds the data sets of the paper as ``ccv_*.npz`` with arrays X and y.
 
@@ -21,8 +20,8 @@ bias; objectives and screened coefficients against an interior-point method.
 Ratios: magic / consolidated on small sets, p >> n and large C; the profile of section
 4.1. Generator: another interpretation of the simulation.
 
-Every lambda is timed by itself and stored; a run that is interrupted, or that has a
-larger budget, goes on with ``--resume``.
+Every lambda is timed by itself. A run that was interrupted goes on with ``--resume``,
+set by set; seconds of other programs that are stored are kept then.
 
 What is sampled is printed with the results.
 """
@@ -37,7 +36,7 @@ import wang2022_labels
 import wang2022_ratios
 import wang2022_table1
 import wang2022_table2
-from common import write_config
+from common import print_notes, write_config
 
 from leaveout.run._parallel import limit_blas
 
@@ -57,12 +56,6 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--resume", action="store_true", help="keep what is there")
     parser.add_argument(
-        "--budget", type=float, default=60.0, help="CPU seconds per method and data set"
-    )
-    parser.add_argument(
-        "--path-up-to", type=int, default=800, help="largest n for the path rule"
-    )
-    parser.add_argument(
         "--torchkm", metavar="PYTHON", help="interpreter of an environment with TorchKM"
     )
     parser.add_argument("--seed", type=int, default=0)
@@ -71,8 +64,7 @@ def main() -> None:
         for part in args.parts:
             module, names = PARTS[part]
             notes = module.run(args)
-            for note in notes:
-                print("note:", note)
+            print_notes(notes)
             if not args.quick:
                 for name in names:
                     write_config(name, __file__, args, notes)

@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
-from common import read_rows, solve_each, write_rows
+from common import print_table, read_rows, solve_each, write_rows
 from datasets import penalty_from_lambda
 from measure import LAMBDAS, kernlab_width
 from solved import SVC_METHODS
@@ -31,6 +31,7 @@ from leaveout.kernel._gram import gram_matrix
 from leaveout.methods._consolidated import RULES
 from leaveout.methods._screening import PathMemory
 
+METHODS = ["walk", "magic", "first_order", "same_C", "path"]
 # An order of the 50 lambda of which every beginning covers the range evenly.
 ORDER = [(47 + 31 * k) % 50 for k in range(50)]
 PER_LAMBDA = "lambdas.csv"
@@ -94,7 +95,7 @@ class LambdaTime:
 
 
 class Timings:
-    """CPU seconds per data set, method and lambda, stored as they are measured."""
+    """CPU seconds per data set, method and lambda, stored set by set."""
 
     def __init__(self, name: str, args: argparse.Namespace) -> None:
         self.name, self.args = name, args
@@ -102,38 +103,29 @@ class Timings:
         if args.resume:
             self.rows = read_rows(name, LambdaTime, PER_LAMBDA)
 
-    def of(self, data: Data, method: str) -> dict[int, LambdaTime]:
-        """Return what was measured, by lambda."""
+    def of(self, data: Data, method: str) -> list[LambdaTime]:
+        """Return what was measured."""
         key = (data.name, len(data.y), method)
-        return {r.at: r for r in self.rows if (r.data, r.n, r.method) == key}
+        return [r for r in self.rows if (r.data, r.n, r.method) == key]
 
-    def measure(self, data: Data, methods: Sequence[str]) -> None:
-        """Time methods in turn at each lambda, within a budget, two at least."""
-        todo = {m: self.of(data, m) for m in methods}
-        if all(len(done) == 50 for done in todo.values()):
+    def measure(self, data: Data) -> None:
+        """Time all methods in turn at each lambda."""
+        if self.of(data, METHODS[0]):
             return
-        fits = Fits(data)
-        for at in ORDER:
-            for method, done in todo.items():
-                spent = sum(row.seconds for row in done.values())
-                if at not in done and (len(done) < 2 or spent < self.args.budget):
-                    done[at] = self._time(data, fits, method, at)
-            self._store()
-
-    def measure_path(self, data: Data) -> None:
-        """Time the path rule, which needs all lambda in order."""
-        if len(self.of(data, "path")) < 50:
-            fits, memory = Fits(data), PathMemory()
-            for at in range(50):
-                self._time(data, fits, "path", at, memory=memory)
-            self._store()
+        fits, memory = Fits(data), PathMemory()
+        for at in range(len(LAMBDAS)):
+            for method in METHODS:
+                options: dict[str, Any] = {"rule": method} if method in RULES else {}
+                if method == "path":
+                    options["memory"] = memory
+                self._time(data, fits, method, at, **options)
+        if not self.args.quick:
+            write_rows(self.name, self.rows, PER_LAMBDA)
 
     def _time(
         self, data: Data, fits: Fits, method: str, at: int, **options: Any
-    ) -> LambdaTime:
+    ) -> None:
         name = "consolidated" if method in RULES else method
-        if method in RULES:
-            options["rule"] = method
         problem, solution = fits.problems[at]
         started = process_time()
         found = SVC_METHODS[name](problem, solution=solution, **options)
@@ -141,29 +133,18 @@ class Timings:
         refits = int(found.counts["refits"])
         row = LambdaTime(data.name, len(data.y), method, at, seconds, refits)
         self.rows.append(row)
-        return row
-
-    def _store(self) -> None:
-        if not self.args.quick:
-            write_rows(self.name, self.rows, PER_LAMBDA)
 
     def total(self, data: Data, method: str) -> float:
-        """Seconds for 50 lambda, scaled up from those measured; nan if none was."""
-        rows = self.of(data, method)
-        if not rows:
-            return float("nan")
-        return 50 / len(rows) * sum(row.seconds for row in rows.values())
+        """Seconds for all lambda."""
+        return sum(row.seconds for row in self.of(data, method))
 
-    def refits(self, data: Data, method: str) -> int:
-        """Folds that were refitted."""
-        return sum(row.refits for row in self.of(data, method).values())
+    def ratio(self, data: Data) -> float:
+        """How many times as long as consolidated magic takes."""
+        return self.total(data, "magic") / self.total(data, "first_order")
 
-    def ratio(self, data: Data, slow: str, fast: str) -> float:
-        """How many times as long one method takes, at the lambda timed for both."""
-        first, second = self.of(data, slow), self.of(data, fast)
-        both = first.keys() & second.keys()
-        above = sum(first[at].seconds for at in both)
-        return above / sum(second[at].seconds for at in both) if both else float("nan")
+    def refits(self, data: Data) -> int:
+        """Folds that were refitted, over all methods."""
+        return sum(row.refits for m in METHODS for row in self.of(data, m))
 
 
 class Fits:
@@ -248,17 +229,24 @@ def time_torchkm(data: Data, python: str | None) -> tuple[float, np.ndarray]:
             return float(json.loads(run.stdout.splitlines()[-1])), file["values"]
 
 
-def show(title: str, rows: Sequence[Any], columns: Sequence[str]) -> None:
-    """Print some columns of a table; the paper's columns stand beside ours."""
-    cells = [[c.replace("_", " ") for c in columns]]
+def show(
+    title: str, rows: Sequence[Any], columns: dict[str, str] | None = None
+) -> None:
+    """Print a table; ``columns`` maps headers to attributes, by default all."""
+    columns = columns or {name: name for name in vars(rows[0])}
+    cells = []
     for row in rows:
-        values = [getattr(row, c) for c in columns]
-        cells.append([f"{v:.3g}" if isinstance(v, float) else str(v) for v in values])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        values = [getattr(row, name) for name in columns.values()]
+        cells.append([_text(value) for value in values])
     print(f"\n{title}")
-    for line in cells:
-        print("  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)))
-    print(flush=True)
+    print_table(list(columns), cells, n_left=isinstance(values[0], str))
+
+
+def _text(value: Any) -> str:
+    """Three digits, or more if they are before the point."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if 1000 <= value < np.inf else f"{value:.3g}"
 
 
 def best_lambda(machines: list[LooIntervals], y: np.ndarray) -> int:

@@ -129,12 +129,11 @@ def run(args: argparse.Namespace) -> list[str]:
     for data in cases(args):
         for grid, Cs in (("50 lambda", data.Cs), ("C 0.1 to 100", LARGE_C)):
             rows.append(compare(data, grid, Cs, repeats))
-            print(rows[-1], flush=True)
             if not args.quick:
                 write_rows("wang2022_ratios", rows)
-    show("Beyond Table 1", rows, list(vars(rows[0])))
+    show("Beyond Table 1", rows)
     parts = profile(repeats)
-    show("Section 4.1: n = 800, lambda = 0.1", parts, list(vars(parts[0])))
+    show("Section 4.1: n = 800, lambda = 0.1", parts)
     if not args.quick:
         write_rows(PROFILE, parts)
     return [
