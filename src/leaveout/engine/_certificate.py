@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._certificate_fast import measure, settle_members
 from leaveout.engine._problem import (
     BY_ROUNDING,
     CERTIFIED,
+    MARGIN,
     NOT_CONVERGED,
     TIE,
     UNTOUCHED,
@@ -107,32 +109,34 @@ def _median_intervals(
 
 
 def intercept_interval(
-    problem: Problem, beta: FloatArray, F: FloatArray, free: IntArray
-) -> tuple[float, float]:
-    """All optimal b at an optimal beta with F = y - K beta; a point if one is free."""
-    if is_any_free(problem, beta, free):
-        # F plus the offset of its kink is b: that of the kink nearest to F + offset.
-        b = float(np.mean(_shifted_to_kinks(problem, beta[free], F[free], free)))
-        return b, b
+    problem: Problem, beta: FloatArray, F: FloatArray, members: IntArray
+) -> tuple[IntArray, tuple[float, float]]:
+    """Return the free samples and all optimal b, with F = y - K beta.
+
+    If all ``members`` of the working set are on their levels up to rounding, they are
+    set to these, in place, and none is free. b is a point if a sample is free.
+    """
+    # All beta may be 0 in a regression; what is left of a start does not move f.
+    top = 0.0 if problem.epsilon is None else float(problem.diagonal.max())
+    unseen = 1e-15 / top if top > 0.0 else 0.0
+    stays, is_free, b = settle_members(
+        problem.offsets, problem.levels, problem.C, beta, F, members, unseen
+    )
+    members = members if stays else members[:0]
+    if is_free:
+        return members, (b, b)
     weights = problem.levels[:, :-1] - problem.levels[:, 1:]
     values = F[:, None] + problem.offsets
     level = float(problem.levels[:, 0].sum())
-    return weighted_median_interval(values.ravel(), weights.ravel(), level)
+    return members, weighted_median_interval(values.ravel(), weights.ravel(), level)
 
 
-def _shifted_to_kinks(
-    problem: Problem, beta: FloatArray, F: FloatArray, rows: IntArray
-) -> FloatArray:
-    """F plus the offset of the kink between whose levels beta is."""
-    if problem.offsets.size == 1:
-        return F
-    return F + problem.offsets[(beta < problem.levels[rows, 1]).astype(int)]
-
-
-def is_any_free(problem: Problem, beta: FloatArray, free: IntArray | BoolArray) -> bool:
+def is_any_free(problem: Problem, solution: Solution) -> bool:
     """Whether a free support vector is off its levels by more than rounding errors."""
-    scale = bound_scale(problem.C, np.abs(beta))
-    return bool(np.any(problem.room(beta)[free] > 1e-9 * scale[free]))
+    members = np.flatnonzero(solution.state == MARGIN)
+    beta = solution.beta.copy()
+    fixed = problem.offsets, problem.levels, problem.C
+    return settle_members(*fixed, beta, solution.beta, members, 0.0)[1]
 
 
 def bound_scale(C: FloatArray, alpha: FloatArray) -> FloatArray:
@@ -170,39 +174,27 @@ def _max_without(values: FloatArray, rows: IntArray) -> FloatArray:
     return np.where(only, second, first)
 
 
-def kkt_residual(problem: Problem, beta: FloatArray, f: FloatArray) -> float:
-    """Largest violation of the optimality conditions.
-
-    f must be between the kinks around its beta, relative to
-    max(1, sum_j |beta_j K_ij|); sum(beta) = 0 is relative to sum |beta|.
-    """
-    below, above = problem.bracket(beta)
-    violation = np.maximum(np.maximum(below - f, f - above), 0.0)
-    support = np.flatnonzero(beta)
-    violated = np.flatnonzero(violation > 1e-12)
-    worst = float(violation.max(initial=0.0))
-    if violated.size:
-        rows = np.abs(problem.K[np.ix_(violated, support)])
-        scale = np.maximum(1.0, rows @ np.abs(beta[support]))
-        worst = max(1e-12, float((violation[violated] / scale).max()))
-    if problem.fit_intercept and support.size:
-        worst = max(worst, abs(float(beta.sum())) / float(np.abs(beta).sum()))
-    return worst
-
-
-def duality_gap(
+def certify(
     problem: Problem, beta: FloatArray, f: FloatArray, b: float
-) -> tuple[float, float]:
-    """Return (primal, (primal - dual) / primal) at beta with values f = K beta + b.
+) -> tuple[float, float, float]:
+    """Return (KKT residual, primal, (primal - dual) / primal) at f = K beta + b.
 
-    The gap is the sum of the terms loss_i(f_i) - kappa_i(beta_i) + beta_i f_i >= 0 of
-    the samples, which avoids the cancellation in primal minus dual.
+    The residual is the largest violation of the optimality conditions: f must be
+    between the kinks around its beta, relative to max(1, sum_j |beta_j K_ij|);
+    sum(beta) = 0 is relative to sum |beta|.
     """
-    losses = problem.losses(f)
-    primal = 0.5 * float(beta @ (f - b)) + float(losses.sum())
-    gaps = losses - (problem.rewards(beta) - beta * f)
-    gap = float(gaps.sum()) - b * float(beta.sum())
-    return primal, gap / primal if primal > 0.0 else 0.0
+    y, offsets, levels = problem.y, problem.offsets, problem.levels
+    worst, total, size, primal, gap = measure(y, offsets, levels, beta, f, b)
+    if worst > 1e-12:
+        below, above = problem.bracket(beta)
+        violation = np.maximum(below - f, f - above)
+        violated = np.flatnonzero(violation > 1e-12)
+        scale = np.abs(problem.K[violated]) @ np.abs(beta)
+        share = violation[violated] / np.maximum(1.0, scale)
+        worst = max(1e-12, float(share.max()))
+    if problem.fit_intercept and size > 0.0:
+        worst = max(worst, abs(total) / size)
+    return worst, primal, gap / primal if primal > 0.0 else 0.0
 
 
 def unit_exponent(K: FloatArray, kernel_range: int = KERNEL_RANGE) -> int:

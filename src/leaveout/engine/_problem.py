@@ -95,6 +95,11 @@ class Problem:
         return self.y.shape[0]
 
     @cached_property
+    def diagonal(self) -> FloatArray:
+        """K_ii, (n,)."""
+        return np.ascontiguousarray(self.K.diagonal())
+
+    @cached_property
     def offsets(self) -> FloatArray:
         """Kinks of a sample minus y, (n_kinks,)."""
         eps = self.epsilon
@@ -103,11 +108,14 @@ class Problem:
     @cached_property
     def levels(self) -> FloatArray:
         """Values of beta between the kinks, falling, (n, n_kinks + 1)."""
-        C, zero = self.C, np.zeros_like(self.C)
+        C = self.C
+        levels = np.zeros((C.size, self.offsets.size + 1))
         if self.epsilon is not None:
-            return np.column_stack([C, zero, -C] if self.epsilon else [C, -C])
-        high, low = np.where(self.y > 0, [C, zero], [zero, -C])
-        return np.column_stack([high, low])
+            levels[:, 0], levels[:, -1] = C, -C
+        else:
+            np.copyto(levels[:, 0], C, where=self.y > 0)
+            np.copyto(levels[:, 1], -C, where=self.y <= 0)
+        return levels
 
     @cached_property
     def kinks(self) -> FloatArray:
@@ -130,20 +138,6 @@ class Problem:
     def room(self, beta: FloatArray) -> FloatArray:
         """Distance of each beta to the nearest level."""
         return np.abs(self.levels - beta[:, None]).min(axis=1)
-
-    def losses(self, f: FloatArray) -> FloatArray:
-        """Loss of each sample at f."""
-        up, down = np.maximum(self.levels, 0.0), np.maximum(-self.levels, 0.0)
-        below = self.kinks - f[:, None]
-        steps = (up[:, :-1] - up[:, 1:]) * np.maximum(below, 0.0)
-        steps += (down[:, 1:] - down[:, :-1]) * np.maximum(-below, 0.0)
-        return steps.sum(axis=1)
-
-    def rewards(self, beta: FloatArray) -> FloatArray:
-        """kappa(beta) of each sample: minus the conjugate of its loss at -beta."""
-        top, bottom = self.levels[:, :-1], self.levels[:, 1:]
-        steps = np.clip(beta[:, None], bottom, top) - np.clip(0.0, bottom, top)
-        return (self.kinks * steps).sum(axis=1)
 
     def subset(self, rows: IntArray) -> Problem:
         """Return the problem on some of the samples (a copy)."""
@@ -272,10 +266,15 @@ class Folds:
         sizes = np.bincount(codes)
         return cls(order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp))
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
         """Number of samples in each fold."""
-        return np.diff(self.begin)
+        return self.begin[1:] - self.begin[:-1]
+
+    @cached_property
+    def are_single(self) -> bool:
+        """Whether every fold is one sample."""
+        return bool((self.sizes == 1).all())
 
     def __len__(self) -> int:
         """Return the number of folds."""
@@ -291,6 +290,8 @@ class Folds:
 
     def entries(self, which: IntArray) -> IntArray:
         """Positions in ``members`` of some folds, fold by fold."""
+        if self.are_single:
+            return which
         starts, sizes = self.begin[which], self.sizes[which]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return np.repeat(starts, sizes) + within
@@ -343,14 +344,11 @@ class LooIntervals:
         cls, k: int, settled_by: int = WALK, everywhere: tuple[int, int] | None = None
     ) -> LooIntervals:
         """Return arrays to fill for k members, marked as not converged."""
-        return cls(
-            np.empty(k),
-            np.empty(k),
-            np.full(k, settled_by, dtype=np.int8),
-            np.full(k, NOT_CONVERGED, dtype=np.int8),
-            {},
-            None if everywhere is None else np.empty(everywhere),
-        )
+        lower, upper = np.empty((2, k))
+        steps, reasons = np.empty((2, k), dtype=np.int8)
+        steps[:], reasons[:] = settled_by, NOT_CONVERGED
+        values = None if everywhere is None else np.empty(everywhere)
+        return cls(lower, upper, steps, reasons, {}, values)
 
     @classmethod
     def from_solution(cls, solution: Solution) -> LooIntervals:
@@ -373,8 +371,9 @@ class LooIntervals:
 
     def write(self, entries: IntArray, other: LooIntervals) -> None:
         """Copy the values of another object into some entries."""
-        for name in ("lower", "upper", "settled_by", "uncertified_by"):
-            getattr(self, name)[entries] = getattr(other, name)
+        self.lower[entries], self.upper[entries] = other.lower, other.upper
+        self.settled_by[entries] = other.settled_by
+        self.uncertified_by[entries] = other.uncertified_by
 
     def share_with_copies(self, copies: IntArray, leaders: IntArray) -> None:
         """Copy the value of each leader, the first of equal samples, to its copies."""

@@ -14,12 +14,11 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._active_set_fast import run_active_set
 from leaveout.engine._certificate import (
     LARGEST_BOUND,
-    bound_scale,
-    duality_gap,
+    certify,
     intercept_interval,
-    kkt_residual,
     unit_exponent,
 )
+from leaveout.engine._certificate_fast import balance
 from leaveout.engine._problem import (
     BOUNDED,
     CERTIFIED,
@@ -140,7 +139,7 @@ def _solve(
         members, steps = _finish(problem, beta, F, tol, budget)
         n_iter += steps
         if problem.fit_intercept:
-            _balance(problem.levels, beta, members)
+            balance(problem.offsets, problem.levels, beta, members)
         F = y - problem.K @ beta
         solution = make_solution(problem, beta, F, members, n_iter, tol)
         if solution.converged or n_iter >= cap:
@@ -154,8 +153,7 @@ def _run_smo(
 ) -> int:
     """Run SMO in place, in calls short enough for Ctrl-C; return the steps taken."""
     smo = smo_with_intercept if problem.fit_intercept else smo_without_intercept
-    diag = np.ascontiguousarray(problem.K.diagonal())
-    fixed = problem.K, diag, problem.y, problem.offsets, problem.levels
+    fixed = problem.K, problem.diagonal, problem.y, problem.offsets, problem.levels
     total = 0
     while total < cap:
         budget = min(SMO_STEPS_PER_CALL, cap - total)
@@ -170,12 +168,11 @@ def _finish(
     problem: Problem, beta: FloatArray, F: FloatArray, tol: float, cap: int
 ) -> tuple[IntArray, int]:
     """Run the active set in place from the free points of beta; return (M, steps)."""
-    diag = np.ascontiguousarray(problem.K.diagonal())
-    fixed = problem.K, diag, problem.y, problem.offsets, problem.levels
+    fixed = problem.K, problem.diagonal, problem.y, problem.offsets, problem.levels
     members = np.empty(problem.n_samples, dtype=np.intp)
     total = 0
     while True:
-        tight = min(0.1 * tol, _rounding(diag, beta))
+        tight = min(0.1 * tol, _rounding(problem.diagonal, beta))
         budget = min(ACTIVE_SET_STEPS_PER_CALL, cap - total)
         m, steps, worst = run_active_set(
             *fixed, problem.fit_intercept, beta, F, members, tight, budget,
@@ -195,19 +192,6 @@ def _rounding(diag: FloatArray, beta: FloatArray) -> float:
     return ROUNDING * 2.0**-52 * max(1.0, float(diag.max()) * float(np.abs(beta).sum()))
 
 
-def _balance(levels: FloatArray, beta: FloatArray, members: IntArray) -> None:
-    """Make sum(beta) zero by the free point farthest from its levels, in place.
-
-    If C K is tiny, the sum hardly affects f, and the active set ends before it is zero.
-    """
-    if members.size == 0:
-        return
-    room = np.abs(levels[members] - beta[members, None]).min(axis=1)
-    most, off = members[np.argmax(room)], float(beta.sum())
-    if abs(off) < room.max():
-        beta[most] -= off
-
-
 def make_solution(
     problem: Problem,
     beta: FloatArray,
@@ -221,17 +205,14 @@ def make_solution(
     F is y - K @ beta, ``members`` are the free support vectors; a KKT residual of at
     most ``tol`` counts as converged.
     """
-    if problem.fit_intercept:
-        members = _snap(problem, beta, members)
-    state = np.where(beta == 0.0, OUTSIDE, BOUNDED).astype(np.int8)
-    state[members] = MARGIN
     interval = (0.0, 0.0)
     if problem.fit_intercept:
-        interval = intercept_interval(problem, beta, F, members)
+        members, interval = intercept_interval(problem, beta, F, members)
     b = _middle(*interval)
+    state = BOUNDED * (beta != 0.0).astype(np.int8)
+    state[members] = MARGIN
     f = problem.y - F + b
-    residual = kkt_residual(problem, beta, f)
-    objective, gap = duality_gap(problem, beta, f, b)
+    residual, objective, gap = certify(problem, beta, f, b)
     return Solution(
         beta=beta,
         intercept=b,
@@ -244,28 +225,6 @@ def make_solution(
         n_iter=n_iter,
         converged=residual <= tol and bool(np.isfinite(objective)),
     )
-
-
-def _snap(problem: Problem, beta: FloatArray, members: IntArray) -> IntArray:
-    """Put members on their levels, in place, if all are there up to rounding.
-
-    If the C of both classes balance up to rounding, one member stays next to its level
-    to absorb the difference. It is not on the margin: no sample is free, and the
-    optimal b form an interval.
-    """
-    rounding = np.full(
-        members.size, 1e-15 * float(bound_scale(problem.C, np.abs(beta)).sum())
-    )
-    if problem.epsilon is not None:
-        # All beta may be 0 in a regression; what is left of a start does not move f.
-        unseen = 1e-15 / max(float(problem.K.diagonal().max()), 1e-300)
-        rounding = np.maximum(rounding, np.minimum(unseen, 1e-12 * problem.C[members]))
-    if np.any(problem.room(beta)[members] > rounding):
-        return members
-    levels = problem.levels[members]
-    nearest = np.abs(levels - beta[members, None]).argmin(axis=1)
-    beta[members] = levels[np.arange(members.size), nearest]
-    return members[:0]
 
 
 def _middle(low: float, high: float) -> float:

@@ -126,11 +126,12 @@ def _leave_singles_out(
     found = LooIntervals.from_solution(solution)
     rows = settle_from_solution(problem, solution, found, labels_only)
     copies = problem.first_copies(rows)
-    leaders = rows[copies == rows]
+    leaders = rows if copies is rows else rows[copies == rows]
     walker = Walker(problem, solution, labels_only=labels_only, n_threads=n_threads)
     found.write(leaders, walker.leave_out(Folds.singles(leaders)))
-    found.share_with_copies(rows, copies)
-    walker.counts["shared"] = float(rows.size - leaders.size)
+    if copies is not rows:
+        found.share_with_copies(rows, copies)
+        walker.counts["shared"] = float(rows.size - leaders.size)
     return replace(found, counts=walker.counts)
 
 
@@ -278,13 +279,16 @@ class Walker:
     ) -> None:
         """Copy the values of the walks that are done."""
         value, down, up, status, events = ends
-        done = np.flatnonzero(status <= Status.STOPPED)
-        here = some.entries(done)
-        entries, sizes = folds.entries(which[done]), some.sizes[done]
-        found.lower[entries] = value[here] + np.repeat(down[done], sizes)
-        found.upper[entries] = value[here] + np.repeat(up[done], sizes)
-        first = np.where(events[done] == 0, FIRST_SEGMENT, WALK)
-        found.settled_by[entries] = np.repeat(first, sizes)
+        done = (status <= Status.STOPPED).nonzero()[0]
+        here, entries = some.entries(done), folds.entries(which[done])
+        settled = np.where(events == 0, FIRST_SEGMENT, WALK).astype(np.int8)
+        low, high = down, up
+        if not some.are_single:
+            low, high = np.repeat(down, some.sizes), np.repeat(up, some.sizes)
+            settled = np.repeat(settled, some.sizes)
+        found.lower[entries] = (value + low)[here]
+        found.upper[entries] = (value + high)[here]
+        found.settled_by[entries] = settled[here]
         reason = CERTIFIED if self.solution.converged else NOT_CONVERGED
         found.uncertified_by[entries] = reason
         self.counts["pivots"] += int(events[done].sum())
@@ -326,9 +330,10 @@ def settle_from_solution(
 ) -> IntArray:
     """Write the values that follow from the full solution; return the other samples."""
     y, f = problem.y, solution.decision_values
-    # A beta of 0 may be free if epsilon is 0; without the sample, b may move.
-    open_ = (solution.beta != 0.0) | (problem.room(solution.beta) > 0.0)
-    if problem.fit_intercept and not is_any_free(problem, solution.beta, solution.free):
+    open_ = solution.beta != 0.0
+    if problem.epsilon == 0.0:
+        open_ |= problem.C > 0.0  # a beta of 0 may be free, and b move without it
+    if problem.fit_intercept and not is_any_free(problem, solution):
         # Without a free support vector b is an interval, which grows without r.
         idle = np.flatnonzero(~open_)
         down, up = intercept_range_without(problem, solution, idle)
@@ -338,7 +343,7 @@ def settle_from_solution(
         found.settled_by[settled] = NEGATIVE_MARGIN
         open_ &= ~settled
     open_[settle_singletons(problem, found)] = False
-    return np.flatnonzero(open_)
+    return open_.nonzero()[0]
 
 
 def settle_singletons(problem: Problem, found: LooIntervals) -> IntArray:
@@ -347,6 +352,8 @@ def settle_singletons(problem: Problem, found: LooIntervals) -> IntArray:
     Without such a sample one class is left: w = 0, and b is its label or beyond.
     """
     alone = only_of_class(problem)
+    if not alone.size:
+        return alone
     positive = problem.y[alone] > 0
     found.settled_by[alone], found.uncertified_by[alone] = SINGLETON, CERTIFIED
     found.lower[alone] = np.where(positive, -np.inf, 1.0)
@@ -359,12 +366,11 @@ def only_of_class(problem: Problem) -> IntArray:
 
     None without an intercept or in a regression: another sample determines b.
     """
-    singles = []
-    has_classes = problem.fit_intercept and problem.epsilon is None
-    for sign in (-1.0, 1.0) if has_classes else ():
-        members = np.flatnonzero((problem.y == sign) & (problem.C > 0.0))
-        singles += members.tolist() if members.size == 1 else []
-    return np.array(singles, dtype=np.intp)
+    if not problem.fit_intercept or problem.epsilon is not None:
+        return np.empty(0, dtype=np.intp)
+    signs = np.sign(problem.y * problem.C)
+    alone = [s for s in (-1.0, 1.0) if np.count_nonzero(signs == s) == 1]
+    return np.isin(signs, alone).nonzero()[0] if alone else np.empty(0, dtype=np.intp)
 
 
 def _is_walkable(problem: Problem, solution: Solution, rows: IntArray) -> bool:

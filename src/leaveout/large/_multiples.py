@@ -16,7 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from leaveout._typing import FloatArray
-from leaveout.engine._certificate import duality_gap, intercept_interval
+from leaveout.engine._certificate import intercept_interval
+from leaveout.engine._certificate_fast import measure
 from leaveout.engine._problem import Problem, middle
 from leaveout.large._window import LinearOptimum, LinearProblems, WindowProblem
 
@@ -67,12 +68,13 @@ def scale_optimum(head: LinearOptimum, C: float, sign: float) -> LinearOptimum:
     problem = Problem(np.empty((0, 0)), window.y, window.weight)
     F = window.y - ratio * (solution.decision_values - solution.intercept)
     free = np.flatnonzero(solution.free)
-    interval = intercept_interval(problem, solution.beta, F, free)
+    beta = solution.beta.copy()
+    _, interval = intercept_interval(problem, beta, F, free)
     b = float(middle(*np.array(interval)))
     f = window.y - F + b
-    objective, gap = duality_gap(problem, solution.beta, f, b)
+    *_, primal, gap = measure(problem.y, problem.offsets, problem.levels, beta, f, b)
     found = replace(
         solution, intercept=b, intercept_interval=interval, decision_values=f,
-        objective=objective, duality_gap=gap,
+        objective=primal, duality_gap=gap / primal if primal > 0.0 else 0.0,
     )  # fmt: skip
     return LinearOptimum(scaled, found, head.radius, head.highest)
