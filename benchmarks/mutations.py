@@ -80,6 +80,11 @@ MUTATIONS = [
     ),
     Mutation(
         "engine",
+        "return max(sqrt(square), members / OF_MEMBERS())",
+        "return members / OF_MEMBERS()",
+    ),
+    Mutation(
+        "engine",
         "elif b - can_fall(s, i) > most:",
         "elif can_fall(s, i) - b > most:",
     ),

@@ -24,18 +24,9 @@ from scipy.linalg.cython_lapack cimport dpstrf
 cdef extern from "_simd.h":
     void delete_row(double*, long, long, long, double*, double*) noexcept nogil
 
-cdef extern from "_stairs.h":
-    ctypedef struct Stairs:
-        Py_ssize_t n
-        Py_ssize_t n_kinks
-        const double* y
-        const double* offset
-        const double* level
-    double level_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
-    double total_height(const Stairs*, Py_ssize_t) noexcept nogil
-    int state_of(const Stairs*, Py_ssize_t, double) noexcept nogil
-    Stairs make_stairs(Py_ssize_t, Py_ssize_t, const double*, const double*,
-                       const double*) noexcept nogil
+from leaveout.engine._stairs cimport (
+    Stairs, level_of, make_stairs, state_of, total_height,
+)
 
 # A point whose squared distance to the affine hull of M is below this share of its
 # squared norm counts as dependent on M: rounding errors of the factor are of that size.

@@ -11,17 +11,7 @@ of the samples, which avoids the cancellation in primal minus dual.
 
 from libc.math cimport INFINITY, fabs
 
-cdef extern from "_stairs.h":
-    ctypedef struct Stairs:
-        Py_ssize_t n
-        Py_ssize_t n_kinks
-        const double* y
-        const double* offset
-        const double* level
-    double kink_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
-    double level_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
-    Stairs make_stairs(Py_ssize_t, Py_ssize_t, const double*, const double*,
-                       const double*) noexcept nogil
+from leaveout.engine._stairs cimport Stairs, kink_of, level_of, make_stairs
 
 
 cdef inline double nearest_level(const Stairs* s, Py_ssize_t i, double beta) noexcept nogil:

@@ -26,18 +26,9 @@ cdef extern from "_simd.h":
         long, double, double, const double*, const double*, const double*,
         const double*, double*) noexcept nogil
 
-cdef extern from "_stairs.h":
-    ctypedef struct Stairs:
-        Py_ssize_t n
-        Py_ssize_t n_kinks
-        const double* y
-        const double* offset
-        const double* level
-    double level_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
-    double total_height(const Stairs*, Py_ssize_t) noexcept nogil
-    int state_of(const Stairs*, Py_ssize_t, double) noexcept nogil
-    Stairs make_stairs(Py_ssize_t, Py_ssize_t, const double*, const double*,
-                       const double*) noexcept nogil
+from leaveout.engine._stairs cimport (
+    Stairs, level_of, make_stairs, state_of, total_height,
+)
 
 # Added to the F of a point that cannot move in that direction, so it is never the extreme.
 cdef double BARRED = -1e290

@@ -45,7 +45,8 @@ from leaveout.engine._problem import (
     middle,
 )
 from leaveout.engine._solve import refit_each, solve_without, store_refit
-from leaveout.engine._walk_fast import FOLDS_AT_ONCE, Status, Tableau
+from leaveout.engine._tableau_fast import SLOTS_AT_ONCE, Tableau
+from leaveout.engine._walk_fast import FOLDS_AT_ONCE, Status, run_walks
 from leaveout.run._parallel import map_chunks
 
 # Up to this many samples, all are slots of the tableau.
@@ -154,13 +155,13 @@ class Walker:
         self.problem, self.solution = problem, solution
         self.labels_only, self.everywhere = labels_only, everywhere
         self.n_threads = n_threads
+        self._tableau: Tableau | None = None
         self.counts: dict[str, float] = dict.fromkeys(
             ("pivots", "walks", "slots", "repeated", "shared", "refits"), 0.0
         )
 
-    @cached_property
-    def tableau(self) -> Tableau:
-        """The tableau of the full solution on the samples near a kink."""
+    def _make_tableau(self, n_walks: int) -> Tableau:
+        """Return the tableau of the full solution on the samples near a kink."""
         problem, solution = self.problem, self.solution
         f, beta, free = solution.decision_values, solution.beta, solution.free
         tableau = Tableau(
@@ -170,8 +171,17 @@ class Walker:
         others = np.flatnonzero(~free)
         if problem.n_samples > ALL_NEAR:
             others = others[_is_near(problem, solution, tableau)[others]]
-        tableau.extend(others)
+        self._extend(tableau, others)
+        if tableau.n_slots < problem.n_samples:
+            tableau.sort_far(n_walks)
         return tableau
+
+    def _extend(self, tableau: Tableau, rows: IntArray) -> None:
+        """Give samples a place in the tableau."""
+        tableau.add(rows)
+        map_chunks(tableau.project, rows.size, self.n_threads, SLOTS_AT_ONCE)
+        map_chunks(tableau.fill, rows.size, self.n_threads, SLOTS_AT_ONCE)
+        tableau.finish()
 
     def leave_out(self, folds: Folds) -> LooIntervals:
         """Leave each fold out; folds whose walk fails are refitted and counted."""
@@ -204,7 +214,7 @@ class Walker:
         if open_.size == 0:
             return open_
         try:
-            tableau = self.tableau
+            tableau = self._tableau = self._tableau or self._make_tableau(open_.size)
         except LinAlgError:
             return open_
         for _ in range(ROUNDS):
@@ -214,7 +224,7 @@ class Walker:
             if open_.size == 0:
                 break
             self.counts["repeated"] += open_.size
-            tableau.extend(np.flatnonzero(needed))
+            self._extend(tableau, np.flatnonzero(needed))
         self.counts["slots"] = tableau.n_slots
         return np.concatenate([*failed, open_])
 
@@ -237,10 +247,10 @@ class Walker:
             changes = np.empty((0, 0))
             if self.everywhere:
                 changes = np.empty((part.stop - part.start, tableau.n_slots))
-            tableau.run(
-                some.members[first:last], begin, self.labels_only, value[first:last],
-                down[part], up[part], shift[part], status[part], events[part], needed,
-                changes,
+            run_walks(
+                tableau, some.members[first:last], begin, self.labels_only,
+                value[first:last], down[part], up[part], shift[part], status[part],
+                events[part], needed, changes,
             )  # fmt: skip
             if found.everywhere is not None:
                 moved = shift[part] + middle(down[part], up[part])

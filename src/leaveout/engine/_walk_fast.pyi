@@ -1,7 +1,7 @@
 from enum import IntEnum
 from typing import Any
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._tableau_fast import Tableau
 
 FOLDS_AT_ONCE: int
 
@@ -13,22 +13,4 @@ class Status(IntEnum):
     FAILED = 4
     STUCK = 5
 
-class Tableau:
-    n_free: int
-    n_slots: int
-    rows: IntArray
-    def __init__(
-        self,
-        K: FloatArray,
-        y: FloatArray,
-        offsets: FloatArray,
-        levels: FloatArray,
-        beta: FloatArray,
-        f: FloatArray,
-        free: BoolArray,
-        signs: FloatArray,
-        intercept: bool,
-    ) -> None: ...
-    def extend(self, rows: IntArray) -> None: ...
-    def first_moves(self, pilots: IntArray) -> FloatArray: ...
-    def run(self, *args: Any) -> None: ...
+def run_walks(tableau: Tableau, *args: Any) -> None: ...

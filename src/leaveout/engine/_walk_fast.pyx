@@ -34,8 +34,14 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs, sqrt
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dtrmm, sgemm
-from scipy.linalg.cython_lapack cimport dlauum, dpotrf, dtrtri
+from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, sgemm
+
+from leaveout.engine._stairs cimport (
+    FAR, Stairs, kink_of, level_of, range_of, total_height,
+)
+from leaveout.engine._tableau_fast cimport (
+    BLOCK, OF_MEMBERS, Tableau, add_ones, borrow, give_back,
+)
 
 cdef extern from "_simd.h":
     int count_hits(const double*, const double*, const double*, const double*,
@@ -43,7 +49,6 @@ cdef extern from "_simd.h":
     void combine_columns(long, long, const double**, const double*, const double*,
                          double*) noexcept nogil
     void step_along(long, double, const double*, double*) noexcept nogil
-    void add_converted_row(long, float, const double*, float*) noexcept nogil
     void add_float_row(long, float, const float*, float*) noexcept nogil
     int count_tighter(const double*, const double*, double, const double*,
                       const double*, double, double) noexcept nogil
@@ -51,25 +56,7 @@ cdef extern from "_simd.h":
                        double) noexcept nogil
     long count_far(long, const float*, const float*, const float*,
                    float, float) noexcept nogil
-    enum:
-        BLOCK
 
-cdef extern from "_stairs.h":
-    ctypedef struct Stairs:
-        Py_ssize_t n
-        Py_ssize_t n_kinks
-        const double* y
-        const double* offset
-        const double* level
-    double kink_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
-    double level_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
-    double total_height(const Stairs*, Py_ssize_t) noexcept nogil
-    int state_of(const Stairs*, Py_ssize_t, double) noexcept nogil
-    void range_of(const Stairs*, Py_ssize_t, int, double*, double*) noexcept nogil
-    Stairs make_stairs(Py_ssize_t, Py_ssize_t, const double*, const double*,
-                       const double*) noexcept nogil
-
-cdef double FAR = 1e300
 # A quantity may exceed its range by this much, relative to the unit margin and to C.
 cdef double SLACK = 1e-12
 # A fading beta below this share of C counts as zero. This is decided before the rule for an
@@ -86,11 +73,9 @@ cdef double AT_LEVEL = 1e-9
 cdef enum:
     MAX_PIVOTS = 192
     MAX_FROM_EMPTY = 32
-# Samples checked at a time in single precision: the products stay in the cache.
+# Far samples checked at a time in single precision: the products stay in the cache.
 cdef enum:
-    CHUNK = 2048
-# Slots added at a time: enough for BLAS-3, few enough to compute only half of S.
-cdef Py_ssize_t SLOTS_AT_ONCE = 96
+    CHUNK = 1024
 # Folds per call whose columns are computed by one product.
 FOLDS_AT_ONCE = 128
 
@@ -113,11 +98,10 @@ cdef struct Walk:
     Py_ssize_t n
     Py_ssize_t k            # slots
     Py_ssize_t width        # slots rounded up to whole blocks
-    Py_ssize_t ld           # row length of T and KN
+    Py_ssize_t ld           # row length of T
     Py_ssize_t m            # free samples of the full solution: the first m slots
     const Py_ssize_t* row   # (k,) the sample of each slot
     const double* T         # (k, ld) column j of the tableau in row j
-    const double* KN        # (k, ld) kernel values between slots
     const double* x0        # (ld,) start values
     const double* low0
     const double* high0
@@ -126,7 +110,7 @@ cdef struct Walk:
     const double* f0
     const int* state0       # (k,)
     const double* probe     # (ld,) random signs
-    const double* K_probe   # (ld,) KN @ probe
+    const double* K_probe   # (ld,) kernel values between slots, times probe
     double probe_sum
     double probe_f          # probe @ f0
     double tol              # tolerance of f: the rounding error of its sums
@@ -380,11 +364,16 @@ cdef void find_rates(Walk* w) noexcept nogil:
 # Columns of the tableau of M = {base}: its bordered inverse is [[0, 1], [1, -K_bb]].
 
 
+cdef inline const double* kernel_row(Walk* w, Py_ssize_t s) noexcept nogil:
+    """Kernel values of a slot with all samples."""
+    return w.K + w.row[s] * w.n
+
+
 cdef const double* load_column(Walk* w, Py_ssize_t s) noexcept nogil:
     """Column of slot s before any pivot; NULL if there is no place for it."""
     cdef Py_ssize_t i
     cdef double* column
-    cdef const double* row = w.KN + s * w.ld
+    cdef const double* row = kernel_row(w, s)
     cdef const double* base
     cdef double shift
     if w.base < 0:
@@ -393,11 +382,11 @@ cdef const double* load_column(Walk* w, Py_ssize_t s) noexcept nogil:
         return NULL
     column = w.scratch + w.n_scratch * w.ld
     w.n_scratch += 1
-    base = w.KN + w.base * w.ld
-    shift = base[w.base] - row[w.base]
-    for i in range(w.width):
-        column[i] = 1.0 if s == w.base else row[i] - base[i] + shift
-    for i in range(w.k, w.width):
+    base = kernel_row(w, w.base)
+    shift = base[w.row[w.base]] - row[w.row[w.base]]
+    for i in range(w.k):
+        column[i] = 1.0 if s == w.base else row[w.row[i]] - base[w.row[i]] + shift
+    for i in range(w.k, w.ld):
         column[i] = 0.0
     column[w.base] = 0.0 if s == w.base else -1.0
     return column
@@ -412,30 +401,26 @@ cdef void add_up_fading(Walk* w) noexcept nogil:
     w.has_fade = True
     memset(w.fade, 0, w.ld * sizeof(double))
     for a in range(w.n_left):
-        if w.share[a] != 0.0 and w.slot[a] >= 0:
-            row = w.KN + w.slot[a] * w.ld
-            for i in range(w.k):
-                w.fade[i] -= w.share[a] * row[i]
-        elif w.share[a] != 0.0:
-            row = w.K + w.left[a] * w.n
-            for i in range(w.k):
-                w.fade[i] -= w.share[a] * row[w.row[i]]
+        row = w.K + w.left[a] * w.n
+        for i in range(w.k if w.share[a] != 0.0 else 0):
+            w.fade[i] -= w.share[a] * row[w.row[i]]
 
 
 cdef void start_from(Walk* w, Py_ssize_t s) noexcept nogil:
     """M := {s}: a new tableau replaces the shared one and all pivots."""
     cdef Py_ssize_t i, r = w.left[0]
-    cdef const double* base = w.KN + s * w.ld
+    cdef const double* base = kernel_row(w, s)
     cdef double shift
     w.base = s
     w.n_pivots = w.n_scratch = 0
     add_up_fading(w)
-    shift = -w.fading * base[s] - w.fade[s]
+    shift = -w.fading * base[w.row[s]] - w.fade[s]
     for i in range(w.k):
-        w.drive[i] = w.fade[i] + w.fading * base[i] + shift
+        w.drive[i] = w.fade[i] + w.fading * base[w.row[i]] + shift
     w.drive[s] = w.fading
     if w.n_left == 1:
-        w.own_drive = -w.share[0] * (w.K[r * w.n + r] + base[s]) - 2.0 * w.fade[s]
+        w.own_drive = (-w.share[0] * (w.K[r * w.n + r] + base[w.row[s]])
+                       - 2.0 * w.fade[s])
 
 
 # An empty margin.
@@ -904,554 +889,272 @@ cdef void begin_walk(Walk* w) noexcept nogil:
     w.own_drive = w.own_rate = 0.0
 
 
-cdef int start_state(
-    const Stairs* stairs, Py_ssize_t i, double beta, double f, bint free,
+cdef double find_reach(
+    Walk* w, Py_ssize_t n_basis, const double* f, const double* change, double shift,
+    const double* value,
 ) noexcept nogil:
-    """State of sample i: the parity by whether it is free, the rest by beta and f."""
-    cdef int state = state_of(stairs, i, beta), j = state // 2
-    if free and state % 2 == 0:
-        # Free with beta on a level: the kink that is nearer to f.
-        if j == stairs.n_kinks:
-            return state - 1
-        if j == 0 or fabs(f - kink_of(stairs, i, j)) < fabs(f - kink_of(stairs, i, j - 1)):
-            return state + 1
-        return state - 1
-    if not free and state % 2 == 1:
-        return state - 1 if level_of(stairs, i, j) - beta < beta - level_of(
-            stairs, i, j + 1) else state + 1
-    return state
+    """How far the walk moved w, as _tableau_fast compares it with reach.
 
-
-cdef double add_ones(
-    Py_ssize_t m, double* B, double total, const double* ones, double root, bint intercept,
-) noexcept nogil:
-    """B := (K_.M + c) P + d P 1 / root, given the first term; return d."""
-    cdef Py_ssize_t j
-    cdef double d = total
-    if not intercept:
-        return 0.0
-    for j in range(m):
-        d -= B[j]
-    d /= root
-    for j in range(m):
-        B[j] += d * ones[j]
-    return d
-
-
-# Memory of earlier tableaux: the first touch of a page costs more than the arithmetic on
-# it. At most POOL_SIZE doubles are kept.
-cdef list pool = []
-cdef Py_ssize_t POOL_SIZE = 2**22
-
-
-cdef borrow(list loans, shape):
-    """An array of doubles from the pool; loans remembers it for give_back."""
-    cdef Py_ssize_t size = int(np.prod(shape)), k
-    for k in range(len(pool)):
-        if size <= pool[k].size <= 4 * size + 1024:
-            array = pool.pop(k)
-            break
-    else:
-        array = np.empty(size)
-    loans.append(array)
-    return array[:size].reshape(shape)
-
-
-cdef give_back(list loans):
-    """Return arrays to the pool."""
-    kept = sum([array.size for array in pool])
-    for array in loans:
-        kept += array.size
-        if kept <= POOL_SIZE and len(pool) < 64:
-            pool.append(array)
-
-
-cdef enlarged(old, shape):
-    """A copy of an array with more rows and columns."""
-    new = np.empty(shape, np.asarray(old).dtype)
-    where = tuple(slice(min(a, b)) for a, b in zip(new.shape, old.shape, strict=True))
-    new[where] = np.asarray(old)[where]
-    return new
-
-
-cdef class Space
-
-
-cdef class Tableau:
-    """The tableau of a full solution on its slots, and the walks on it.
-
-    The first slots are the free samples; extend adds others. With P = (K_MM + c 11')^-1
-    and L its Cholesky factor, Y = (K_.M + c) L^-T and d = (1 - (K_.M + c) P 1) / root,
-    S = K + c - Y Y' + d d'; c = d = 0 without an intercept.
+    |Delta w|^2 = sum of (change of beta) (change of f), because the changes of beta sum to
+    zero or b is fixed.
     """
+    cdef Py_ssize_t a, s
+    cdef double square = 0.0, members = 0.0, total = 0.0, size = size_of(w, change, &total)
+    for a in range(w.n_touched):
+        s = w.touched[a]
+        total = (fixed_kink(w, s) if w.on[s] > 0.5 else w.x[s]) - w.f0[s]
+        square += change[s] * total
+        if s < n_basis:
+            members += fabs(total)
+    for a in range(w.n_left):
+        if w.slot[a] < 0:
+            square += faded(w, a) * (value[a] - f[w.left[a]])
+    # Both f have errors of tol at most.
+    square = max(square, 0.0) + 2.0 * w.tol * (1.0 + size)
+    return max(sqrt(square), members / OF_MEMBERS())
 
-    cdef const double[:, ::1] K, levels
-    cdef const double[::1] y, offsets, beta, f, signs
-    cdef Stairs stairs
-    cdef bint intercept
-    cdef double c, root, scale, top, unit, tol, probe_sum, probe_f
-    cdef readonly Py_ssize_t n_free, n_slots
-    cdef Py_ssize_t capacity, n_rows
-    cdef double[:, ::1] inverse      # (m, m) L^-1
-    cdef double[::1] ones            # (m,) P 1 / root, root = sqrt(1'P 1)
-    cdef Py_ssize_t[::1] row         # (capacity,) sample of each slot
-    cdef Py_ssize_t[::1] slot        # (n,) slot of each sample, or -1
-    cdef readonly double[:, ::1] T   # (capacity, ld)
-    cdef double[:, ::1] KN           # (capacity, ld)
-    cdef double[:, ::1] Y            # (capacity - m, m)
-    cdef double[::1] d               # (capacity,)
-    cdef double[:, ::1] start        # (8, ld): x, low, high, on, beta, f, probe, K probe
-    cdef int[::1] state              # (capacity,)
-    cdef float[:, ::1] K_rows        # (capacity, n) rows of K of the slots
-    cdef float[:, ::1] room          # (2, n) ends of the range of f minus f
-    cdef bint in_order               # whether slot s is sample s
-    cdef list loans
 
-    def __del__(self):
-        """Keep the memory for the next tableau."""
-        if self.loans is not None:
-            give_back(self.loans)
-
-    def __init__(self, K, y, offsets, levels, beta, f, free, signs, bint intercept):
-        """Factor the kernel on the free samples; raise LinAlgError if it is singular."""
-        cdef Py_ssize_t n = y.shape[0]
-        self.K, self.levels = K, levels
-        self.y, self.offsets, self.beta, self.f, self.signs = y, offsets, beta, f, signs
-        self.stairs = make_stairs(
-            n, offsets.shape[0], &self.y[0], &self.offsets[0], &self.levels[0, 0])
-        self.intercept = intercept
-        diagonal = K.diagonal()
-        size = float(np.abs(beta).sum())
-        self.scale = float(diagonal.mean()) or 1.0
-        self.top = float(diagonal.max())
-        self.unit = 4.0 * size
-        # A few SLACK plus rounding. It cannot be larger: if points are nearly dependent, an
-        # error of f at these moves f elsewhere a million times as far.
-        self.tol = 4.0 * SLACK + 2e-15 * self.scale * size
-        self.c = self.scale if intercept else 0.0
-        self.root = 1.0
-        self.n_free = self.n_slots = self.capacity = self.n_rows = 0
-        self.loans = []
-        self.in_order = True
-        self.slot = np.full(n, -1, dtype=np.intp)
-        self.inverse, self.ones, self.d = np.zeros((1, 1)), np.zeros(1), np.empty(0)
-        self.T = self.KN = self.Y = self.start = np.empty((0, 0))
-        self.row, self.state = np.empty(0, np.intp), np.empty(0, np.intc)
-        self.K_rows = np.empty((0, 0), np.float32)
-        members = np.flatnonzero(free)
-        self._reserve(members.size)
-        self._add(members, True)
-        if members.size and not self._factor():
-            raise np.linalg.LinAlgError("the bordered kernel on the margin is singular")
-
-    @property
-    def rows(self):
-        """The sample of each slot."""
-        return np.asarray(self.row)[: self.n_slots]
-
-    def _reserve(self, Py_ssize_t slots):
-        """Make room for a number of slots, and for more to come; keep what is there."""
-        cdef Py_ssize_t n = self.y.shape[0], size, ld, k
-        cdef double[:, ::1] T, KN
-        if slots <= self.capacity and self.capacity > 0:
-            return
-        self.capacity = size = n if slots == n else min(n, slots + max(256, slots // 2))
-        ld = (size // BLOCK + 1) * BLOCK
-        ld += BLOCK * (ld % 64 == 0)  # rows 64 doubles apart share cache sets
-        T, KN, k = self.T, self.KN, self.n_slots
-        self.T, self.KN = borrow(self.loans, (size, ld)), borrow(self.loans, (size, ld))
-        np.asarray(self.T)[:k, :k] = np.asarray(T)[:k, :k]
-        np.asarray(self.KN)[:k, :k] = np.asarray(KN)[:k, :k]
-        self.Y = enlarged(self.Y, (size - self.n_free, self.n_free))
-        self.start, self.d = enlarged(self.start, (8, ld)), enlarged(self.d, (size,))
-        self.row, self.state = enlarged(self.row, (size,)), enlarged(self.state, (size,))
-        self.K_rows = enlarged(self.K_rows, (size, n))
-
-    def _add(self, const Py_ssize_t[::1] rows, bint free):
-        """Give samples slots, and write their start values."""
-        cdef Py_ssize_t a, s, i, ld = self.start.shape[1]
-        for a in range(rows.shape[0]):
-            i, s = rows[a], self.n_slots + a
-            self.row[s] = i
-            self.slot[i] = s
-            self.in_order = self.in_order and i == s
-            self.state[s] = start_state(&self.stairs, i, self.beta[i], self.f[i], free)
-            self.start[0, s] = self.beta[i] if free else self.f[i]
-            range_of(&self.stairs, i, self.state[s], &self.start[1, s], &self.start[2, s])
-            self.start[3, s] = 1.0 if free else 0.0
-            self.start[4, s] = self.beta[i]
-            self.start[5, s] = self.f[i]
-            self.start[6, s] = self.signs[i]
-        self.n_slots += rows.shape[0]
-        if free:
-            self.n_free = self.n_slots
-            self.Y = np.empty((self.capacity - self.n_free, self.n_free))
-        for s in range(self.n_slots, ld):
-            self.start[1, s] = -FAR
-            self.start[2, s] = FAR
-            self.start[0, s] = self.start[3, s] = self.start[6, s] = 0.0
-
-    def _factor(self):
-        """Write A, L^-1 and P 1; return whether the matrix is positive definite."""
-        cdef Py_ssize_t m = self.n_free, a, b
-        cdef int order = <int>m, info = 0, ld = <int>self.T.shape[1]
-        cdef double total = 0.0
-        self.inverse, self.ones = np.zeros((m, m)), np.zeros(m)
-        with nogil:
-            for a in range(m):
-                for b in range(a + 1):
-                    self.KN[a, b] = self.KN[b, a] = self.K[self.row[a], self.row[b]]
-                    self.inverse[a, b] = self.KN[a, b] + self.c
-            # A row-major lower triangle is an upper one in Fortran: L, then L^-1.
-            dpotrf(b"U", &order, &self.inverse[0, 0], &order, &info)
-            if info == 0:
-                dtrtri(b"U", b"N", &order, &self.inverse[0, 0], &order, &info)
-        if info != 0:
-            return False
-        with nogil:
-            for a in range(m):
-                memcpy(&self.T[a, 0], &self.inverse[a, 0], (a + 1) * sizeof(double))
-            dlauum(b"U", &order, &self.T[0, 0], &ld, &info)
-            for a in range(m):
-                for b in range(a):
-                    self.T[b, a] = self.T[a, b]
-            if self.intercept:
-                for a in range(m):
-                    for b in range(m):
-                        self.ones[a] += self.T[a, b]
-                    total += self.ones[a]
-                self.root = sqrt(total)
-                for a in range(m):
-                    self.ones[a] /= self.root
-                for a in range(m):
-                    for b in range(m):
-                        self.T[a, b] -= self.ones[a] * self.ones[b]
-        return True
-
-    def extend(self, rows):
-        """Add samples to the slots; about 2 |M|^2 + k |M| flops each."""
-        cdef Py_ssize_t first = self.n_slots, k = first + len(rows), a, b, n = self.y.shape[0]
-        cdef Py_ssize_t ld, width
-        cdef int order = <int>k, inc = 1, ld_
-        cdef double one = 1.0, zero = 0.0
-        self._reserve(k)
-        self._add(np.ascontiguousarray(rows, dtype=np.intp), False)
-        ld = self.T.shape[1]
-        ld_ = <int>ld
-        work = np.empty((SLOTS_AT_ONCE, max(self.n_free, 1)))
-        for a in range(first, k, SLOTS_AT_ONCE):
-            self._fill(a, min(a + SLOTS_AT_ONCE, k), work)
-        width = (k + BLOCK - 1) // BLOCK * BLOCK
-        for a in range(k):
-            for b in range(k, width):
-                self.T[a, b] = 0.0
-        # K probe = KN @ probe
-        dgemv(b"T", &order, &order, &one, &self.KN[0, 0], &ld_, &self.start[6, 0], &inc,
-              &zero, &self.start[7, 0], &inc)
-        self.probe_sum = self.probe_f = 0.0
-        for a in range(k):
-            self.probe_sum += self.start[6, a]
-            self.probe_f += self.start[6, a] * self.start[5, a]
-        if k < n:
-            self._store_rows()
-            self._find_room()
-
-    def _store_rows(self):
-        """Convert the rows of K of new slots to single precision."""
-        new = slice(self.n_rows, self.n_slots)
-        np.asarray(self.K_rows)[new] = np.asarray(self.K)[self.rows[new]]
-        self.n_rows = self.n_slots
-
-    def first_moves(self, pilots):
-        """Moves of f of all samples if the first segments of some walks were complete."""
-        cdef Py_ssize_t m = self.n_free
-        K, members, slots = np.asarray(self.K), self.rows, np.asarray(self.slot)[pilots]
-        beta = np.asarray(self.beta)[pilots]
-        moves = -beta[:, None] * K[pilots]
-        if m == 0:
-            return moves - moves.mean(axis=1, keepdims=True) * self.intercept
-        A, inside = np.asarray(self.T)[:m, :m], slots >= 0
-        B = K[np.ix_(pilots, members)] @ A + np.asarray(self.ones) / self.root
-        B *= beta[:, None]
-        own = slots[inside]
-        A_own = np.maximum(A[own, own], 1e-300)  # 0 if it is the only free sample
-        B[inside] = -(beta[inside] / A_own)[:, None] * A[own]
-        moves[inside] = 0.0
-        self._store_rows()
-        moves = moves.astype(np.float32)
-        moves += B.astype(np.float32) @ np.asarray(self.K_rows)[:m]
-        if self.intercept:  # f of the free samples does not move
-            anchor = np.where(pilots == members[0], members[m - 1], members[0])
-            moves -= moves[np.arange(anchor.size), anchor][:, None]
-        return moves
-
-    def _find_room(self):
-        """Write how far f of the samples without a slot may move, in single precision."""
-        cdef Py_ssize_t i
-        cdef double low, high
-        self.room = np.empty((2, self.y.shape[0]), np.float32)
-        for i in range(self.y.shape[0]):
-            low, high = -INFINITY, INFINITY
-            if self.slot[i] < 0:
-                range_of(&self.stairs, i, start_state(
-                    &self.stairs, i, self.beta[i], self.f[i], False), &low, &high)
-                low -= self.f[i]
-                high -= self.f[i]
-            self.room[0, i] = <float>low if low > -1e30 else -INFINITY
-            self.room[1, i] = <float>high if high < 1e30 else INFINITY
-
-    cdef void _fill(self, Py_ssize_t first, Py_ssize_t stop, double[:, ::1] B):
-        """Write the rows and columns of T and KN of the slots from first to stop."""
-        cdef Py_ssize_t m = self.n_free, a, b, j
-        cdef int order = <int>m, count = <int>(stop - first), others = <int>(stop - m)
-        cdef int ld = <int>self.T.shape[1]
-        cdef double one = 1.0, minus = -1.0, d
-        cdef const double* row
-        with nogil:
-            for a in range(first, stop):
-                row = &self.K[self.row[a], 0]
-                if self.in_order:
-                    memcpy(&self.KN[a, 0], row, stop * sizeof(double))
-                    continue
-                for b in range(stop):
-                    self.KN[a, b] = row[self.row[b]]
-            for b in range(first):
-                for a in range(first, stop):
-                    self.KN[b, a] = self.KN[a, b]
-            if m == 0 and self.intercept:
-                return
-            if m == 0:
-                for a in range(first, stop):
-                    memcpy(&self.T[a, 0], &self.KN[a, 0], stop * sizeof(double))
-                for b in range(first):
-                    for a in range(first, stop):
-                        self.T[b, a] = self.KN[b, a]
-                return
-            for a in range(first, stop):
-                for j in range(m):
-                    self.Y[a - m, j] = self.KN[a, j] + self.c
-            # Y[first:stop] := Y[first:stop] L^-T;  B = Y[first:stop] L^-1
-            dtrmm(b"L", b"U", b"T", b"N", &order, &count, &one, &self.inverse[0, 0], &order,
-                  &self.Y[first - m, 0], &order)
-            memcpy(&B[0, 0], &self.Y[first - m, 0], count * m * sizeof(double))
-            dtrmm(b"L", b"U", b"N", b"N", &order, &count, &one, &self.inverse[0, 0], &order,
-                  &B[0, 0], &order)
-            for a in range(first, stop):
-                self.d[a] = add_ones(m, &B[a - first, 0], 1.0, &self.ones[0], self.root,
-                                     self.intercept)
-                for j in range(m):
-                    self.T[a, j] = -B[a - first, j]
-            for j in range(m):
-                for a in range(first, stop):
-                    self.T[j, a] = B[a - first, j]
-            for a in range(first, stop):
-                d = self.d[a]
-                for b in range(m, stop):
-                    self.T[a, b] = self.KN[a, b] + d * self.d[b] + self.c
-            # T[first:stop, m:stop] -= Y[first:stop] @ Y[m:stop].T
-            dgemm(b"T", b"N", &others, &count, &order, &minus, &self.Y[0, 0], &order,
-                  &self.Y[first - m, 0], &order, &one, &self.T[first, m], &ld)
-            for b in range(m, first):
-                for a in range(first, stop):
-                    self.T[b, a] = self.T[a, b]
-
-    def run(
-        self,
-        const Py_ssize_t[::1] members,   # in, (k,) samples to leave out, fold by fold
-        const Py_ssize_t[::1] begin,     # in, (n_folds + 1,) where a fold begins
-        bint labels_only,
-        double[::1] value,               # out, (k,) f at the end
-        double[::1] down,                # out, (n_folds,) b may go down by this (<= 0)
-        double[::1] up,                  # out, (n_folds,) b may go up by this (>= 0)
-        double[::1] shift,               # out, (n_folds,) change of b
-        signed char[::1] status,         # out, (n_folds,)
-        Py_ssize_t[::1] events,          # out, (n_folds,)
-        unsigned char[::1] needed,       # in/out, (n,) samples that left their range
-        double[:, ::1] changes,          # out, (n_folds, n_slots) of beta; or (0, 0)
-    ):
-        """Leave out at most FOLDS_AT_ONCE folds; all arguments are checked by the caller."""
-        cdef Space space = Space(self, begin.shape[0] - 1, members.shape[0])
-        cdef Walk* w = &space.walk
-        cdef Py_ssize_t n_folds = begin.shape[0] - 1, a, s, k = self.n_slots
-        cdef double arrived = 0.0, share
-        cdef int code
-        cdef double* change
-        with nogil:
-            for a in range(members.shape[0]):
-                space.slots[a] = self.slot[members[a]]
-            self._multiply(space, members, begin)
-            for a in range(n_folds):
-                w.left = &members[begin[a]]
-                w.slot = &space.slots[begin[a]]
-                w.n_left = begin[a + 1] - begin[a]
-                begin_walk(w)
-                events[a] = 0
-                down[a] = up[a] = 0.0
-                change = &space.change[a if space.keeps_changes else 0, 0]
-                code = leave(w, &self.beta[0], &self.f[0], &arrived)
-                if code == DONE:
-                    if w.n_on > 0 or not w.intercept:
-                        self._drive(space, a)
-                        find_rates(w)
-                    code = walk(w, labels_only, arrived, &events[a])
-                if code == DONE or code == STOPPED:
-                    repeat_in_one_step(w)
-                    s = find_anchor(w, &share)
-                    if code == DONE and w.intercept and share <= AT_LEVEL:
-                        intercept_range(w, &down[a], &up[a])
-                    if check_end(w, &self.f[0], s, change, &shift[a],
-                                 &value[begin[a]]) != DONE:
-                        code = FAILED
+def run_walks(
+    Tableau tableau,
+    const Py_ssize_t[::1] members,   # in, (k,) samples to leave out, fold by fold
+    const Py_ssize_t[::1] begin,     # in, (n_folds + 1,) where a fold begins
+    bint labels_only,
+    double[::1] value,               # out, (k,) f at the end
+    double[::1] down,                # out, (n_folds,) b may go down by this (<= 0)
+    double[::1] up,                  # out, (n_folds,) b may go up by this (>= 0)
+    double[::1] shift,               # out, (n_folds,) change of b
+    signed char[::1] status,         # out, (n_folds,)
+    Py_ssize_t[::1] events,          # out, (n_folds,)
+    unsigned char[::1] needed,       # in/out, (n,) samples that left their range
+    double[:, ::1] changes,          # out, (n_folds, n_slots) of beta; or (0, 0)
+):
+    """Leave out at most FOLDS_AT_ONCE folds; all arguments are checked by the caller."""
+    cdef Py_ssize_t n_folds = begin.shape[0] - 1, a, s, k = tableau.n_slots
+    cdef Space space = Space(tableau, n_folds, members.shape[0])
+    cdef Walk* w = &space.walk
+    cdef double arrived = 0.0, share
+    cdef int code
+    cdef double* change
+    with nogil:
+        for a in range(members.shape[0]):
+            space.slots[a] = tableau.slot[members[a]]
+        multiply(tableau, space, members, begin)
+        for a in range(n_folds):
+            w.left = &members[begin[a]]
+            w.slot = &space.slots[begin[a]]
+            w.n_left = begin[a + 1] - begin[a]
+            begin_walk(w)
+            events[a] = 0
+            down[a] = up[a] = 0.0
+            change = &space.change[a if space.has_far else 0, 0]
+            code = leave(w, &tableau.beta[0], &tableau.f[0], &arrived)
+            if code == DONE:
+                if w.n_on > 0 or not w.intercept:
+                    write_drive(tableau, space, a)
+                    find_rates(w)
+                code = walk(w, labels_only, arrived, &events[a])
+            if code == DONE or code == STOPPED:
+                repeat_in_one_step(w)
+                s = find_anchor(w, &share)
+                if code == DONE and w.intercept and share <= AT_LEVEL:
+                    intercept_range(w, &down[a], &up[a])
+                if check_end(w, &tableau.f[0], s, change, &shift[a],
+                             &value[begin[a]]) != DONE:
+                    code = FAILED
+                elif space.has_far:
                     space.size[a] = size_of(w, change, &share)
                     space.kept[a] = w.t / w.t_start if w.t_start > 0.0 else 0.0
-                status[a] = code
-                if changes.shape[0] > 0:
-                    memcpy(&changes[a, 0], change, k * sizeof(double))
-                if not space.keeps_changes:
-                    clear_changes(w, change)
-            if k < self.y.shape[0]:
-                self._check_far(space, members, begin, down, up, shift, status, needed)
+                    space.moved[a] = INFINITY
+                    if down[a] == 0.0 and up[a] == 0.0:
+                        space.moved[a] = find_reach(
+                            w, tableau.n_basis, &tableau.f[0], change, shift[a],
+                            &value[begin[a]])
+            status[a] = code
+            if changes.shape[0] > 0:
+                memcpy(&changes[a, 0], change, k * sizeof(double))
+            if not space.has_far:
+                clear_changes(w, change)
+        if space.has_far:
+            check_far(tableau, space, members, begin, down, up, shift, status, needed)
 
-    cdef void _multiply(
-        self, Space space, const Py_ssize_t[::1] members, const Py_ssize_t[::1] begin,
-    ) noexcept nogil:
-        """Prepare the drive of folds that have samples without slots: one product for all.
 
-        fade holds the sum of (rate of beta_r) K_r over these samples, total that of the
-        rates; Y, B and product follow.
-        """
-        cdef Py_ssize_t a, e, i, r, m = self.n_free, k = self.n_slots, q = 0
-        cdef int order = <int>m, others = <int>(k - m), count
-        cdef double rate, one = 1.0, minus = -1.0, largest
-        cdef const double* row
-        for a in range(begin.shape[0] - 1):
-            space.outside[a] = -1
-            largest = 0.0
-            for e in range(begin[a], begin[a + 1]):
-                largest = max(largest, fabs(self.beta[members[e]]))
-            if m == 0 and self.intercept:
+cdef void multiply(
+    Tableau t, Space space, const Py_ssize_t[::1] members, const Py_ssize_t[::1] begin,
+) noexcept nogil:
+    """Prepare the drive of folds that have samples without slots: one product for all.
+
+    faded holds the sum of (rate of beta_r) K_r over these samples, total that of the
+    rates; Y, B and product follow.
+    """
+    cdef Py_ssize_t a, e, i, r, m = t.n_free, k = t.n_slots, q = 0
+    cdef int order = <int>m, others = <int>(k - m), count
+    cdef double rate, minus = -1.0, zero = 0.0, largest
+    cdef const double* row
+    for a in range(begin.shape[0] - 1):
+        space.outside[a] = -1
+        largest = 0.0
+        for e in range(begin[a], begin[a + 1]):
+            largest = max(largest, fabs(t.beta[members[e]]))
+        if m == 0 and t.intercept:
+            continue
+        for e in range(begin[a], begin[a + 1]):
+            r = members[e]
+            if t.beta[r] == 0.0 or space.slots[e] >= 0:
                 continue
-            for e in range(begin[a], begin[a + 1]):
-                r = members[e]
-                if self.beta[r] == 0.0 or space.slots[e] >= 0:
-                    continue
-                if space.outside[a] < 0:
-                    space.outside[a] = q
-                    memset(&space.faded[q, 0], 0, k * sizeof(double))
-                    space.total[q] = 0.0
-                    q += 1
-                rate = -self.beta[r] / largest
-                row = &self.K[r, 0]
-                for i in range(k):
-                    space.faded[q - 1, i] += rate * row[self.row[i]]
-                space.total[q - 1] += rate
-                space.own[q - 1] = rate * (row[r] + self.c)
-        for a in range(q):
-            for i in range(m):
-                space.Y[a, i] = space.faded[a, i] + self.c * space.total[a]
-        count = <int>q
-        if q > 0 and m > 0:
-            dtrmm(b"L", b"U", b"T", b"N", &order, &count, &one, &self.inverse[0, 0], &order,
-                  &space.Y[0, 0], &order)
-            memcpy(&space.B[0, 0], &space.Y[0, 0], q * m * sizeof(double))
-            dtrmm(b"L", b"U", b"N", b"N", &order, &count, &one, &self.inverse[0, 0], &order,
-                  &space.B[0, 0], &order)
-            if others > 0:
-                # product = -Y[:q] @ Y_slots.T
-                dgemm(b"T", b"N", &others, &count, &order, &minus, &self.Y[0, 0], &order,
-                      &space.Y[0, 0], &order, &space.zero, &space.product[0, 0], &others)
+            if space.outside[a] < 0:
+                space.outside[a] = q
+                memset(&space.faded[q, 0], 0, k * sizeof(double))
+                space.total[q] = 0.0
+                q += 1
+            rate = -t.beta[r] / largest
+            row = &t.K[r, 0]
+            for i in range(k):
+                space.faded[q - 1, i] += rate * row[t.row[i]]
+            space.total[q - 1] += rate
+            space.own[q - 1] = rate * (row[r] + t.c)
+    if q == 0 or m == 0:
+        return
+    for a in range(q):
+        for i in range(m):
+            space.Y[a, i] = space.faded[a, i] + t.c * space.total[a]
+    t.to_rows_of_B(q, m, &space.Y[0, 0], &space.B[0, 0])
+    count = <int>q
+    if others > 0:
+        # product = -Y[:q] @ Y_slots.T
+        dgemm(b"T", b"N", &others, &count, &order, &minus, &t.Y[0, 0], &order,
+              &space.Y[0, 0], &order, &zero, &space.product[0, 0], &others)
 
-    cdef void _drive(self, Space space, Py_ssize_t fold) noexcept nogil:
-        """Write the drive of a walk: (rate of beta_r) T_r, summed over the r off M."""
-        cdef Walk* w = &space.walk
-        cdef Py_ssize_t a, i, s, m = self.n_free, k = self.n_slots, q = space.outside[fold]
-        cdef int order = <int>m, width = <int>k, inc = 1
-        cdef double rate, d
-        memset(w.drive, 0, w.width * sizeof(double))
-        w.own_drive = 0.0
-        if q >= 0:
-            memcpy(w.drive, &space.faded[q, 0], k * sizeof(double))
-            w.own_drive = space.own[q]
-        if q >= 0 and m > 0:
-            d = add_ones(m, &space.B[q, 0], space.total[q], &self.ones[0], self.root,
-                         self.intercept)
-            for i in range(m):
-                w.drive[i] = -space.B[q, i]
-            for i in range(m, k):
-                w.drive[i] += (space.product[q, i - m] + d * self.d[i]
-                               + self.c * space.total[q])
-            # S_rr of a single sample, whose rate is 1 or -1
-            w.own_drive += space.total[q] * (
-                d * d - ddot(&order, &space.Y[q, 0], &inc, &space.Y[q, 0], &inc))
-        for a in range(w.n_left):
-            s = w.slot[a]
-            if w.share[a] != 0.0 and s >= m:
-                rate = -w.share[a]
-                # drive += rate * T[s]
-                daxpy(&width, &rate, &self.T[s, 0], &inc, w.drive, &inc)
 
-    cdef void _check_far(
-        self, Space space, const Py_ssize_t[::1] members, const Py_ssize_t[::1] begin,
-        const double[::1] down, const double[::1] up, const double[::1] shift,
-        signed char[::1] status, unsigned char[::1] needed,
-    ) noexcept nogil:
-        """Whether f of the samples without a slot stays in its range, by single precision.
+cdef void write_drive(Tableau t, Space space, Py_ssize_t fold) noexcept nogil:
+    """Write the drive of a walk: (rate of beta_r) T_r, summed over the r off M."""
+    cdef Walk* w = &space.walk
+    cdef Py_ssize_t a, i, s, m = t.n_free, k = t.n_slots, q = space.outside[fold]
+    cdef int order = <int>m, width = <int>k, inc = 1
+    cdef double rate, d
+    memset(w.drive, 0, w.width * sizeof(double))
+    w.own_drive = 0.0
+    if q >= 0:
+        memcpy(w.drive, &space.faded[q, 0], k * sizeof(double))
+        w.own_drive = space.own[q]
+    if q >= 0 and m > 0:
+        d = add_ones(m, &space.B[q, 0], space.total[q], &t.ones[0], t.root, t.intercept)
+        for i in range(m):
+            w.drive[i] = -space.B[q, i]
+        for i in range(m, k):
+            w.drive[i] += space.product[q, i - m] + d * t.d[i] + t.c * space.total[q]
+        # S_rr of a single sample, whose rate is 1 or -1
+        w.own_drive += space.total[q] * (
+            d * d - ddot(&order, &space.Y[q, 0], &inc, &space.Y[q, 0], &inc))
+    for a in range(w.n_left):
+        s = w.slot[a]
+        if w.share[a] != 0.0 and s >= m:
+            rate = -w.share[a]
+            # drive += rate * T[s]
+            daxpy(&width, &rate, &t.T[s, 0], &inc, w.drive, &inc)
 
-        change of f = K_.M (change of beta_M) + the other slots + the left-out samples +
-        that of b. Its rounding error is at most margin; a sample within the margin of an
-        end counts as outside, so that single precision decides no close case.
-        """
-        cdef Py_ssize_t chunk, first, a, e, i, r, s, n = self.y.shape[0], m = self.n_free
-        cdef Py_ssize_t n_folds = begin.shape[0] - 1, stop, n_terms
-        cdef int order = <int>m, count = <int>n_folds, length, ld = <int>n, out = <int>CHUNK
-        cdef float one = 1.0, zero = 0.0, margin, lower, upper
-        cdef float* g
-        for a in range(n_folds):
-            for i in range(m):
-                space.change32[a, i] = <float>space.change[a, i]
-        for chunk in range((n + CHUNK - 1) // CHUNK):
-            first = chunk * CHUNK
-            stop = min(first + CHUNK, n)
-            length = <int>(stop - first)
-            if m > 0:
-                # moves = change_M @ K_M[:, first:stop]
-                sgemm(b"N", b"N", &length, &count, &order, &one, &self.K_rows[0, first], &ld,
-                      &space.change32[0, 0], &order, &zero, &space.moves[0, 0], &out)
-            for a in range(n_folds):
-                if status[a] > STOPPED:
-                    continue
-                g = &space.moves[a, 0]
-                if m == 0:
-                    memset(g, 0, length * sizeof(float))
-                n_terms = m + 4
-                for s in range(m, self.n_slots):
-                    if space.change[a, s] != 0.0:
-                        add_float_row(length, <float>space.change[a, s],
-                                      &self.K_rows[s, first], g)
-                        n_terms += 1
-                for e in range(begin[a], begin[a + 1]):
-                    r = members[e]
-                    if space.slots[e] < 0 and self.beta[r] != 0.0:
-                        add_converted_row(
-                            length, <float>-(self.beta[r] * (1.0 - space.kept[a])),
-                            &self.K[r, first], g)
-                        n_terms += 1
-                margin = <float>(2.2 * n_terms * 2.0**-24 * space.size[a] * self.top + 1e-6
-                                 + 2.0**-22 * fabs(shift[a]))
-                lower = <float>(shift[a] + down[a]) - margin
-                upper = <float>(shift[a] + up[a]) + margin
-                if count_far(length, g, &self.room[0, first], &self.room[1, first], lower,
-                             upper) == 0:
-                    continue
-                for i in range(length):
-                    if (g[i] + lower < self.room[0, first + i]
-                            or g[i] + upper > self.room[1, first + i]):
-                        if not is_among(first + i, members, begin[a], begin[a + 1]):
-                            needed[first + i] = 1
-                            space.failed[a] = 1
-        for a in range(n_folds):
-            if status[a] <= STOPPED and space.failed[a]:
-                status[a] = NOT_NEAR
+
+# The samples without a slot.
+
+
+cdef Py_ssize_t sort_folds(
+    Tableau t, Space space, const signed char[::1] status,
+) noexcept nogil:
+    """Put the folds that are done in order of n_checked, the largest first; count them.
+
+    n_checked: how many of the far samples, in their order, the walk might have moved.
+    """
+    cdef Py_ssize_t a, b, low, high, middle, count = 0
+    for a in range(status.shape[0]):
+        if status[a] > STOPPED:
+            continue
+        low, high = 0, t.far.shape[0]
+        while low < high:
+            middle = (low + high) // 2
+            if t.reach[middle] <= space.moved[a]:
+                low = middle + 1
+            else:
+                high = middle
+        space.n_checked[a] = low
+        b = count
+        while b > 0 and space.n_checked[space.order[b - 1]] < low:
+            space.order[b] = space.order[b - 1]
+            b -= 1
+        space.order[b] = a
+        count += 1
+    return count
+
+
+cdef void check_far(
+    Tableau t, Space space, const Py_ssize_t[::1] members, const Py_ssize_t[::1] begin,
+    const double[::1] down, const double[::1] up, const double[::1] shift,
+    signed char[::1] status, unsigned char[::1] needed,
+) noexcept nogil:
+    """Whether f of the samples without a slot stays in its range, by single precision.
+
+    change of f = K_.M (change of beta_M) + the other slots + the left-out samples +
+    that of b. Its rounding error is at most margin; a sample within the margin of an
+    end counts as outside, so that single precision decides no close case.
+    """
+    cdef Py_ssize_t chunk, first, a, b, i, n_far = t.far.shape[0], m = t.n_free, n_terms
+    cdef Py_ssize_t n_folds = sort_folds(t, space, status)
+    cdef int order = <int>m, count, length, ld = <int>n_far, out = <int>CHUNK
+    cdef float one = 1.0, zero = 0.0, margin, lower, upper
+    cdef float* g
+    for b in range(n_folds):
+        for i in range(m):
+            space.change32[b, i] = <float>space.change[space.order[b], i]
+    for chunk in range((n_far + CHUNK - 1) // CHUNK):
+        first = chunk * CHUNK
+        while n_folds > 0 and space.n_checked[space.order[n_folds - 1]] <= first:
+            n_folds -= 1
+        if n_folds == 0:
+            return
+        length, count = <int>min(CHUNK, n_far - first), <int>n_folds
+        if m > 0:
+            # moves = change_M @ far_K_M[:, first:first + length]
+            sgemm(b"N", b"N", &length, &count, &order, &one, &t.far_K[0, first], &ld,
+                  &space.change32[0, 0], &order, &zero, &space.moves[0, 0], &out)
+        for b in range(n_folds):
+            a, g = space.order[b], &space.moves[b, 0]
+            if m == 0:
+                memset(g, 0, length * sizeof(float))
+            length = <int>min(CHUNK, space.n_checked[a] - first)
+            n_terms = m + 4 + add_other_moves(
+                t, space, a, members[begin[a]:begin[a + 1]], begin[a], first, length, g)
+            margin = <float>(2.2 * n_terms * 2.0**-24 * space.size[a] * t.top + 1e-6
+                             + 2.0**-22 * fabs(shift[a]))
+            lower = <float>(shift[a] + down[a]) - margin
+            upper = <float>(shift[a] + up[a]) + margin
+            if count_far(length, g, &t.far_room[0, first], &t.far_room[1, first], lower,
+                         upper) == 0:
+                continue
+            for i in range(first, first + length):
+                if (g[i - first] + lower < t.far_room[0, i]
+                        or g[i - first] + upper > t.far_room[1, i]):
+                    if not is_among(t.far[i], members, begin[a], begin[a + 1]):
+                        needed[t.far[i]] = 1
+                        status[a] = NOT_NEAR
+
+
+cdef Py_ssize_t add_other_moves(
+    Tableau t, Space space, Py_ssize_t a, const Py_ssize_t[::1] left, Py_ssize_t entry,
+    Py_ssize_t first, Py_ssize_t length, float* g,
+) noexcept nogil:
+    """Add the moves of far samples that are not due to M; return the number of terms."""
+    cdef Py_ssize_t s, e, i, r, n_terms = 0
+    cdef float factor
+    for s in range(t.n_free, t.n_slots):
+        if space.change[a, s] != 0.0:
+            add_float_row(length, <float>space.change[a, s], &t.far_K[s, first], g)
+            n_terms += 1
+    for e in range(left.shape[0]):
+        r = left[e]
+        if space.slots[entry + e] < 0 and t.beta[r] != 0.0:
+            factor = <float>-(t.beta[r] * (1.0 - space.kept[a]))
+            for i in range(length):
+                g[i] += factor * <float>t.K[r, t.far[first + i]]
+            n_terms += 1
+    return n_terms
 
 
 cdef bint is_among(
@@ -1475,53 +1178,55 @@ cdef class Space:
     cdef int[::1] state              # (ld,)
     cdef Py_ssize_t[::1] touched, flagged, slots, outside
     cdef double[:, ::1] change       # (n_folds, ld), or (1, ld) if all samples have slots
-    cdef bint keeps_changes
-    cdef double[:, ::1] faded        # (n_folds, k) see _multiply
+    cdef bint has_far
+    cdef double[:, ::1] faded        # (n_folds, k) see multiply
     cdef double[:, ::1] Y, B         # (n_folds, m)
     cdef double[:, ::1] product      # (n_folds, k - m)
     cdef list loans
     cdef double[::1] share           # (n_members,)
-    cdef double[::1] total, own      # (n_folds,) see _multiply
+    cdef double[::1] total, own      # (n_folds,) see multiply
     cdef double[::1] size, kept      # (n_folds,) sum |change|, share of the way left
+    cdef double[::1] moved           # (n_folds,) see find_reach
+    cdef Py_ssize_t[::1] order, n_checked    # (n_folds,) see sort_folds
     cdef float[:, ::1] change32      # (n_folds, m)
     cdef float[:, ::1] moves         # (n_folds, CHUNK)
-    cdef unsigned char[::1] failed
-    cdef double zero
 
     def __del__(self):
         give_back(self.loans)
 
     def __cinit__(self, Tableau tableau, Py_ssize_t n_folds, Py_ssize_t n_members):
         cdef Py_ssize_t ld = tableau.T.shape[1], k = tableau.n_slots, m = tableau.n_free
-        cdef Walk* w = &self.walk
-        cdef bint has_far = k < tableau.y.shape[0]
+        cdef Py_ssize_t n_outside
+        self.has_far = k < tableau.y.shape[0]
         # Folds without samples outside the slots need no product.
-        cdef Py_ssize_t n_outside = n_folds if has_far else 0
+        n_outside = n_folds if self.has_far else 0
         self.loans = []
-        self.keeps_changes = has_far
         self.rows, self.state = np.zeros((7, ld)), np.zeros(ld, np.intc)
         self.L = borrow(self.loans, (MAX_PIVOTS, MAX_PIVOTS))
         self.T_PP = borrow(self.loans, (MAX_PIVOTS, MAX_PIVOTS))
         self.scratch = borrow(self.loans, (MAX_FROM_EMPTY, ld))
         self.touched, self.flagged = np.empty((2, ld), np.intp)
-        self.slots, self.outside = np.empty(n_members, np.intp), np.empty(n_folds, np.intp)
-        self.share = np.empty(n_members)
-        self.change = borrow(self.loans, (n_folds if has_far else 1, ld))
+        self.slots, self.share = np.empty(n_members, np.intp), np.empty(n_members)
+        self.outside, self.order, self.n_checked = np.empty((3, n_folds), np.intp)
+        self.change = borrow(self.loans, (max(n_outside, 1), ld))
         self.change[:, :] = 0.0
         self.faded = borrow(self.loans, (n_outside, k))
         self.Y = borrow(self.loans, (n_outside, max(m, 1)))
         self.B = borrow(self.loans, (n_outside, max(m, 1)))
         self.product = borrow(self.loans, (n_outside, max(k - m, 1)))
-        self.total, self.own, self.size, self.kept = np.zeros((4, n_folds))
+        self.total, self.own, self.size, self.kept, self.moved = np.zeros((5, n_folds))
         self.change32 = np.empty((n_outside, max(m, 1)), np.float32)
         self.moves = np.empty((n_outside, CHUNK), np.float32)
-        self.failed = np.zeros(n_folds, np.uint8)
-        self.zero = 0.0
+        self._point(tableau)
+
+    cdef void _point(self, Tableau tableau):
+        """Let the walk use this memory, and start as the full solution."""
+        cdef Walk* w = &self.walk
+        cdef Py_ssize_t k = tableau.n_slots, ld = tableau.T.shape[1]
         w.stairs, w.K, w.n = &tableau.stairs, &tableau.K[0, 0], tableau.y.shape[0]
-        w.k, w.m, w.ld = k, m, ld
+        w.k, w.m, w.ld = k, tableau.n_free, ld
         w.width = (k + BLOCK - 1) // BLOCK * BLOCK
-        w.row, w.state0 = &tableau.row[0], &tableau.state[0]
-        w.T, w.KN = &tableau.T[0, 0], &tableau.KN[0, 0]
+        w.row, w.state0, w.T = &tableau.row[0], &tableau.state[0], &tableau.T[0, 0]
         w.x0, w.low0, w.high0 = &tableau.start[0, 0], &tableau.start[1, 0], &tableau.start[2, 0]
         w.on0, w.beta0, w.f0 = &tableau.start[3, 0], &tableau.start[4, 0], &tableau.start[5, 0]
         w.probe, w.K_probe = &tableau.start[6, 0], &tableau.start[7, 0]
