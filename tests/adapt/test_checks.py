@@ -151,13 +151,21 @@ def test_bad_values_in_predict():
 
 NOT_PSD = [[0.0, 1.0], [1.0, 0.0]]
 TOO_TIGHT = SVC(tol=1e-30)  # below what rounding allows
+ROUNDED = np.random.default_rng(0).normal(size=(60, 3))
+SIGNS = (ROUNDED[:, 0] > 0.3).astype(int)
 
 
 @pytest.mark.parametrize(
     ("svc", "X", "y", "kind", "match"),
     [
         (SVC(**PRECOMPUTED), NOT_PSD, [0, 1], CertificateWarning, r"d' is not .* -1\b"),
-        (TOO_TIGHT, X, y, ConvergenceWarning, r"1 of 1 .*: KKT .*tol=1e-30.*iter=-1"),
+        (
+            TOO_TIGHT,
+            ROUNDED,
+            SIGNS,
+            ConvergenceWarning,
+            r"1 of 1 .*: KKT .*tol=1e-30.*iter=-1",
+        ),
     ],
 )
 def test_fits_that_warn(svc, X, y, kind, match):

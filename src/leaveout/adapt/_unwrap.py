@@ -16,7 +16,8 @@ from leaveout.loo._task import Params
 # scikit-learn's classes; leaveout's have the attribute ``_family``.
 SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc", sklearn.svm.SVR: "svr"}
 # Parameters of scikit-learn's classes that control LIBSVM but not the optimum.
-IGNORED = ("tol", "max_iter", "verbose", "nu")
+IGNORED = {"tol", "max_iter", "verbose", "nu"}
+NAMES = {field.name for field in fields(Params)} - {"family", "one_vs_rest"}
 SVM_ONLY = ("svc",)
 WITH_C_PATH = ("svc", "svr")
 ALL_FAMILIES = tuple(FAMILIES)
@@ -80,12 +81,10 @@ def read_params(estimator: Any, one_vs_rest: bool = False) -> Params:
     """Return the parameters of a classifier or regressor."""
     family = family_of(estimator)
     assert family is not None
-    ignored = IGNORED if isinstance(estimator, tuple(SKLEARN_FAMILIES)) else ()
-    names = {field.name for field in fields(Params)} - {"family", "one_vs_rest"}
+    foreign = isinstance(estimator, tuple(SKLEARN_FAMILIES))
+    names = NAMES - IGNORED if foreign else NAMES
     found = {
-        name: getattr(estimator, name)
-        for name in names - set(ignored)
-        if hasattr(estimator, name)
+        name: getattr(estimator, name) for name in names if hasattr(estimator, name)
     }
     return Params(family=family, one_vs_rest=one_vs_rest, **found)
 

@@ -19,7 +19,6 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_array
-from sklearn.utils.extmath import row_norms
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.kernel._gram_fast import Formula, fill_rows, nearest_to_mean
@@ -109,7 +108,6 @@ def make_gram(
         return Gram(K, None, first_equal=first_equal_rows(K))
     with np.errstate(over="ignore"):  # _check_finite has a clearer message
         number = resolve_gamma(gamma, X)
-    X = _check_features(X, "X")
     parameters = _check_parameters(number, degree, coef0, X.shape[1])
     K, first = _compute(kernel, X, None, parameters)
     return Gram(K, number, first_equal=first)
@@ -233,8 +231,9 @@ def _l1_distances(X: Any, Y: Any, out: FloatArray) -> None:
 
 
 def _squared_norms(X: Any) -> FloatArray:
-    squares = X.multiply(X) if sparse.issparse(X) else X * X
-    return np.asarray(squares.sum(axis=1)).ravel()
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", X, X)
 
 
 def _squared_distances(X: Any) -> FloatArray:
@@ -315,8 +314,8 @@ def _fill(
     """Return K, symmetric if Y is X, and how many values are not finite."""
     X, Y = spec.transform(X, Y)
     symmetric = Y is X
-    squares_X = row_norms(X, squared=True)
-    squares_Y = squares_X if symmetric else row_norms(Y, squared=True)
+    squares_X = _squared_norms(X)
+    squares_Y = squares_X if symmetric else _squared_norms(Y)
     in_tiles = spec.block is _inner_products and not (
         sparse.issparse(X) or sparse.issparse(Y)
     )

@@ -114,7 +114,8 @@ class Target:
 
     def singletons(self) -> list[tuple[int, int]]:
         """Return (class, row) of each sample that is the only one of its class."""
-        if not self.classes.size:
+        counts = np.bincount(self.codes[self.weights > 0], minlength=self.classes.size)
+        if not self.classes.size or counts.min() > 1:
             return []
         return [(int(c), int(r)) for c, r in np.argwhere(self.vanishing().T)]
 
@@ -187,6 +188,8 @@ def make_target(labels: NDArray[Any], weights: FloatArray) -> Target:
     """Encode checked labels; raise ValueError if there is only one class."""
     found, codes = np.unique(labels, return_inverse=True)
     kept = np.bincount(codes, weights, minlength=len(found)) > 0
+    if kept.all() and len(found) > 1:
+        return Target(labels, found, codes, weights)
     if kept.sum() < 2:
         label = found[kept].tolist()[0]
         rows = "rows" if weights.all() else "rows with sample_weight > 0"
@@ -224,13 +227,14 @@ def make_task(
     """
     class_weight = np.ones(len(target.classes))
     factors = target.weights
-    if target.classes.size and not params.one_vs_rest:
+    weighted = params.class_weight is not None
+    if weighted and target.classes.size and not params.one_vs_rest:
         class_weight = resolve_class_weight(params.class_weight, target)
         # Samples with code -1 pick class_weight[-1], but their weight is 0.
         factors = class_weight[target.codes] * factors
     C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
     with np.errstate(over="ignore"):
-        C[factors > 0.0] = float(params.C) * factors[factors > 0.0]
+        np.multiply(factors, float(params.C), out=C, where=factors > 0.0)
     _check_bounds(C, float(params.C), factors)
     own = unit_exponent(gram.K, kernel_range)
     if own:

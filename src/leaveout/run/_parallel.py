@@ -53,14 +53,18 @@ class _BlasLimit:
                 found = ThreadpoolController().select(user_api="blas")
                 self._libraries = found.lib_controllers
             if not self._limits:
-                self._before = [(one, one.num_threads) for one in self._libraries]
+                counts = ((one, one.num_threads) for one in self._libraries)
+                self._before = [(one, n) for one, n in counts if n > 1]
+            lowest = min(self._limits, default=None)
             self._limits.append(n_threads)
-            self._apply()
+            if lowest is None or n_threads < lowest:
+                self._apply()
 
     def end(self, n_threads: int) -> None:
         with self._lock:
             self._limits.remove(n_threads)
-            self._apply()
+            if n_threads < min(self._limits, default=n_threads + 1):
+                self._apply()
 
     def _apply(self) -> None:
         """Set the smallest limit, or the numbers before the first block."""
