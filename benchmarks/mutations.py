@@ -80,8 +80,8 @@ MUTATIONS = [
     ),
     Mutation(
         "engine",
-        "return max(sqrt(square), members / OF_MEMBERS())",
-        "return members / OF_MEMBERS()",
+        "return max(sqrt(square), members / OF_MEMBERS()) if low == high",
+        "return members / OF_MEMBERS() if low == high",
     ),
     Mutation(
         "engine",

@@ -360,9 +360,9 @@ cdef class Tableau:
     def sort_far(self, Py_ssize_t n_walks):
         """Put the samples without a slot in order: first those that are easily moved.
 
-        reach is such that f of a sample stays in its range if |Delta w| and
-        sum_j |Delta f_j| / OF_MEMBERS are smaller, see above. It is -inf if that costs
-        more than to compute all f.
+        f of a sample stays in its range if |Delta w| and sum_j |Delta f_j| / OF_MEMBERS are
+        below its reach, see above. Without members (n_basis = 0; few walks do not repay the
+        products), if |Delta w| max |phi| + |Delta b| is.
         """
         cdef Py_ssize_t m
         far = np.flatnonzero(np.asarray(self.slot) < 0)
@@ -370,10 +370,9 @@ cdef class Tableau:
         self._find_room()
         low, high = np.asarray(self.far_room, np.float64)
         distance = np.minimum(-low, high) * (1.0 - 1e-6) - 1e-5  # room is rounded
-        reach = np.full(far.size, -INFINITY)
-        self.n_basis = m = self._largest_basis()
-        if 4 * m * m < n_walks * self.n_free:
-            reach = distance / self._mobility(far, m)
+        m = self._largest_basis()
+        self.n_basis = m if 4 * m * m < n_walks * self.n_free else 0
+        reach = distance / self._mobility(far, m) if self.n_basis else distance
         order = np.argsort(reach, kind="stable")
         self.far, self.reach = far[order], reach[order]
         self._find_room()

@@ -890,13 +890,12 @@ cdef void begin_walk(Walk* w) noexcept nogil:
 
 
 cdef double find_reach(
-    Walk* w, Py_ssize_t n_basis, const double* f, const double* change, double shift,
-    const double* value,
+    Walk* w, Tableau t, const double* change, double low, double high, const double* value,
 ) noexcept nogil:
     """How far the walk moved w, as _tableau_fast compares it with reach.
 
     |Delta w|^2 = sum of (change of beta) (change of f), because the changes of beta sum to
-    zero or b is fixed.
+    zero or b is fixed. low and high: ends of the change of b.
     """
     cdef Py_ssize_t a, s
     cdef double square = 0.0, members = 0.0, total = 0.0, size = size_of(w, change, &total)
@@ -904,14 +903,16 @@ cdef double find_reach(
         s = w.touched[a]
         total = (fixed_kink(w, s) if w.on[s] > 0.5 else w.x[s]) - w.f0[s]
         square += change[s] * total
-        if s < n_basis:
+        if s < t.n_basis:
             members += fabs(total)
     for a in range(w.n_left):
         if w.slot[a] < 0:
-            square += faded(w, a) * (value[a] - f[w.left[a]])
+            square += faded(w, a) * (value[a] - t.f[w.left[a]])
     # Both f have errors of tol at most.
     square = max(square, 0.0) + 2.0 * w.tol * (1.0 + size)
-    return max(sqrt(square), members / OF_MEMBERS())
+    if t.n_basis == 0:
+        return sqrt(square * t.top) + max(fabs(low), fabs(high))
+    return max(sqrt(square), members / OF_MEMBERS()) if low == high else INFINITY
 
 
 def run_walks(
@@ -964,11 +965,9 @@ def run_walks(
                 elif space.has_far:
                     space.size[a] = size_of(w, change, &share)
                     space.kept[a] = w.t / w.t_start if w.t_start > 0.0 else 0.0
-                    space.moved[a] = INFINITY
-                    if down[a] == 0.0 and up[a] == 0.0:
-                        space.moved[a] = find_reach(
-                            w, tableau.n_basis, &tableau.f[0], change, shift[a],
-                            &value[begin[a]])
+                    space.moved[a] = find_reach(
+                        w, tableau, change, shift[a] + down[a], shift[a] + up[a],
+                        &value[begin[a]])
             status[a] = code
             if changes.shape[0] > 0:
                 memcpy(&changes[a, 0], change, k * sizeof(double))
