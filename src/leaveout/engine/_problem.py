@@ -325,8 +325,8 @@ class LooIntervals:
     counts : mapping
         pivots, walks, refits, shared (duplicates), columns …; ``rounding`` bounds the
         rounding error of a value.
-    everywhere : ndarray of shape (n_folds, n), optional
-        f at all samples without each fold, with b in the middle of its interval.
+    changes : ndarray of shape (n_folds, n + 1), optional
+        Changes of beta and of b, in the middle of its interval, without each fold.
     chosen : ndarray of shape (k, q), optional
         Values that are not the middle of the interval (several outputs share one sum).
     """
@@ -336,19 +336,19 @@ class LooIntervals:
     settled_by: np.ndarray
     uncertified_by: np.ndarray
     counts: Mapping[str, float] = field(default_factory=dict)
-    everywhere: FloatArray | None = None
+    changes: FloatArray | None = None
     chosen: FloatArray | None = None
 
     @classmethod
     def empty(
-        cls, k: int, settled_by: int = WALK, everywhere: tuple[int, int] | None = None
+        cls, k: int, settled_by: int = WALK, changes: tuple[int, int] | None = None
     ) -> LooIntervals:
         """Return arrays to fill for k members, marked as not converged."""
         lower, upper = np.empty((2, k))
         steps, reasons = np.empty((2, k), dtype=np.int8)
         steps[:], reasons[:] = settled_by, NOT_CONVERGED
-        values = None if everywhere is None else np.empty(everywhere)
-        return cls(lower, upper, steps, reasons, {}, values)
+        kept = None if changes is None else np.zeros(changes)
+        return cls(lower, upper, steps, reasons, {}, kept)
 
     @classmethod
     def from_solution(cls, solution: Solution) -> LooIntervals:

@@ -248,23 +248,25 @@ def refit_each(
     folds: Folds,
     *,
     n_threads: int = 1,
-    everywhere: bool = False,
+    changes: bool = False,
 ) -> LooIntervals:
     """Solve the problem without each fold, warm-started from the full solution."""
     g, n = len(folds), problem.n_samples
-    out = LooIntervals.empty(folds.members.size, REFIT, (g, n) if everywhere else None)
+    out = LooIntervals.empty(folds.members.size, REFIT, (g, n + 1) if changes else None)
 
     def run(part: slice) -> None:
         for k in range(g)[part]:
             factors = None if folds.C_factors is None else folds.C_factors[k]
             left_out = solve_without(problem, solution, folds[k], factors)
-            store_refit(out, folds, k, left_out)
+            store_refit(out, folds, k, left_out, solution)
 
     map_chunks(run, g, n_threads, size=1)
     return out
 
 
-def store_refit(out: LooIntervals, folds: Folds, k: int, left_out: Solution) -> None:
+def store_refit(
+    out: LooIntervals, folds: Folds, k: int, left_out: Solution, full: Solution
+) -> None:
     """Write the values of fold k from the solution without it."""
     entries = slice(folds.begin[k], folds.begin[k + 1])
     f, b = left_out.decision_values, left_out.intercept
@@ -273,8 +275,9 @@ def store_refit(out: LooIntervals, folds: Folds, k: int, left_out: Solution) -> 
     out.upper[entries] = f[folds[k]] + (high - b)
     out.settled_by[entries] = REFIT
     out.uncertified_by[entries] = CERTIFIED if left_out.converged else NOT_CONVERGED
-    if out.everywhere is not None:
-        out.everywhere[k] = f + _middle(low - b, high - b)
+    if out.changes is not None:
+        out.changes[k, :-1] = left_out.beta - full.beta
+        out.changes[k, -1] = _middle(low, high) - full.intercept
 
 
 def solve_without(

@@ -140,7 +140,7 @@ class Walker:
     """Leaves folds of samples out of one problem, each fold by one walk.
 
     With ``labels_only`` the walk of a single sample stops when its label is known; with
-    ``everywhere`` f is computed for all samples, not only for those left out.
+    ``changes`` the changes of beta and b are kept, too.
     """
 
     def __init__(
@@ -150,10 +150,10 @@ class Walker:
         *,
         labels_only: bool = False,
         n_threads: int = 1,
-        everywhere: bool = False,
+        changes: bool = False,
     ) -> None:
         self.problem, self.solution = problem, solution
-        self.labels_only, self.everywhere = labels_only, everywhere
+        self.labels_only, self.changes = labels_only, changes
         self.n_threads = n_threads
         self._tableau: Tableau | None = None
         self.counts: dict[str, float] = dict.fromkeys(
@@ -187,7 +187,7 @@ class Walker:
         """Leave each fold out; folds whose walk fails are refitted and counted."""
         g, n = len(folds), self.problem.n_samples
         found = LooIntervals.empty(
-            folds.members.size, WALK, (g, n) if self.everywhere else None
+            folds.members.size, WALK, (g, n + 1) if self.changes else None
         )
         failed = self._walk_all(folds, found)
 
@@ -198,7 +198,7 @@ class Walker:
                 side = float(self.problem.y[folds[k]].sum())
                 start = near.get(side, self.solution)
                 near[side] = solve_without(self.problem, start, folds[k])
-                store_refit(found, folds, k, near[side])
+                store_refit(found, folds, k, near[side], self.solution)
 
         map_chunks(refit, failed.size, self.n_threads, REFITS_IN_A_ROW)
         self.counts["refits"] += failed.size
@@ -245,39 +245,25 @@ class Walker:
             first, last = some.begin[part.start], some.begin[part.stop]
             begin = some.begin[part.start : part.stop + 1] - first
             changes = np.empty((0, 0))
-            if self.everywhere:
+            if found.changes is not None:
                 changes = np.empty((part.stop - part.start, tableau.n_slots))
             run_walks(
                 tableau, some.members[first:last], begin, self.labels_only,
                 value[first:last], down[part], up[part], shift[part], status[part],
                 events[part], needed, changes,
             )  # fmt: skip
-            if found.everywhere is not None:
-                moved = shift[part] + middle(down[part], up[part])
-                found.everywhere[which[part]] = self._values_after(
-                    tableau, changes, moved, some, part
-                )
+            if found.changes is not None:
+                kept = np.zeros((part.stop - part.start, n + 1))
+                left_out = some.members[first:last]
+                fold = np.repeat(np.arange(len(kept)), np.diff(begin))
+                kept[fold, left_out] = -self.solution.beta[left_out]
+                kept[:, tableau.rows] = changes
+                kept[:, -1] = shift[part] + middle(down[part], up[part])
+                found.changes[which[part]] = kept
 
         map_chunks(run, g, self.n_threads, FOLDS_AT_ONCE)
         self._collect(folds, which, some, (value, down, up, status, events), found)
         return status, needed
-
-    def _values_after(
-        self,
-        tableau: Tableau,
-        changes: FloatArray,
-        moved: FloatArray,
-        folds: Folds,
-        part: slice,
-    ) -> FloatArray:
-        """Return f of all samples from the changes of beta in the slots and of b."""
-        K, beta = self.problem.K, self.solution.beta
-        slots = tableau.rows
-        values = changes @ K[slots]
-        for k in range(part.start, part.stop):
-            rest = np.setdiff1d(folds[k][beta[folds[k]] != 0.0], slots)
-            values[k - part.start] -= beta[rest] @ K[rest]
-        return values + self.solution.decision_values + moved[:, None]
 
     def _collect(
         self,
@@ -438,16 +424,18 @@ class Influence:
         walked = moving & ~np.isin(rows, only_of_class(problem))
         walked &= self.method != "refit"
         refit = partial(
-            refit_each, problem, solution, n_threads=self.n_threads, everywhere=True
+            refit_each, problem, solution, n_threads=self.n_threads, changes=True
         )
         for some in (walked, moving & ~walked):
             if some.any():
                 leave_out = self._walker.leave_out if some is walked else refit
                 left = leave_out(Folds.singles(rows[some]))
-                assert left.everywhere is not None
-                found[some] = left.everywhere
+                assert left.changes is not None
+                beta, b = left.changes[:, :-1], left.changes[:, -1:]
+                moved = np.flatnonzero(beta.any(axis=0))
+                found[some] += beta[:, moved] @ problem.K[moved] + b
                 certified[some] &= left.certified & self._all_b_optimal_without(
-                    rows[some], left.everywhere, left.upper - left.lower
+                    rows[some], found[some], left.upper - left.lower
                 )
         return found, certified
 
@@ -479,7 +467,7 @@ class Influence:
     @cached_property
     def _walker(self) -> Walker:
         return Walker(
-            self.problem, self.solution, n_threads=self.n_threads, everywhere=True
+            self.problem, self.solution, n_threads=self.n_threads, changes=True
         )
 
 

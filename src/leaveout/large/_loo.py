@@ -58,62 +58,28 @@ def leave_rows_out(
     if np.isinf(optimum.noise):
         nothing = np.zeros(rows.size, dtype=bool)
         return solution.decision_values[rows], nothing, nothing
-    complete = bool(np.isinf(window.edges).all())
-    # Scale the unit vectors to the length of the rows, so that tolerances suit both.
-    length = optimum.radius if optimum.radius > 0.0 else 1.0
-    if complete:
-        problem, full = window.problem, solution
-    else:
-        problem, full = _with_probes(optimum, length)
-    answer = LooIntervals.from_solution(full)
-    open_ = settle_from_solution(problem, full, answer, labels_only=False)
+    problem = window.problem
+    answer = LooIntervals.from_solution(solution)
+    open_ = settle_from_solution(problem, solution, answer, labels_only=False)
+    # Without a row of alpha = 0 only b moves. If a row is alone in its class in the
+    # window, an end of b is infinite and so not known: other rows of the class may be
+    # outside.
+    (*w, b), f = optimum.point, solution.decision_values
+    known = optimum.knows(np.array(w), answer.lower - f + b, answer.upper - f + b)
     wanted = np.intersect1d(open_, rows)
-    known = np.ones(problem.n_samples, dtype=bool)
-    if not complete:
-        # Without a row of alpha = 0 only b moves. If a row is alone in its class in the
-        # window, an end of b is infinite and so not known: other rows of the class may
-        # be outside.
-        point, f = optimum.point, full.decision_values
-        ends_b = (answer.lower - f + point[-1], answer.upper - f + point[-1])
-        known = optimum.knows(point[:-1], *ends_b)
     if wanted.size:
-        walker = Walker(problem, full, n_threads=1, everywhere=not complete)
+        walker = Walker(problem, solution, n_threads=1, changes=True)
         found = walker.leave_out(Folds.singles(wanted))
         answer.write(wanted, found)
-        if found.everywhere is not None:
-            f = found.everywhere[:, window.y.size :]
-            b = f[:, -1]
-            W = (f[:, :-1] - b[:, None]) / length
-            ends_b = (b + found.lower - found.values, b + found.upper - found.values)
-            known[wanted] = optimum.knows(W, *ends_b)
+        assert found.changes is not None
+        W = window.C * (found.changes[:, :-1] @ window.Z) + w
+        middle_b = b + found.changes[:, -1] - found.values
+        ends_b = (middle_b + found.lower, middle_b + found.upper)
+        known[wanted] = optimum.knows(W, *ends_b)
     values = answer.values
     known &= answer.certified
     proved = known & (np.maximum(answer.lower, -answer.upper) > optimum.noise)
     return values[rows], known[rows], proved[rows]
-
-
-def _with_probes(optimum: LinearOptimum, length: float) -> tuple[Problem, Solution]:
-    """Add multiples of the unit vectors, and the zero vector, with weight 0."""
-    window, solution = optimum.window, optimum.solution
-    m, D = window.Z.shape
-    K = np.zeros((m + D + 1, m + D + 1))
-    np.multiply(window.gram, window.C, out=K[:m, :m])
-    K[:m, m:-1] = (window.C * length) * window.Z
-    K[m:-1, :m] = K[:m, m:-1].T
-    K[m:-1, m:-1][np.diag_indices(D)] = window.C * length**2
-    problem = Problem(
-        K,
-        np.append(window.y, np.ones(D + 1)),
-        np.append(window.weight, np.zeros(D + 1)),
-    )
-    f = np.append(length * optimum.point[:-1], 0.0) + optimum.point[-1]
-    more = replace(
-        solution,
-        beta=np.append(solution.beta, np.zeros(D + 1)),
-        decision_values=np.append(solution.decision_values, f),
-        state=np.append(solution.state, np.full(D + 1, OUTSIDE, dtype=np.int8)),
-    )
-    return problem, more
 
 
 class ProvedError(NamedTuple):
