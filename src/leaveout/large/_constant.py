@@ -13,7 +13,7 @@ direction that separates the classes, at least partly (docs/method/large).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,7 @@ FEASIBLE = 1e-11
 SMALLEST_STEP = 1e-3
 # Rows that are left out in one pass.
 AT_ONCE = 16
+NONE = np.empty(0, dtype=np.intp)
 
 
 @dataclass
@@ -138,7 +139,7 @@ class ConstantOptimum:
     excess: float
     state: ConstantState
     stays: bool = False
-    open_rows: IntArray | None = None
+    open_rows: IntArray = field(default_factory=lambda: NONE)
 
     @classmethod
     def of(

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._problem import OUTSIDE, Folds, LooIntervals, Problem, Solution
+from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.engine._walk import Walker, settle_from_solution
-from leaveout.large._constant import ConstantOptimum, rows_that_matter
-from leaveout.large._features import FeatureRows, Rows
+from leaveout.large._constant import NONE, ConstantOptimum, rows_that_matter
+from leaveout.large._features import FeatureRows
 from leaveout.large._multiples import scale_window
 from leaveout.large._solve import LinearPath, Sizes
 from leaveout.large._votes import (
@@ -32,12 +32,10 @@ from leaveout.large._votes import (
     favours_positive,
     label_block,
 )
-from leaveout.large._window import LinearOptimum, WindowProblem
-from leaveout.loo._multiclass import elect, is_settled
+from leaveout.large._window import LinearOptimum
+from leaveout.loo._multiclass import elect
 from leaveout.run._parallel import map_in_order
 
-# The optimum of a window built at the optimum is that point, up to rounding.
-SAME_POINT = 1e-7
 # Most rows left out of one window: they are part of its Gram matrix.
 WALKS_AT_ONCE = 1000
 # If C is large, walks are long and end too far away for a proof: if there are many, a
@@ -147,24 +145,21 @@ def leave_one_out_linear(
     bounds = problems.C * largest_weight
     classes = np.column_stack([problems.positive, problems.negative])
     thresholds = Thresholds.prove(optima, bounds, class_sizes[classes] == 1)
-    near = tuple(_count_near(optima[k]) for k in path.solved)
-    most_open = max_walks
-    if sizes.is_small(rows):
-        near, most_open = (rows.n_rows,) * len(near), rows.n_rows
+    heads = [optima[k] for k in path.solved]
+    windows = [
+        head.window.index if isinstance(head, LinearOptimum) else NONE for head in heads
+    ]
+    most_open = rows.n_rows if sizes.is_small(rows) else max_walks
+    lean = replace(path, optima=[])  # it is sent to the workers of a cluster
     tally = rows.run(
-        partial(count_votes, path, thresholds, class_weight, most_open, near)
+        partial(count_votes, lean, thresholds, class_weight, most_open, windows)
     )
     _walk_all(rows, path, tally)
     results = [
         _assemble_result(tally, c, open_, len(class_weight))
         for c, open_ in enumerate(tally.open_rows)
     ]
-    return path, results, thresholds, path.total_hinge(tally.scan.hinge)
-
-
-def _count_near(optimum: LinearOptimum | ConstantOptimum) -> int:
-    """Rows on either side of the margin for walks: twice as many as in the window."""
-    return 1 if isinstance(optimum, ConstantOptimum) else optimum.window.n_rows
+    return path, results, thresholds, path.total_hinge(tally.hinge)
 
 
 def _settle_constants(
@@ -188,9 +183,9 @@ def _settle_constants(
 
 def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
     """Settle the open votes that walks can prove, in place."""
-    problems, scan = path.problems, tally.scan
+    problems = path.problems
     n_pairs = len(problems) // len(tally.open_rows)
-    jobs: list[tuple[int, int, IntArray]] = []  # open rows of a problem, closest first
+    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem, closest first
     for k, optimum in enumerate(path.optima):
         open_ = tally.open_rows[k // n_pairs]
         known = np.isin(open_.codes, (problems.positive[k], problems.negative[k]))
@@ -198,36 +193,45 @@ def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
         waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
         if isinstance(optimum, LinearOptimum) and optimum.proved and waiting.size:
             order = np.argsort(open_.closeness[waiting], kind="stable")
-            head = int(np.searchsorted(path.solved, path.of[k]))
-            jobs.append((k, head, waiting[order]))
+            jobs.append((k, waiting[order]))
     if not jobs:
         return
-    needed = [scan.nearest[head].rows for _, head, _ in jobs]
-    needed += [tally.open_rows[k // n_pairs].index[waiting] for k, _, waiting in jobs]
+    needed = [tally.open_rows[k // n_pairs].index[waiting] for k, waiting in jobs]
     picked = rows.gather(np.unique(np.concatenate(needed)))
 
-    def walk(job: tuple[int, int, IntArray]) -> None:
-        k, head, every = job
+    def walk(job: tuple[int, IntArray]) -> None:
+        k, every = job
         open_, column = tally.open_rows[k // n_pairs], k % n_pairs
         leaders = _first_copies(rows, open_, every)
         waiting = every[leaders == np.arange(every.size)]
-        near = scan.nearest[head]
+        optimum = _measured_optimum(path, k, tally)
         n_first = FIRST_WALKS if waiting.size > MANY_WALKS else waiting.size
-        most = max(1, near.most // 2)
-        if np.isinf(near.edges).all():
-            n_first, most = waiting.size, near.most  # every walk is a proof
+        if np.isinf(optimum.window.edges).all():
+            n_first = waiting.size  # every walk is a proof
         starts = np.arange(n_first, waiting.size, WALKS_AT_ONCE)
         for part in map(np.sort, np.split(waiting, starts)):
-            share = _walk(path, k, head, tally, part, picked, most)
-            if share < WORTHWHILE and most < near.most:
-                most = near.most
-                share = _walk(path, k, head, tally, part, picked, most)
-            if share < WORTHWHILE:
+            chosen = picked.take(open_.index[part])
+            y = np.where(chosen.codes == problems.positive[k], 1.0, -1.0)
+            values, known, proved = leave_rows_out(*optimum.with_rows(chosen, y))
+            votes = np.where(favours_positive(values, n_pairs), 1, -1)
+            open_.votes[part, column] = np.where(proved, votes, 0)
+            if known.mean() < WORTHWHILE:
                 break
         open_.votes[every, column] = open_.votes[every[leaders], column]
 
     for _ in map_in_order(walk, jobs, rows.n_threads):
         pass
+
+
+def _measured_optimum(path: LinearPath, k: int, tally: Tally) -> LinearOptimum:
+    """Return the optimum of problem k with the edges of its window seen from there."""
+    optimum, head = path.optima[k], path.optima[path.of[k]]
+    assert isinstance(optimum, LinearOptimum)
+    assert isinstance(head, LinearOptimum)
+    edges = tally.edges[np.searchsorted(path.solved, path.of[k])]
+    window = replace(head.window, origin=head.point, edges=edges)
+    sign = float(path.problems.heavy_sign[k])
+    return replace(optimum, window=scale_window(window, optimum.window.C, sign))
 
 
 def _first_copies(rows: FeatureRows, open_: OpenRows, which: IntArray) -> IntArray:
@@ -239,40 +243,6 @@ def _first_copies(rows: FeatureRows, open_: OpenRows, which: IntArray) -> IntArr
         np.column_stack(columns), axis=0, return_index=True, return_inverse=True
     )
     return first[same.ravel()]
-
-
-def _walk(
-    path: LinearPath,
-    k: int,
-    head: int,
-    tally: Tally,
-    part: IntArray,
-    picked: Rows,
-    most: int,
-) -> float:
-    """Leave out open rows of problem k; return the share of proved values.
-
-    ``head`` is the place of its solved problem in the scan; the window has ``most``
-    rows on either side.
-    """
-    n_pairs = len(path.problems) // len(tally.open_rows)
-    open_, scan = tally.open_rows[k // n_pairs], tally.scan
-    index, near = open_.index[part], scan.nearest[head].closest(most)
-    solved, inside = path.problems.take(path.solved), scan.inside[head]
-    window = WindowProblem.build(solved, head, picked, inside, near, index)
-    optimum, sign = path.optima[k], float(path.problems.heavy_sign[k])
-    assert isinstance(optimum, LinearOptimum)
-    window = scale_window(window, optimum.window.C, sign)
-    solution = window.solve(window.start_from(optimum))
-    here = LinearOptimum(window, solution, scan.radius, optimum.highest)
-    moved = np.abs(here.point - window.origin).max()
-    if moved > SAME_POINT * max(1.0, float(np.abs(window.origin).max())):
-        return 0.0  # the window does not have the optimum it was built at
-    apart = np.arange(window.n_rows - index.size, window.n_rows)
-    values, known, proved = leave_rows_out(here, apart)
-    votes = np.where(favours_positive(values, n_pairs), 1, -1)
-    open_.votes[part, k % n_pairs] = np.where(proved, votes, 0)
-    return float(known.mean())
 
 
 def _assemble_result(
@@ -304,8 +274,10 @@ def label_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the left-out class of every row at the c-th C, and if it is proved."""
     n_pairs = n_classes * (n_classes - 1) // 2
-    group = np.arange(c * n_pairs, (c + 1) * n_pairs)
-    job = partial(label_block, path.take(group), thresholds.take(group), n_classes)
+    group = slice(c * n_pairs, (c + 1) * n_pairs)
+    job = partial(
+        label_block, path.problems.take(group), thresholds.part(group), n_classes
+    )
     labels = rows.run(job)
     codes, proved = np.concatenate(labels.codes), np.concatenate(labels.proved)
     settled = loo.labels >= 0

@@ -39,6 +39,7 @@ from leaveout.large._window import (
     LinearProblems,
     MarginScan,
     WindowProblem,
+    combine_rows,
     is_inside,
     scan_margin,
 )
@@ -202,19 +203,6 @@ class LinearPath:
         out *= self.ratio[:, None]
         out += (b - self.ratio * b[self.of])[:, None]
         return out
-
-    def take(self, which: IntArray) -> LinearPath:
-        """Return some of the problems, each as if solved."""
-        optima = [self.optima[k] for k in which]
-        every = np.arange(which.size)
-        return LinearPath(self.problems.take(which), optima, every, np.ones(which.size))
-
-    def reopen(self, votes: np.ndarray, start: int) -> None:
-        """Withdraw the votes of constant classifiers on rows that may change them."""
-        for k, optimum in enumerate(self.optima):
-            if isinstance(optimum, ConstantOptimum) and optimum.open_rows is not None:
-                rows = optimum.open_rows - start
-                votes[k, rows[(rows >= 0) & (rows < votes.shape[1])]] = 0
 
     def total_hinge(self, hinge: FloatArray) -> FloatArray:
         """Return the sums of hinge losses of all problems from the solved ones."""
@@ -432,7 +420,9 @@ def _finish(
     accepted: dict[int, LinearOptimum] = {}
     size, least = sizes.window(rows.n_components), np.full(len(problems), np.inf)
     most = min(rows.n_rows, sizes.surroundings)
-    around = rows.n_rows if sizes.is_small(rows) else min(2 * size, most)
+    if sizes.is_small(rows):
+        size = rows.n_rows
+    around = min(2 * size, most)
     W, b = progress.W.copy(), progress.b.copy()
     for _ in range(MOST_SCANS):
         here = problems.take(which).moved(progress.W[which], progress.b[which])
@@ -446,10 +436,7 @@ def _finish(
         least[which[fallen]] = value[fallen]
         W[which], b[which] = progress.W[which], progress.b[which]
         places = np.flatnonzero(fallen)
-        few = sizes.is_small(rows)
-        found = _solve_windows(
-            rows, here, scan, places, progress.tau[which], None if few else size
-        )
+        found = _solve_windows(rows, here, scan, places, progress.tau[which], size)
         for k, optimum in zip(which[fallen].tolist(), found, strict=True):
             optima[k] = optimum
             progress.W[k], progress.b[k] = optimum.point[:-1], optimum.point[-1]
@@ -470,47 +457,34 @@ def _solve_windows(
     scan: MarginScan,
     which: IntArray,
     taus: FloatArray,
-    size: int | None,
+    size: int,
 ) -> list[LinearOptimum]:
-    """Solve the windows of some problems, scanned at their points.
-
-    With ``size`` the scan has more rows, the surroundings of a window of this size.
-    """
+    """Solve windows of this size of some problems, whose surroundings were scanned."""
     if which.size == 0:
         return []
     numbers = np.concatenate([scan.nearest[k].rows for k in which])
     picked = rows.gather(np.unique(numbers))
 
     def solve(k: int) -> LinearOptimum:
-        window = WindowProblem.build(
-            problems, k, picked, scan.inside[k], scan.nearest[k]
-        )
-        if size is None:
-            f = window.Z @ window.origin[:-1] + window.origin[-1]
-            share = np.clip(1.0 - 0.5 * window.y * f, 0.0, 1.0)[: window.n_rows]
-            solution = window.solve(window.start(share))
-            return LinearOptimum(window, solution, scan.radius, scan.highest[k])
-        return _solve_large_window(problems, k, picked, scan, window, taus[k], size)
+        return _solve_window(problems, k, picked, scan, taus[k], size)
 
     return list(map_in_order(solve, which.tolist(), rows.n_threads))
 
 
-def _solve_large_window(
+def _solve_window(
     problems: LinearProblems,
     k: int,
     picked: Rows,
     scan: MarginScan,
-    large: WindowProblem,
     tau: float,
     most: int,
 ) -> LinearOptimum:
-    """Approach the optimum of a large window, and solve a small one exactly there."""
-    near, m = scan.nearest[k], large.n_rows
-    tau = tau if tau > 0.0 else 1.0
-    point, share = refine_point(
-        large.Z, large.y, large.C * large.weight, large.origin, tau
-    )
-    y, Z, weight = large.y[:m], large.Z[:m], large.weight[:m]
+    """Approach the optimum of the scanned rows, and solve a window exactly there."""
+    near, origin = scan.nearest[k], np.append(problems.W[k], problems.b[k])
+    m, C = near.rows.size, float(problems.C[k])
+    Z, y, weight = combine_rows(problems, k, picked, scan.inside[k], near)
+    point, share = refine_point(Z, y, C * weight, origin, tau if tau > 0.0 else 1.0)
+    y, Z, weight = y[:m], Z[:m], weight[:m]
     short = 1.0 - y * (Z @ point[:-1] + point[-1])
     inside = is_inside(short, y)
     change = weight * (inside.astype(np.float64) - near.inside)
@@ -518,7 +492,7 @@ def _solve_large_window(
     for side, sign in enumerate((1.0, -1.0)):
         mine = np.where(y == sign, change, 0.0)
         sums[side] += np.append(mine @ Z, mine.sum())
-    shift = point - large.origin
+    shift = point - origin
     reach = float(np.linalg.norm(shift[:-1])) * scan.radius
     nearer = near.moved_to(y * short, inside, float(shift[-1]), reach, most)
     one = problems.take(np.array([k])).moved(point[None, :-1], point[-1:])

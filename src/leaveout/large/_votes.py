@@ -26,8 +26,8 @@ from leaveout.engine._certificate import has_room
 from leaveout.large._constant import ConstantOptimum
 from leaveout.large._features import FeatureBlock
 from leaveout.large._solve import LinearPath
-from leaveout.large._window import LinearOptimum, MarginScan, scan_margin
-from leaveout.loo._multiclass import elect, is_settled
+from leaveout.large._window import LinearOptimum, LinearProblems
+from leaveout.loo._multiclass import _count, elect
 
 # Left-out values closer to zero than this are left to a walk.
 SLACK = 1e-10
@@ -41,11 +41,13 @@ class Thresholds(NamedTuple):
     ``wrong_below`` and ``right_above`` are for the positive and the negative class.
     ``elsewhere`` is for rows a problem was not trained on: f below the first threshold
     is negative for all optimal intercepts, f above the second positive. All are (L, 2).
+    ``exceptions`` are rows that may change a constant classifier.
     """
 
     wrong_below: FloatArray
     right_above: FloatArray
     elsewhere: FloatArray
+    exceptions: list[IntArray]
 
     @classmethod
     def prove(
@@ -62,21 +64,23 @@ class Thresholds(NamedTuple):
         wrong = np.full((len(optima), 2), -np.inf)
         right = np.full((len(optima), 2), np.inf)
         elsewhere = np.tile([-np.inf, np.inf], (len(optima), 1))
+        exceptions = [np.empty(0, dtype=np.intp)] * len(optima)
         settle: Callable[[float, float], tuple[float, float]]
         for k, (optimum, bound) in enumerate(zip(optima, bounds, strict=True)):
             if not optimum.proved:
                 continue
             if isinstance(optimum, ConstantOptimum):
                 settle, elsewhere[k] = optimum.settle, 0.0
+                exceptions[k] = optimum.open_rows
             else:
                 settle = partial(_settled, optimum)
                 elsewhere[k] = _settled_elsewhere(optimum)
             for side, sign in enumerate((1.0, -1.0)):
                 wrong[k, side], right[k, side] = settle(sign, float(bound))
         wrong[alone], right[alone] = np.inf, np.inf
-        return cls(wrong, right, elsewhere)
+        return cls(wrong, right, elsewhere, exceptions)
 
-    def take(self, which: IntArray) -> Thresholds:
+    def part(self, which: slice) -> Thresholds:
         return Thresholds(*(each[which] for each in self))
 
 
@@ -155,20 +159,25 @@ class OpenRows:
 class Tally:
     """Weight of rows proved wrong at each C, and of open rows that are missed.
 
-    ``total`` is the weight of all rows.
+    total : weight of all rows
+    hinge : sum of hinge losses of each solved problem
+    edges : distance of the nearest row outside the window of each from the margin, for
+        breakpoints below and above b; (n_solved, 2)
     """
 
     wrong: FloatArray
     missed: FloatArray
     total: float
     open_rows: list[OpenRows]
-    scan: MarginScan
+    hinge: FloatArray
+    edges: FloatArray
 
     def add(self, other: Tally) -> None:
         self.wrong += other.wrong
         self.missed += other.missed
         self.total += other.total
-        self.scan.add(other.scan)
+        self.hinge += other.hinge
+        np.minimum(self.edges, other.edges, out=self.edges)
         for mine, its in zip(self.open_rows, other.open_rows, strict=True):
             mine.add(its)
 
@@ -178,14 +187,14 @@ def count_votes(
     thresholds: Thresholds,
     class_weight: FloatArray,
     most_open: int,
-    most_near: tuple[int, ...],
+    windows: Sequence[IntArray],
     block: FeatureBlock,
 ) -> Tally:
     """Settle the rows of a block as far as possible, at every C.
 
     The problems of the first C come first, one for each pair of classes.
     ``class_weight`` is a factor of the bounds and not part of the error. ``most_open``
-    rows are kept at each C for walks, ``most_near`` next to each solved margin.
+    rows are kept at each C for walks; ``windows`` are the rows in each solved window.
     """
     problems, solved = path.problems, path.problems.take(path.solved)
     f_solved = solved.decide(block.Z)
@@ -193,8 +202,7 @@ def count_votes(
     n_classes = len(class_weight)
     n_pairs = n_classes * (n_classes - 1) // 2
     signs = problems.signs(block.codes) * (block.own > 0.0)
-    all_votes = left_out_votes(f, signs, thresholds)
-    path.reopen(all_votes, block.start)
+    all_votes = left_out_votes(f, signs, thresholds, block.start)
     weight = block.own / class_weight[block.codes]
     open_rows, wrong, missed = [], [], []
     for first in range(0, len(problems), n_pairs):
@@ -215,9 +223,28 @@ def count_votes(
                 most_open,
             )
         )  # fmt: skip
-    scan = scan_margin(solved, most_near, block, f=f_solved)
+    hinge, edges = _measure(solved, windows, block, f_solved)
     total = float(weight.sum())
-    return Tally(np.array(wrong), np.array(missed), total, open_rows, scan)
+    return Tally(np.array(wrong), np.array(missed), total, open_rows, hinge, edges)
+
+
+def _measure(
+    problems: LinearProblems,
+    windows: Sequence[IntArray],
+    block: FeatureBlock,
+    f: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return hinge and edges of a Tally from the rows of a block."""
+    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    hinge = np.maximum(np.abs(signs) - signs * f, 0.0) @ block.weight
+    for k, window in enumerate(windows):
+        low, high = np.searchsorted(window, [block.start, block.start + f.shape[1]])
+        signs[k, window[low:high] - block.start] = 0.0
+    # The offset of a breakpoint from b is v - b = s - f.
+    above, below = (signs != 0.0) & (signs >= f), (signs != 0.0) & (signs < f)
+    distance = np.abs(signs - f)
+    edges = [np.where(at, distance, np.inf).min(axis=1) for at in (below, above)]
+    return hinge, np.column_stack(edges)
 
 
 def label_votes(
@@ -238,9 +265,11 @@ def favours_positive(f: FloatArray, n_pairs: int) -> BoolArray:
 
 
 def left_out_votes(
-    f: FloatArray, signs: FloatArray, thresholds: Thresholds
+    f: FloatArray, signs: FloatArray, thresholds: Thresholds, start: int
 ) -> np.ndarray:
     """Return the sign that each problem without the row gives it, 0 if open; (L, m).
+
+    ``start`` is the number of the first row.
 
     A problem not trained on the row keeps its sign if all optimal intercepts agree.
     """
@@ -252,7 +281,11 @@ def left_out_votes(
     own = np.where(right, signs, np.where(wrong, -signs, 0.0))
     below, above = thresholds.elsewhere.T[:, :, None]
     kept = np.where(f > above, 1.0, np.where(f < below, -1.0, 0.0))
-    return np.where(signs == 0.0, kept, own).astype(np.int8)
+    votes = np.where(signs == 0.0, kept, own).astype(np.int8)
+    for row, rows in zip(votes, thresholds.exceptions, strict=True):
+        here = rows - start
+        row[here[(here >= 0) & (here < row.size)]] = 0
+    return votes
 
 
 @dataclass
@@ -268,12 +301,12 @@ class Labels:
 
 
 def label_block(
-    path: LinearPath, thresholds: Thresholds, n_classes: int, block: FeatureBlock
-) -> Labels:
+    problems: LinearProblems, thresholds: Thresholds, n_classes: int,
+    block: FeatureBlock,
+) -> Labels:  # fmt: skip
     """Label the rows of a block at one C, by left-out labels where proved."""
-    f = path.problems.decide(block.Z)
-    signs = path.problems.signs(block.codes) * (block.own > 0.0)
-    votes = left_out_votes(f, signs, thresholds)
-    path.reopen(votes, block.start)
+    f = problems.decide(block.Z)
+    signs = problems.signs(block.codes) * (block.own > 0.0)
+    votes = left_out_votes(f, signs, thresholds, block.start)
     codes, proved = label_votes(f, votes, n_classes)
     return Labels([codes], [proved])

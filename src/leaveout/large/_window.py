@@ -19,7 +19,7 @@ from leaveout.engine._certificate import (
     rounding_of_sum,
     weighted_median_interval,
 )
-from leaveout.engine._problem import BOUNDED, OUTSIDE, Problem, Solution
+from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
 from leaveout.large._features import FeatureBlock, Rows
 
@@ -70,11 +70,6 @@ class NearMarginRows:
         for name in self.COLUMNS:
             setattr(self, name, getattr(self, name)[keep])
 
-    def closest(self, most: int) -> NearMarginRows:
-        """Return fewer of the rows, the closest on either side."""
-        edges = self.edges.copy()
-        return NearMarginRows(self.offset, self.rows, self.inside, most, edges)
-
     def moved_to(
         self,
         offset: FloatArray,
@@ -118,17 +113,10 @@ class MarginScan:
 
 
 def scan_margin(
-    problems: LinearProblems,
-    most: tuple[int, ...],
-    block: FeatureBlock,
-    *,
-    f: FloatArray | None = None,
+    problems: LinearProblems, most: tuple[int, ...], block: FeatureBlock
 ) -> MarginScan:
-    """Scan a block; ``most`` rows are kept on either side of each margin.
-
-    ``f`` (L, m) is passed if already known.
-    """
-    f = problems.decide(block.Z) if f is None else f
+    """Scan a block; ``most`` rows are kept on either side of each margin."""
+    f = problems.decide(block.Z)
     signs = problems.signs(block.codes) * (block.weight > 0.0)
     short = 1.0 - signs * f
     inside = is_inside(short, signs)
@@ -150,22 +138,6 @@ def scan_margin(
     return MarginScan(sums, hinge, highest, nearest, largest_norm(block.Z))
 
 
-def _set_apart(
-    kept: Rows, inside: BoolArray, alone: Rows, side: BoolArray
-) -> tuple[Rows, BoolArray]:
-    """Append rows with their own weights, which the rows that equal them lose."""
-    place = np.minimum(np.searchsorted(kept.numbers, alone.first), inside.size - 1)
-    equal = kept.numbers[place] == alone.first
-    lost = np.bincount(place[equal], alone.own[equal], inside.size)
-    remain = lost < (1.0 - 1e-12) * kept.weight
-    # On the margin rounding decides the side: use the side used in the sums.
-    inside = np.append(inside[remain], np.where(equal, inside[place], side))
-    kept = kept._replace(weight=kept.weight - lost)
-    alone = alone._replace(weight=alone.own)
-    columns = zip(kept, alone, strict=True)
-    return Rows(*(np.append(a[remain], b, axis=0) for a, b in columns)), inside
-
-
 def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
     """Whether the hinge, 1 - h = short, is linear and not zero.
 
@@ -176,13 +148,40 @@ def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
     return np.where(signs > 0.0, short >= 0.0, (short > 0.0) & (signs < 0.0))
 
 
+def combine_rows(
+    problems: LinearProblems,
+    k: int,
+    rows: Rows,
+    inside: FloatArray,
+    near: NearMarginRows,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return Z, y and weights of rows and of the means of all others, for problem k.
+
+    ``rows`` must include ``near``; ``inside`` sums all rows with h < 1, (2, D + 1).
+    """
+    kept = rows.take(near.rows)
+    y = np.where(kept.codes == problems.positive[k], 1.0, -1.0)
+    means, signs, weights = [kept.Z], [y], [kept.weight]
+    for side, sign in enumerate((1.0, -1.0)):
+        here = np.where((y == sign) & near.inside, kept.weight, 0.0)
+        total = inside[side, -1] - here.sum()
+        # Weights are summed in another order here: ignore a rounding error.
+        if total > 1e-12 * max(inside[side, -1], 1e-300):
+            mean = (inside[side, :-1] - here @ kept.Z) / total
+            means.append(mean[None])
+            signs.append(np.array([sign]))
+            weights.append(np.array([total]))
+    return np.concatenate(means), np.concatenate(signs), np.concatenate(weights)
+
+
 @dataclass(frozen=True)
 class WindowProblem:
     """The rows of a window and the means of all others, as an SVM.
 
     Z : features, first of the rows, then of up to two means; (m, D)
     y, weight : signs and weights, (m,)
-    index : numbers of the rows; for a row set apart, of the first that equals it
+    gram : Z @ Z.T
+    index : numbers of the rows, ascending
     edges : distance |h - 1| beyond which rows are missing, for breakpoints below and
         above b
     origin : the point (w, b) at which all rows were scanned
@@ -192,6 +191,7 @@ class WindowProblem:
     Z: FloatArray
     y: FloatArray
     weight: FloatArray
+    gram: FloatArray
     index: IntArray
     edges: FloatArray
     origin: FloatArray
@@ -204,36 +204,12 @@ class WindowProblem:
         rows: Rows,
         inside: FloatArray,
         near: NearMarginRows,
-        apart: IntArray | None = None,
     ) -> WindowProblem:
-        """Combine rows and means of problem k.
-
-        ``rows`` must include ``near``; ``inside`` sums all rows with h < 1, (2, D + 1).
-        The rows with numbers ``apart`` become samples of their own, to be left out.
-        """
-        w, b = problems.W[k], float(problems.b[k])
-        kept, is_in = rows.take(near.rows), near.inside
-        if apart is not None:
-            alone = rows.take(apart)
-            y = np.where(alone.codes == problems.positive[k], 1.0, -1.0)
-            known = is_inside(1.0 - y * (alone.Z @ w + b), y)
-            kept, is_in = _set_apart(kept, is_in, alone, known)
-        y = np.where(kept.codes == problems.positive[k], 1.0, -1.0)
-        means, signs, weights = [kept.Z], [y], [kept.weight]
-        for side, sign in enumerate((1.0, -1.0)):
-            here = np.where((y == sign) & is_in, kept.weight, 0.0)
-            total = inside[side, -1] - here.sum()
-            # Weights are summed in another order here: ignore a rounding error.
-            if total > 1e-12 * max(inside[side, -1], 1e-300):
-                mean = (inside[side, :-1] - here @ kept.Z) / total
-                means.append(mean[None])
-                signs.append(np.array([sign]))
-                weights.append(np.array([total]))
-        Z = np.concatenate(means)
-        return cls(
-            float(problems.C[k]), Z, np.concatenate(signs),
-            np.concatenate(weights), kept.first, near.edges, np.append(w, b),
-        )  # fmt: skip
+        """Combine rows and means of problem k, as in :func:`combine_rows`."""
+        Z, y, weight = combine_rows(problems, k, rows, inside, near)
+        origin = np.append(problems.W[k], problems.b[k])
+        C = float(problems.C[k])
+        return cls(C, Z, y, weight, Z @ Z.T, near.rows, near.edges, origin)
 
     @property
     def problem(self) -> Problem:
@@ -244,10 +220,6 @@ class WindowProblem:
         free of rounding.
         """
         return Problem(self.C * self.gram, self.y, self.weight)
-
-    @cached_property
-    def gram(self) -> FloatArray:
-        return self.Z @ self.Z.T
 
     @property
     def n_rows(self) -> int:
@@ -265,21 +237,6 @@ class WindowProblem:
         if room.sum() <= abs(excess):
             return None
         return np.asarray(beta - excess * room / room.sum())
-
-    def start_from(self, other: LinearOptimum) -> FloatArray | None:
-        """Return feasible coefficients from the optimum of another window."""
-        short = 1.0 - self.y * (self.Z @ self.origin[:-1] + self.origin[-1])
-        beta = np.where(short > 0.0, self.y * self.weight, 0.0)
-        known = zip(other.window.index, other.solution.beta.tolist(), strict=False)
-        left, index, weight = dict(known), self.index.tolist(), self.weight.tolist()
-        # Rows that were set apart come last, and take their part first.
-        for i in range(self.n_rows - 1, -1, -1):
-            if index[i] in left:
-                part = min(max(left[index[i]], -weight[i]), weight[i])
-                beta[i] = part
-                left[index[i]] -= part
-        balanced = abs(float(beta.sum())) <= 1e-9 * float(np.abs(beta).sum())
-        return beta if balanced else None
 
     def solve(self, start: FloatArray | None = None) -> Solution:
         return solve_at_unit_scale(self.problem, start)
@@ -362,6 +319,55 @@ class LinearOptimum:
         low, high = self.window.known_range(W, self.radius)
         noise = self.residual
         return np.asarray((low + noise < lowest) & (highest < high - noise))
+
+    def with_rows(self, rows: Rows, y: FloatArray) -> tuple[LinearOptimum, IntArray]:
+        """Return the optimum with some rows as samples, and the places of these.
+
+        The optimum must be proved. A row with h < 1 outside the window leaves the mean
+        of its class. A row that equals one of the window takes its part of that one.
+        """
+        window, m, size = self.window, self.window.n_rows, self.window.y.size
+        f = rows.Z @ self.point[:-1] + self.point[-1]
+        host = np.minimum(np.searchsorted(window.index, rows.first), m - 1)
+        equal = window.index[host] == rows.first
+        host[~equal] = -1
+        for mean in range(m, size):
+            host[~equal & (y == window.y[mean]) & (y * f < 1.0)] = mean
+        alone = equal & (rows.own >= (1.0 - 1e-12) * window.weight[host])
+        if alone.all():
+            return self, host
+        place = host.copy()
+        place[~alone] = size + np.arange(np.count_nonzero(~alone))
+        Z = np.append(window.Z, rows.Z[~alone], axis=0)
+        weight = np.append(window.weight, rows.own[~alone])
+        beta = np.append(self.solution.beta, np.zeros(len(Z) - size))
+        for r, k in zip(place[~alone], host[~alone], strict=True):
+            if k >= 0:
+                c, left = weight[r], weight[k] - weight[r]
+                left = left if left > 1e-12 * window.weight[k] else 0.0
+                beta[r] = min(max(beta[k], -c), c)
+                beta[k] = min(max(beta[k] - beta[r], -left), left)
+                if k >= m and left > 0.0:
+                    Z[k] += (Z[k] - Z[r]) * (c / left)
+                weight[k] = left
+        return self._changed(Z, np.append(window.y, y[~alone]), weight, beta), place
+
+    def _changed(
+        self, Z: FloatArray, y: FloatArray, weight: FloatArray, beta: FloatArray
+    ) -> LinearOptimum:
+        """Return the optimum with more samples, and other means."""
+        m = self.window.n_rows
+        gram = np.zeros((y.size, y.size))
+        gram[:m, :m] = self.window.gram[:m, :m]
+        gram[m:] = Z[m:] @ Z.T
+        gram[:, m:] = gram[m:].T
+        old = self.solution.decision_values[:m]
+        f = np.append(old, Z[m:] @ self.point[:-1] + self.point[-1])
+        state = np.where(np.abs(beta) >= weight, BOUNDED, MARGIN).astype(np.int8)
+        state[beta == 0.0] = OUTSIDE
+        window = replace(self.window, Z=Z, y=y, weight=weight, gram=gram)
+        solution = replace(self.solution, beta=beta, decision_values=f, state=state)
+        return replace(self, window=window, solution=solution)
 
     def intercept_without(self, sign: float, C_r: float) -> tuple[float, float]:
         """Bound b when a row of one class is left out and w stays the same.
