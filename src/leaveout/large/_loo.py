@@ -11,6 +11,7 @@ no such row can have reached the margin.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.engine._walk import Walker, settle_from_solution
 from leaveout.large._constant import NONE, ConstantOptimum, rows_that_matter
-from leaveout.large._features import FeatureRows
+from leaveout.large._features import FeatureRows, Rows
 from leaveout.large._multiples import scale_window
 from leaveout.large._solve import LinearPath, Sizes
 from leaveout.large._votes import (
@@ -32,7 +33,7 @@ from leaveout.large._votes import (
     favours_positive,
     label_block,
 )
-from leaveout.large._window import LinearOptimum
+from leaveout.large._window import LinearOptimum, NearMarginRows
 from leaveout.loo._multiclass import elect
 from leaveout.run._parallel import map_in_order
 
@@ -196,42 +197,58 @@ def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
             jobs.append((k, waiting[order]))
     if not jobs:
         return
+    nearest = [tally.nearest[np.searchsorted(path.solved, path.of[k])] for k, _ in jobs]
     needed = [tally.open_rows[k // n_pairs].index[waiting] for k, waiting in jobs]
+    needed += [near.rows for near in nearest]
     picked = rows.gather(np.unique(np.concatenate(needed)))
 
-    def walk(job: tuple[int, IntArray]) -> None:
-        k, every = job
+    def walk(place: int) -> None:
+        (k, every), near = jobs[place], nearest[place]
         open_, column = tally.open_rows[k // n_pairs], k % n_pairs
         leaders = _first_copies(rows, open_, every)
         waiting = every[leaders == np.arange(every.size)]
-        optimum = _measured_optimum(path, k, tally)
         n_first = FIRST_WALKS if waiting.size > MANY_WALKS else waiting.size
-        if np.isinf(optimum.window.edges).all():
+        if np.isinf(near.closest).all():
             n_first = waiting.size  # every walk is a proof
         starts = np.arange(n_first, waiting.size, WALKS_AT_ONCE)
-        for part in map(np.sort, np.split(waiting, starts)):
-            chosen = picked.take(open_.index[part])
-            y = np.where(chosen.codes == problems.positive[k], 1.0, -1.0)
-            values, known, proved = leave_rows_out(*optimum.with_rows(chosen, y))
-            votes = np.where(favours_positive(values, n_pairs), 1, -1)
-            open_.votes[part, column] = np.where(proved, votes, 0)
-            if known.mean() < WORTHWHILE:
+        left = list(map(np.sort, np.split(waiting, starts)))
+        for optimum in _wider_windows(path, k, near, picked):
+            while left:
+                chosen = picked.take(open_.index[left[0]])
+                y = np.where(chosen.codes == problems.positive[k], 1.0, -1.0)
+                values, known, proved = leave_rows_out(*optimum.with_rows(chosen, y))
+                votes = np.where(favours_positive(values, n_pairs), 1, -1)
+                open_.votes[left[0], column] = np.where(proved, votes, 0)
+                if known.mean() < WORTHWHILE:
+                    break
+                del left[0]
+            if not left:
                 break
         open_.votes[every, column] = open_.votes[every[leaders], column]
 
-    for _ in map_in_order(walk, jobs, rows.n_threads):
+    for _ in map_in_order(walk, range(len(jobs)), rows.n_threads):
         pass
 
 
-def _measured_optimum(path: LinearPath, k: int, tally: Tally) -> LinearOptimum:
-    """Return the optimum of problem k with the edges of its window seen from there."""
+def _wider_windows(
+    path: LinearPath, k: int, near: NearMarginRows, picked: Rows
+) -> Iterator[LinearOptimum]:
+    """Yield the optimum of problem k in the window of the fit, then in a wider one.
+
+    ``near`` are the rows outside the window of its solved problem.
+    """
     optimum, head = path.optima[k], path.optima[path.of[k]]
     assert isinstance(optimum, LinearOptimum)
     assert isinstance(head, LinearOptimum)
-    edges = tally.edges[np.searchsorted(path.solved, path.of[k])]
-    window = replace(head.window, origin=head.point, edges=edges)
     sign = float(path.problems.heavy_sign[k])
-    return replace(optimum, window=scale_window(window, optimum.window.C, sign))
+    more = picked.take(near.rows)
+    y = np.where(more.codes == path.problems.positive[k], 1.0, -1.0)
+    for edges, n_more in ((near.closest, 0), (near.edges, y.size)):
+        window = replace(head.window, origin=head.point, edges=edges)
+        window = scale_window(window, optimum.window.C, sign)
+        some = Rows(*(column[:n_more] for column in more))
+        some = some._replace(own=some.weight)
+        yield replace(optimum, window=window).with_rows(some, y[:n_more])[0]
 
 
 def _first_copies(rows: FeatureRows, open_: OpenRows, which: IntArray) -> IntArray:

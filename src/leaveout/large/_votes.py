@@ -26,7 +26,7 @@ from leaveout.engine._certificate import has_room
 from leaveout.large._constant import ConstantOptimum
 from leaveout.large._features import FeatureBlock
 from leaveout.large._solve import LinearPath
-from leaveout.large._window import LinearOptimum, LinearProblems
+from leaveout.large._window import LinearOptimum, LinearProblems, NearMarginRows
 from leaveout.loo._multiclass import _count, elect
 
 # Left-out values closer to zero than this are left to a walk.
@@ -161,8 +161,7 @@ class Tally:
 
     total : weight of all rows
     hinge : sum of hinge losses of each solved problem
-    edges : distance of the nearest row outside the window of each from the margin, for
-        breakpoints below and above b; (n_solved, 2)
+    nearest : the rows outside the window of each that are next to its margin
     """
 
     wrong: FloatArray
@@ -170,14 +169,15 @@ class Tally:
     total: float
     open_rows: list[OpenRows]
     hinge: FloatArray
-    edges: FloatArray
+    nearest: list[NearMarginRows]
 
     def add(self, other: Tally) -> None:
         self.wrong += other.wrong
         self.missed += other.missed
         self.total += other.total
         self.hinge += other.hinge
-        np.minimum(self.edges, other.edges, out=self.edges)
+        for near, its in zip(self.nearest, other.nearest, strict=True):
+            near.add(its)
         for mine, its in zip(self.open_rows, other.open_rows, strict=True):
             mine.add(its)
 
@@ -223,28 +223,19 @@ def count_votes(
                 most_open,
             )
         )  # fmt: skip
-    hinge, edges = _measure(solved, windows, block, f_solved)
-    total = float(weight.sum())
-    return Tally(np.array(wrong), np.array(missed), total, open_rows, hinge, edges)
-
-
-def _measure(
-    problems: LinearProblems,
-    windows: Sequence[IntArray],
-    block: FeatureBlock,
-    f: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return hinge and edges of a Tally from the rows of a block."""
-    signs = problems.signs(block.codes) * (block.weight > 0.0)
-    hinge = np.maximum(np.abs(signs) - signs * f, 0.0) @ block.weight
+    signs = solved.signs(block.codes) * (block.weight > 0.0)
+    hinge = np.maximum(np.abs(signs) - signs * f_solved, 0.0) @ block.weight
+    nearest = []
     for k, window in enumerate(windows):
-        low, high = np.searchsorted(window, [block.start, block.start + f.shape[1]])
+        low, high = np.searchsorted(window, [block.start, block.start + len(weight)])
         signs[k, window[low:high] - block.start] = 0.0
-    # The offset of a breakpoint from b is v - b = s - f.
-    above, below = (signs != 0.0) & (signs >= f), (signs != 0.0) & (signs < f)
-    distance = np.abs(signs - f)
-    edges = [np.where(at, distance, np.inf).min(axis=1) for at in (below, above)]
-    return hinge, np.column_stack(edges)
+        nearest.append(
+            NearMarginRows.of(
+                signs[k], f_solved[k], block.start, max(1, window.size // 2)
+            )
+        )
+    total = float(weight.sum())
+    return Tally(np.array(wrong), np.array(missed), total, open_rows, hinge, nearest)
 
 
 def label_votes(

@@ -50,6 +50,23 @@ class NearMarginRows:
     def __post_init__(self) -> None:
         self._cut()
 
+    @classmethod
+    def of(
+        cls, signs: FloatArray, f: FloatArray, start: int, most: int
+    ) -> NearMarginRows:
+        """Take the rows of a block from row ``start`` on whose sign is not 0."""
+        rows = np.flatnonzero(signs)
+        offset = signs[rows] - f[rows]
+        inside = is_inside(signs[rows] * offset, signs[rows])
+        return cls(offset, start + rows, inside, most)
+
+    @property
+    def closest(self) -> FloatArray:
+        """Distances of the closest rows below and above b."""
+        offset = self.offset
+        below, above = offset[offset < 0.0], offset[offset >= 0.0]
+        return np.array([(-below).min(initial=np.inf), above.min(initial=np.inf)])
+
     def add(self, other: NearMarginRows) -> None:
         for name in self.COLUMNS:
             both = [getattr(self, name), getattr(other, name)]
@@ -129,12 +146,10 @@ def scan_margin(
         sums[:, side, :-1] = weights @ block.Z
         sums[:, side, -1] = weights.sum(axis=1)
     hinge = np.where(inside, short, 0.0) @ block.weight
-    nearest = []
-    for k in range(len(problems)):
-        rows = np.flatnonzero(signs[k])
-        offset = signs[k, rows] * short[k, rows]
-        near = NearMarginRows(offset, block.start + rows, inside[k, rows], most[k])
-        nearest.append(near)
+    nearest = [
+        NearMarginRows.of(signs[k], f[k], block.start, most[k])
+        for k in range(len(problems))
+    ]
     return MarginScan(sums, hinge, highest, nearest, largest_norm(block.Z))
 
 
@@ -181,7 +196,7 @@ class WindowProblem:
     Z : features, first of the rows, then of up to two means; (m, D)
     y, weight : signs and weights, (m,)
     gram : Z @ Z.T
-    index : numbers of the rows, ascending
+    index : numbers of the rows
     edges : distance |h - 1| beyond which rows are missing, for breakpoints below and
         above b
     origin : the point (w, b) at which all rows were scanned
@@ -326,35 +341,45 @@ class LinearOptimum:
         The optimum must be proved. A row with h < 1 outside the window leaves the mean
         of its class. A row that equals one of the window takes its part of that one.
         """
-        window, m, size = self.window, self.window.n_rows, self.window.y.size
+        window, m = self.window, self.window.n_rows
         f = rows.Z @ self.point[:-1] + self.point[-1]
-        host = np.minimum(np.searchsorted(window.index, rows.first), m - 1)
+        order = np.argsort(window.index, kind="stable")
+        host = np.searchsorted(window.index, rows.first, sorter=order)
+        host = order[np.minimum(host, m - 1)]
         equal = window.index[host] == rows.first
-        host[~equal] = -1
-        for mean in range(m, size):
-            host[~equal & (y == window.y[mean]) & (y * f < 1.0)] = mean
         alone = equal & (rows.own >= (1.0 - 1e-12) * window.weight[host])
         if alone.all():
             return self, host
+        new = np.flatnonzero(~alone)
+
+        def insert(old: FloatArray, more: FloatArray) -> FloatArray:
+            return np.concatenate([old[:m], more, old[m:]])
+
+        Z, signs = insert(window.Z, rows.Z[new]), insert(window.y, y[new])
+        weight = insert(window.weight, rows.own[new])
+        beta = insert(self.solution.beta, np.zeros(new.size))
+        host[~equal] = -1
+        for mean in range(m + new.size, signs.size):
+            host[~equal & (y == signs[mean]) & (y * f < 1.0)] = mean
+        least = 1e-12 * weight
         place = host.copy()
-        place[~alone] = size + np.arange(np.count_nonzero(~alone))
-        Z = np.append(window.Z, rows.Z[~alone], axis=0)
-        weight = np.append(window.weight, rows.own[~alone])
-        beta = np.append(self.solution.beta, np.zeros(len(Z) - size))
-        for r, k in zip(place[~alone], host[~alone], strict=True):
+        place[new] = m + np.arange(new.size)
+        for r, k in zip(place[new], host[new], strict=True):
             if k >= 0:
                 c, left = weight[r], weight[k] - weight[r]
-                left = left if left > 1e-12 * window.weight[k] else 0.0
+                left = left if left > least[k] else 0.0
                 beta[r] = min(max(beta[k], -c), c)
                 beta[k] = min(max(beta[k] - beta[r], -left), left)
                 if k >= m and left > 0.0:
                     Z[k] += (Z[k] - Z[r]) * (c / left)
                 weight[k] = left
-        return self._changed(Z, np.append(window.y, y[~alone]), weight, beta), place
+        index = np.append(window.index, rows.first[new])
+        return self._changed(Z, signs, weight, index, beta), place
 
     def _changed(
-        self, Z: FloatArray, y: FloatArray, weight: FloatArray, beta: FloatArray
-    ) -> LinearOptimum:
+        self, Z: FloatArray, y: FloatArray, weight: FloatArray, index: IntArray,
+        beta: FloatArray,
+    ) -> LinearOptimum:  # fmt: skip
         """Return the optimum with more samples, and other means."""
         m = self.window.n_rows
         gram = np.zeros((y.size, y.size))
@@ -365,7 +390,8 @@ class LinearOptimum:
         f = np.append(old, Z[m:] @ self.point[:-1] + self.point[-1])
         state = np.where(np.abs(beta) >= weight, BOUNDED, MARGIN).astype(np.int8)
         state[beta == 0.0] = OUTSIDE
-        window = replace(self.window, Z=Z, y=y, weight=weight, gram=gram)
+        window = self.window
+        window = replace(window, Z=Z, y=y, weight=weight, gram=gram, index=index)
         solution = replace(self.solution, beta=beta, decision_values=f, state=state)
         return replace(self, window=window, solution=solution)
 
