@@ -34,7 +34,7 @@ from leaveout.large._votes import (
     label_block,
 )
 from leaveout.large._window import LinearOptimum, NearMarginRows
-from leaveout.loo._multiclass import elect
+from leaveout.loo._multiclass import elect, is_settled
 from leaveout.run._parallel import map_in_order
 
 # Most rows left out of one window: they are part of its Gram matrix.

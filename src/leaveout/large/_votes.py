@@ -27,7 +27,7 @@ from leaveout.large._constant import ConstantOptimum
 from leaveout.large._features import FeatureBlock
 from leaveout.large._solve import LinearPath
 from leaveout.large._window import LinearOptimum, LinearProblems, NearMarginRows
-from leaveout.loo._multiclass import _count, elect
+from leaveout.loo._multiclass import elect, is_settled
 
 # Left-out values closer to zero than this are left to a walk.
 SLACK = 1e-10
