@@ -13,7 +13,7 @@ from leaveout.data import make_mixture
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.large import _feature_svc
-from leaveout.large._constant import ConstantOptimum
+from leaveout.large._small_c import ConstantOptimum
 
 CONSTANT = "ignore::leaveout.AntiLearningWarning"
 

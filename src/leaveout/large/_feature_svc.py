@@ -32,7 +32,8 @@ from leaveout.large._features import FeatureMap
 from leaveout.large._fit import FitCheckpoint, FitRun, check_digits
 from leaveout.large._loo import LinearLoo, label_rows, leave_one_out_linear
 from leaveout.large._rows import RowSource
-from leaveout.large._solve import LinearPath, Sizes, solve_linear
+from leaveout.large._small_c import LinearPath
+from leaveout.large._solve import Sizes, solve_linear
 from leaveout.large._sources import is_in_memory, open_rows
 from leaveout.loo._multiclass import one_value_per_class, vote
 

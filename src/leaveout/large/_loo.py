@@ -21,10 +21,15 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.engine._walk import Walker, settle_from_solution
-from leaveout.large._constant import NONE, ConstantOptimum, rows_that_matter
 from leaveout.large._features import FeatureRows, Rows
-from leaveout.large._multiples import scale_window
-from leaveout.large._solve import LinearPath, Sizes
+from leaveout.large._small_c import (
+    NONE,
+    ConstantOptimum,
+    LinearPath,
+    rows_that_matter,
+    scale_window,
+)
+from leaveout.large._solve import Sizes
 from leaveout.large._votes import (
     OpenRows,
     Tally,

@@ -49,6 +49,11 @@ ROUNDING = 1e-12
 BALANCED = 1e-10
 MOST_PASSES = 40
 MOST_BANDS = 8
+# Augmented Lagrangian: limits, the relative duality gap at which the exact solver takes
+# over, and the factor of tau from round to round.
+MOST_ROUNDS, MOST_STEPS = 60, 30
+ACCURATE = 1e-5
+FASTER = 0.25
 
 
 @dataclass
@@ -234,7 +239,8 @@ class NewtonState:
         gradient = np.append(self.w, 0.0) - self.C * sums.pull[k]
         wanted = self.value - SUFFICIENT_DECREASE * self.step * self.promised
         if not value <= wanted and self.step > SMALLEST_STEP:
-            self._shorten(float(gradient @ self.direction))
+            self.step *= _secant(self.promised, float(gradient @ self.direction))
+            self._go()
             return
         self.base, self.value, self.step = np.append(self.w, self.b), value, 1.0
         self.direction = _newton_step(
@@ -278,15 +284,6 @@ class NewtonState:
         self.promised = 0.0
         self._go()
 
-    def _shorten(self, slope: float) -> None:
-        """Go back to where the slope along the line vanishes, by the secant."""
-        factor = 0.5
-        if slope > 0.0:
-            fall = max(self.promised, 0.0)
-            factor = min(max(fall / (fall + slope), 0.05), 0.6)
-        self.step *= factor
-        self._go()
-
     def _reach(self) -> float:
         """Limit of the intercept step: where the band holds its share of rows."""
         assert self.breakpoints is not None
@@ -298,6 +295,14 @@ class NewtonState:
         assert self.direction is not None
         point = self.base + self.step * self.direction
         self.w, self.b = point[:-1], float(point[-1])
+
+
+def _secant(promised: float, slope: float) -> float:
+    """Return the part of a step after which the slope along the line vanishes."""
+    if slope <= 0.0:
+        return 0.5
+    fall = max(promised, 0.0)
+    return min(max(fall / (fall + slope), 0.05), 0.6)
 
 
 def _newton_step(
@@ -319,3 +324,69 @@ def _newton_step(
         slope = 0.0
     db = -np.sign(slope) * most if abs(slope) >= most * bend else -slope / bend
     return np.append(-x[:, 0] - db * x[:, 1], db)
+
+
+def refine_point(
+    Z: FloatArray, y: FloatArray, bounds: FloatArray, point: FloatArray, tau: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return a point (w, b) close to the optimum of an SVM, and alpha / C_i there.
+
+    ``bounds`` are the C_i; ``point`` is close to the optimum of the problem smoothed
+    with half-width tau. By the augmented Lagrangian method the smoothed hinge is
+    shifted by the multipliers q = alpha / C_i of the previous round::
+
+        q_i = clip(q_i' + (1 - h_i) / 2 tau, 0, 1)
+
+    At a fixed point the smoothing has no effect, so tau need not tend to 0. Each round
+    is solved by Newton's method with matrices of size D; no Gram matrix is needed.
+    """
+    A = np.column_stack([Z, np.ones(len(y))])
+    q = np.full(len(y), 0.5)
+    for _ in range(MOST_ROUNDS):
+        point, q = _solve_round(A, y, bounds, point, q, tau)
+        short = 1.0 - y * (A @ point)
+        hinge = np.maximum(short, 0.0)
+        gap = float(bounds @ (hinge - q * short))
+        primal = 0.5 * float(point[:-1] @ point[:-1]) + float(bounds @ hinge)
+        if gap <= ACCURATE * primal:
+            break
+        tau *= FASTER
+    return point, q
+
+
+def _solve_round(
+    A: FloatArray,
+    y: FloatArray,
+    bounds: FloatArray,
+    point: FloatArray,
+    before: FloatArray,
+    tau: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Minimise the shifted smoothed loss; return the point and its multipliers."""
+    base, direction = point, np.zeros_like(point)
+    value, promised, step = np.inf, 0.0, 1.0
+    flat = BALANCED * float(bounds.sum())
+    best = before
+    for _ in range(MOST_STEPS):
+        short = 1.0 - y * (A @ point)
+        raw = before + short / (2.0 * tau)
+        q = np.clip(raw, 0.0, 1.0)
+        loss = tau * q**2 + 2.0 * tau * np.maximum(raw - 1.0, 0.0)
+        here = 0.5 * float(point[:-1] @ point[:-1]) + float(bounds @ loss)
+        gradient = np.append(point[:-1], 0.0) - (bounds * y * q) @ A
+        if (
+            not here <= value - SUFFICIENT_DECREASE * step * promised
+            and step > SMALLEST_STEP
+        ):
+            step *= _secant(promised, float(gradient @ direction))
+            point = base + step * direction
+            continue
+        active = (raw > 0.0) & (raw < 1.0)
+        some = A[active] * np.sqrt(bounds[active])[:, None]
+        base, value, step, best = point, here, 1.0, q
+        direction = _newton_step(some.T @ some, 0.5 / tau, gradient, 2.0, flat)
+        promised = -float(gradient @ direction)
+        if promised <= 1e-15 * here:
+            break
+        point = base + direction
+    return base, best

@@ -12,28 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import weighted_median_intervals
 from leaveout.engine._problem import middle
-from leaveout.large._augmented import refine_point
-from leaveout.large._constant import (
+from leaveout.large._features import FeatureRows, Rows
+from leaveout.large._newton import NewtonState, descend, refine_point
+from leaveout.large._small_c import (
     ConstantOptimum,
     ConstantState,
+    LinearPath,
     at_equal_shares,
-    search_certificates,
-)
-from leaveout.large._features import FeatureRows, Rows
-from leaveout.large._multiples import (
     holds_below,
     largest_multiple,
     scale_optimum,
     scale_to,
+    search_certificates,
 )
-from leaveout.large._newton import NewtonState, descend
 from leaveout.large._window import (
     LinearOptimum,
     LinearProblems,
@@ -176,38 +174,6 @@ class LinearProgress:
 
 
 AfterPass = Callable[[LinearProgress], None]
-
-
-@dataclass(frozen=True)
-class LinearPath:
-    """All problems at their optima; most may be multiples of a few.
-
-    of, ratio : f = ratio (f_A - b_A) + b, A the problem with number ``of``
-    """
-
-    problems: LinearProblems
-    optima: list[LinearOptimum | ConstantOptimum]
-    of: IntArray
-    ratio: FloatArray
-
-    @cached_property
-    def solved(self) -> IntArray:
-        return np.unique(self.of)
-
-    def expand(self, f: FloatArray) -> FloatArray:
-        """Return f of all problems from those of the solved ones, (L, m)."""
-        if self.solved.size == len(self.problems):
-            return f
-        b = self.problems.b
-        out = f[np.searchsorted(self.solved, self.of)]
-        out *= self.ratio[:, None]
-        out += (b - self.ratio * b[self.of])[:, None]
-        return out
-
-    def total_hinge(self, hinge: FloatArray) -> FloatArray:
-        """Return the sums of hinge losses of all problems from the solved ones."""
-        hinge = hinge[np.searchsorted(self.solved, self.of)]
-        return self.ratio * hinge + 2.0 * (1.0 - self.ratio) * self.problems.light
 
 
 def solve_linear(
@@ -417,32 +383,31 @@ def _finish(
     otherwise a larger window is solved at the previous point.
     """
     optima: dict[int, LinearOptimum] = {}
-    accepted: dict[int, LinearOptimum] = {}
+    accepted: dict[int, tuple[FloatArray, float, LinearOptimum | None]] = {}
     size, least = sizes.window(rows.n_components), np.full(len(problems), np.inf)
     most = min(rows.n_rows, sizes.surroundings)
     if sizes.is_small(rows):
-        size = rows.n_rows
+        size = most = rows.n_rows
     around = min(2 * size, most)
-    W, b = progress.W.copy(), progress.b.copy()
     for _ in range(MOST_SCANS):
         here = problems.take(which).moved(progress.W[which], progress.b[which])
         scan = rows.run(partial(scan_margin, here, (around,) * which.size))
         value = 0.5 * (here.W**2).sum(axis=1) + here.C * scan.hinge
         fallen = value <= least[which] * (1.0 + 1e-12)
-        accepted.update({k: optima[k] for k in which[fallen] if k in optima})
-        optima.update({k: accepted[k] for k in which[~fallen] if k in accepted})
-        progress.W[which[~fallen]] = W[which[~fallen]]
-        progress.b[which[~fallen]] = b[which[~fallen]]
         least[which[fallen]] = value[fallen]
-        W[which], b[which] = progress.W[which], progress.b[which]
+        for j, k in enumerate(which.tolist()):
+            if fallen[j]:
+                accepted[k] = (here.W[j], float(here.b[j]), optima.get(k))
+            else:
+                progress.W[k], progress.b[k], before = accepted[k]
+                optima[k] = before or optima[k]
         places = np.flatnonzero(fallen)
         found = _solve_windows(rows, here, scan, places, progress.tau[which], size)
         for k, optimum in zip(which[fallen].tolist(), found, strict=True):
             optima[k] = optimum
             progress.W[k], progress.b[k] = optimum.point[:-1], optimum.point[-1]
         after_pass(progress)
-        open_ = [k not in optima or not optima[k].proved for k in which]
-        which = which[open_]
+        which = which[[not optima[k].proved for k in which]]
         if which.size == 0:
             break
         if around >= most:

@@ -23,9 +23,8 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import has_room
-from leaveout.large._constant import ConstantOptimum
 from leaveout.large._features import FeatureBlock
-from leaveout.large._solve import LinearPath
+from leaveout.large._small_c import ConstantOptimum, LinearPath
 from leaveout.large._window import LinearOptimum, LinearProblems, NearMarginRows
 from leaveout.loo._multiclass import elect, is_settled
 
@@ -81,7 +80,10 @@ class Thresholds(NamedTuple):
         return cls(wrong, right, elsewhere, exceptions)
 
     def part(self, which: slice) -> Thresholds:
-        return Thresholds(*(each[which] for each in self))
+        wrong, right, elsewhere, exceptions = self
+        return Thresholds(
+            wrong[which], right[which], elsewhere[which], exceptions[which]
+        )
 
 
 def _settled(optimum: LinearOptimum, sign: float, bound: float) -> tuple[float, float]:
@@ -176,8 +178,8 @@ class Tally:
         self.missed += other.missed
         self.total += other.total
         self.hinge += other.hinge
-        for near, its in zip(self.nearest, other.nearest, strict=True):
-            near.add(its)
+        for near, more in zip(self.nearest, other.nearest, strict=True):
+            near.add(more)
         for mine, its in zip(self.open_rows, other.open_rows, strict=True):
             mine.add(its)
 

@@ -433,7 +433,7 @@ class LinearProblems:
     def __len__(self) -> int:
         return self.C.shape[0]
 
-    def take(self, which: IntArray) -> LinearProblems:
+    def take(self, which: IntArray | slice) -> LinearProblems:
         return LinearProblems(*(array[which] for array in vars(self).values()))
 
     def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
