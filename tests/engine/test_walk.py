@@ -183,6 +183,23 @@ def test_near_sets_do_not_change_values(monkeypatch, moves):
     assert n_refits <= 0.05 * n_walks
 
 
+def test_far_samples_are_checked_if_none_is_free(monkeypatch, rng):
+    """b moves to an end of its interval, and a far sample may reach its kink there."""
+    y = np.resize([1.0, -1.0], 40)
+    for _ in range(5):
+        X = rng.normal(size=(40, 3)) + 0.5 * y[:, None] * np.eye(3)[0]
+        problem = Problem(gram(X, "rbf"), y, np.full(40, 0.1))
+        assert not solve_svc(problem).free.any()
+        wanted = loo_walk(problem)
+        with monkeypatch.context() as patch:
+            for name in ("ALL_NEAR", "NEAR_MOVES", "AT_THE_END"):
+                patch.setattr(_walk, name, 0)
+            found = loo_walk(problem)
+        assert found.counts["repeated"] > 0
+        np.testing.assert_allclose(found.lower, wanted.lower, atol=1e-9)
+        np.testing.assert_allclose(found.upper, wanted.upper, atol=1e-9)
+
+
 @pytest.mark.parametrize("labels_only", [False, True])
 def test_threads_give_the_same_bits_and_change_no_input(labels_only, rng):
     for _ in range(30):
