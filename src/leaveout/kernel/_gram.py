@@ -103,9 +103,12 @@ def make_gram(
     coef0: float = 0.0,
 ) -> Gram:
     """Return the Gram matrix of checked samples; gamma is resolved on all of them."""
-    if callable(kernel) or kernel == "precomputed":
-        K = gram_matrix(X, kernel=kernel)
-        return Gram(K, None, first_equal=first_equal_rows(K))
+    if callable(kernel):
+        K, first = _call_kernel(kernel, _check_features(X, "X"), None)
+        return Gram(K, None, first_equal=first)
+    if kernel == "precomputed":
+        K, first = _check_gram(X, None)
+        return Gram(K, None, first_equal=first)
     with np.errstate(over="ignore"):  # _check_finite has a clearer message
         number = resolve_gamma(gamma, X)
     parameters = _check_parameters(number, degree, coef0, X.shape[1])
@@ -142,7 +145,7 @@ def gram_matrix(
             sizes = f"X has {X.shape[1]} features but Y has {Y.shape[1]}"
             raise ValueError(f"{sizes}. Pass the same columns for both.")
     if callable(kernel):
-        return _call_kernel(kernel, X, Y)
+        return _call_kernel(kernel, X, Y)[0]
     parameters = _check_parameters(gamma, degree, coef0, X.shape[1])
     K, _ = _compute(kernel, X, Y, parameters)
     return K
@@ -174,6 +177,11 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
     It must be symmetric up to 1e-8 of its largest value. With ``n_columns`` it instead
     has one row per new sample and that many columns. It is copied only if changed.
     """
+    return _check_gram(K, n_columns)[0]
+
+
+def _check_gram(K: Any, n_columns: int | None) -> tuple[FloatArray, IntArray | None]:
+    """Return the checked matrix and the first equal row of each row, as in Gram."""
     if sparse.issparse(K):
         raise TypeError(
             "kernel='precomputed' needs a dense Gram matrix, but X is sparse. "
@@ -182,7 +190,7 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
     K = check_array(K, dtype=np.float64, order="C", input_name="X")
     name = "precomputed Gram matrix X"
     if n_columns == K.shape[1]:
-        return K
+        return K, None
     if n_columns is not None:
         raise ValueError(
             f"The {name} has {K.shape[1]} columns, but there are {n_columns} training "
@@ -197,15 +205,19 @@ def check_gram(K: Any, n_columns: int | None = None) -> FloatArray:
     return _with_equal_copies(_make_symmetric(K, name, "X"))
 
 
-def _with_equal_copies(K: FloatArray) -> FloatArray:
-    """Return K with rows made equal that differ by rounding; K itself if none do."""
+def _with_equal_copies(K: FloatArray) -> tuple[FloatArray, IntArray | None]:
+    """Make rows of K equal that differ by rounding, in a copy if there are any.
+
+    Return also the first equal row of each row, as in Gram.
+    """
     first = first_near_rows(K)
+    if first is None:
+        return K, None
     repeated = np.flatnonzero(first != np.arange(first.shape[0]))
-    if all(np.array_equal(K[i], K[first[i]]) for i in repeated):
-        return K
-    K = K.copy()
-    share_equal_rows(K, first)
-    return K
+    if not all(np.array_equal(K[i], K[first[i]]) for i in repeated):
+        K = K.copy()
+        share_equal_rows(K, first)
+    return K, first
 
 
 def _around_row(X: Any, Y: Any) -> tuple[Any, Any]:
@@ -339,8 +351,10 @@ def _fill(
     return K, n_bad
 
 
-def _call_kernel(kernel: Callable[..., Any], X: Any, Y: Any) -> FloatArray:
-    """Evaluate the user's kernel and check its result."""
+def _call_kernel(
+    kernel: Callable[..., Any], X: Any, Y: Any
+) -> tuple[FloatArray, IntArray | None]:
+    """Evaluate the user's kernel and check its result, as _check_gram does."""
     name = f"result of the kernel {getattr(kernel, '__name__', repr(kernel))}"
     n_columns = X.shape[0] if Y is None else Y.shape[0]
     K = kernel(X, X if Y is None else Y)
@@ -355,7 +369,7 @@ def _call_kernel(kernel: Callable[..., Any], X: Any, Y: Any) -> FloatArray:
         )
     _check_finite(K, name)
     if Y is not None:
-        return K
+        return K, None
     return _with_equal_copies(_make_symmetric(K, name, "K"))
 
 

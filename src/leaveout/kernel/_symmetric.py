@@ -82,11 +82,12 @@ def _digest(values: FloatArray) -> bytes:
     return blake2b(values.data, digest_size=16).digest()
 
 
-def first_near_rows(K: FloatArray) -> IntArray:
+def first_near_rows(K: FloatArray) -> IntArray | None:
     """Return, for each row of K, the index of the first row equal up to rounding.
 
-    Rows computed from inner products may differ by 1e-14, which is worse for a
-    factorisation than exact duplicates. A random projection finds candidates.
+    None if all rows differ. Rows computed from inner products may differ by 1e-14,
+    which is worse for a factorisation than exact duplicates. A random projection finds
+    candidates.
     """
     n_samples = K.shape[0]
     norms = np.sqrt(np.maximum(K.diagonal(), 0.0))
@@ -105,7 +106,7 @@ def first_near_rows(K: FloatArray) -> IntArray:
             first[i] = next(near, i)
             if first[i] == i:
                 leaders.append(int(i))
-    return first
+    return first if np.any(first != np.arange(n_samples)) else None
 
 
 def share_equal_rows(K: FloatArray, first: IntArray) -> None:
@@ -132,11 +133,8 @@ def is_psd(K: FloatArray) -> bool:
     shift = max((PSD_TOLERANCE * diagonal).sum(), np.finfo(np.float64).tiny)
     shifted = np.array(K, order="C")
     shifted.flat[:: K.shape[0] + 1] += shift
-    try:
-        linalg.cholesky(shifted.T, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
-        return False
-    return True
+    _, failed = linalg.lapack.dpotrf(shifted.T, overwrite_a=True, clean=False)
+    return not failed
 
 
 def smallest_eigenvalue(K: FloatArray) -> float:
