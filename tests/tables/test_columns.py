@@ -158,6 +158,8 @@ def test_words_are_categories(read, words):
          r"'y' has 21 distinct values in 24 rows. It looks like an id: choose"),
         (pd.DataFrame({"a": range(60), "y": np.arange(60) % 25}), "y",
          r"'y' has 25 distinct values in 60 rows. It looks like a regression target"),
+        (pd.DataFrame({"a": range(270), "y": [99, *np.arange(269) % 40]}), "y",
+         r"'y' has 41 .*: choose another column, .* Write classes that have numbers"),
         ("1 1:2 2:3\n-1 x:y\n", None, "table.csv': corrupt svmlight file"),
         ("1 1:inf\n-1 1:2\n", None, "not finite"),
         ("1 1:2\n-1 99999999999999999999:3\n", None, "corrupt svmlight file"),
@@ -196,6 +198,16 @@ def test_columns_that_are_pointed_out_or_left_out(read):
     named = read(frame.to_csv())
     assert "The first column has no name: left out." in named.notes
     assert named.feature_names == dataset.feature_names
+
+
+@pytest.mark.parametrize(
+    ("header", "is_data"),
+    [("5.1,3.5,a", True), ("9,8,7,6,a", False), ("x1,x2,a", False)],
+)
+def test_table_without_header_is_noted(read, header, is_data):
+    row = ",".join(["1", *"2345"][: header.count(",")])
+    notes = " ".join(read(f"{header}\n{row},b\n{row}6,c\n", "a").notes)
+    assert ("The column names look like data" in notes) == is_data
 
 
 @pytest.mark.parametrize("first", [0, 1])

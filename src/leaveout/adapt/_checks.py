@@ -219,7 +219,7 @@ def check_numbers(y: Any, n_samples: int) -> FloatArray:
     """Return a copy of y as an array of numbers to predict, one per row of X."""
     y = _check_column(y, n_samples, "regressor", "number")
     try:
-        if y.dtype.kind in "cUSmM":  # text that reads as a number is no number
+        if y.dtype.kind in "cUSmM":  # text is refused, even if it reads as a number
             raise TypeError(f"they are of type {y.dtype}")
         numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:

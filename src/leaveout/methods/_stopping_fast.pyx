@@ -154,7 +154,7 @@ cdef struct Ascent:
     const double* row
 
 
-cdef struct Machine:
+cdef struct FoldProblem:
     Py_ssize_t n
     Py_ssize_t r
     bint intercept
@@ -170,7 +170,7 @@ cdef struct Machine:
     const double* distance
 
 
-cdef void minimise_over_b(Machine* m) noexcept nogil:
+cdef void minimise_over_b(FoldProblem* m) noexcept nogil:
     """Move b downhill from breakpoint to breakpoint of P; update P(b) and its gap.
 
     The slope of P to the right of b is the weight of {F <= b} minus that of the positive
@@ -195,7 +195,7 @@ cdef void minimise_over_b(Machine* m) noexcept nogil:
     m.rounding = ROUNDING * out[6]
 
 
-cdef bint ball_excludes_zero(const Machine* m) noexcept nogil:
+cdef bint ball_excludes_zero(const FoldProblem* m) noexcept nogil:
     """Whether f(x_r) has one sign in the ball around the point (docs/method/stopping).
 
     The lower end of the interval is the smallest v_i - e_i whose cumulative weight reaches
@@ -286,7 +286,7 @@ cdef inline void bar(
     down[k] = 0.0 if beta[k] > lower[k] else BARRED
 
 
-cdef bint is_proved(Machine* m, int condition, double H) noexcept nogil:
+cdef bint is_proved(FoldProblem* m, int condition, double H) noexcept nogil:
     """Whether the label of r can no longer change."""
     minimise_over_b(m)
     if condition == BALL:
@@ -324,7 +324,7 @@ def solve_left_out(
     cdef const double* row_j = &K[r, 0]
     cdef double* up = &work[0, 0]
     cdef double* down = &work[1, 0]
-    cdef Machine m = Machine(
+    cdef FoldProblem m = FoldProblem(
         n, r, intercept, 0.0, b if intercept else 0.0, 0.0, 0.0, 0.0,
         &y[0], &C[0], &beta[0], &F[0], &distance[0])
     cdef Ascent auxiliary = Ascent(

@@ -152,6 +152,11 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
             f"no column besides {list_names(special)} can be used as a feature."
         )
     notes = [*table.notes, *notes, *class_notes]
+    if header_hint(table.frame.columns):
+        notes.append(
+            f"The column names look like data: {list_names(table.frame.columns)}. If "
+            "they are a sample, add a row of column names above it."
+        )
     groups = None
     if group_column is not None:
         groups = as_words(frame[group_column]).to_numpy()
@@ -349,7 +354,7 @@ def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]
     known = column[~empty]
     y = as_words(known).to_numpy(dtype=str) if is_text else known.to_numpy()
     classes, counts = np.unique(y, return_counts=True)
-    _refuse_numbers_and_ids(y, len(classes), target, is_text)
+    _refuse_numbers_and_ids(y, counts, target, is_text)
     if empty.any():
         raise ValueError(
             f"column '{target}' has no class in {int(empty.sum())} of {len(empty)} "
@@ -372,15 +377,24 @@ def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]
 
 
 def _refuse_numbers_and_ids(
-    y: NDArray[Any], n_classes: int, target: str, is_text: bool
+    y: NDArray[Any], counts: NDArray[np.intp], target: str, is_text: bool
 ) -> None:
-    """Refuse a column with few rows per value, or with fractions."""
+    """Refuse a column with few rows per value, or with fractions.
+
+    Of many numbers that are measured, such as ages, some occur only once.
+    """
     what = "an id" if is_text else "a regression target or an id"
-    size = 2 if n_classes <= N_CATEGORIES else 3 if is_text else 5
-    if len(y) >= N_ROWS_FOR_ID and size * n_classes > len(y):
+    if counts.size <= N_CATEGORIES:
+        size = 2
+    elif is_text:
+        size = 3
+    else:
+        size = 20 if counts.min() == 1 else 5
+    if len(y) >= N_ROWS_FOR_ID and size * counts.size > len(y):
+        advice = "" if is_text else ". Write classes that have numbers as text"
         raise ValueError(
-            f"Column '{target}' has {n_classes} distinct values in {len(y)} rows. "
-            f"It looks like {what}: choose another column, or bin it into classes."
+            f"Column '{target}' has {counts.size} distinct values in {len(y)} rows. It "
+            f"looks like {what}: choose another column, or bin it into classes{advice}."
         )
     if y.dtype.kind != "f":
         return

@@ -315,11 +315,15 @@ def _check_names(names: list[str]) -> None:
 def header_hint(names: Iterable[object]) -> str:
     """Return advice if the first row looks like data: half of it are numbers.
 
-    Sorted numbers beside names are a header: wavelengths, years, indices.
+    Sorted numbers beside names, and more than three, are a header: wavelengths, years,
+    indices.
     """
     words = [str(name).strip("'") for name in names]
     numbers = [float(word) for word in words if _NUMERIC.fullmatch(word)]
-    in_order = numbers == sorted(numbers) and len(numbers) < len(words)
+    up = numbers == sorted(numbers)
+    in_order = up and len(numbers) < len(words)
+    if len(numbers) > 3:
+        in_order = up or numbers == sorted(numbers, reverse=True)
     if 2 * len(numbers) < len(words) or in_order:
         return ""
     return " The first row looks like data: add a row of column names above it."
