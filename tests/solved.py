@@ -11,7 +11,9 @@ from functools import partial
 import numpy as np
 
 from leaveout.engine._problem import Folds
+from leaveout.engine._solve import solve_svc
 from leaveout.loo._family import FAMILIES
+from leaveout.loo._leave_out import scale_bounds
 from leaveout.lp._loom import LoomProblem
 from leaveout.methods import METHODS
 
@@ -30,6 +32,15 @@ def leave_out_svc(name, problem, *, solution=None, folds=None, **options):
     problem, solution = family.tighten(problem, solution)
     found = family.methods[name].function(problem, solution, folds, **options)
     return family.certify(problem, solution, found, folds)
+
+
+def solve_path(problem, Cs):
+    """Solve a problem with C = 1 at each of some C, each from the last solution."""
+    before = None
+    for C in Cs:
+        scaled, start = scale_bounds(problem, C, before)
+        before = scaled, solve_svc(scaled, start=start)
+        yield before
 
 
 loo_walk = partial(leave_out, "svc", "walk")

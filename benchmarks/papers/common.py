@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leaveout.engine._problem import Problem, Solution
+from leaveout.engine._solve import solve_svc
 from leaveout.kernel._gram import gram_matrix
-from leaveout.loo._leave_out import FAMILIES, solve_path
+from leaveout.loo._leave_out import scale_bounds
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 NAME = "franc2008"
@@ -82,7 +83,11 @@ def solve_each(
     problem: Problem, Cs: Sequence[float] | np.ndarray
 ) -> Iterator[tuple[Problem, Solution]]:
     """Solve a problem with C = 1 at each of some C, smallest first."""
-    return solve_path(FAMILIES["svc"], problem, np.asarray(Cs))
+    before = None
+    for C in Cs:
+        scaled, start = scale_bounds(problem, float(C), before)
+        before = scaled, solve_svc(scaled, start=start)
+        yield before
 
 
 def kernels(

@@ -18,11 +18,11 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
+from solved import solve_path
 
 import leaveout as lo
 from leaveout.engine._problem import Problem
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
-from leaveout.loo._leave_out import FAMILIES, solve_path
 from leaveout.methods import METHODS
 
 LABEL_METHODS = {name for name in METHODS if "values" not in METHODS[name].takes}
@@ -306,7 +306,7 @@ def test_path_starts_at_the_bounds():
     K, y = np.eye(20), np.repeat([-1.0, 1.0], 10)
     problem = Problem(K, y, np.ones(20))
     Cs = penalty_from_lambda(np.exp(np.linspace(6, 0, 25)), 20)
-    for at, solution in solve_path(FAMILIES["svc"], problem, Cs):
+    for at, solution in solve_path(problem, Cs):
         np.testing.assert_array_equal(solution.beta, y * at.C)
         assert solution.converged
 

@@ -9,13 +9,19 @@ from datasets import penalty_from_lambda
 from oracles.agreement import assert_intervals, decided
 from oracles.binary import loo_intervals, svc_clarabel
 from oracles.problems import DEGENERATE, gram, random_case
-from solved import count_calls, loo_consolidated, loo_magic, loo_refit, loo_walk
+from solved import (
+    count_calls,
+    loo_consolidated,
+    loo_magic,
+    loo_refit,
+    loo_walk,
+    solve_path,
+)
 
 from leaveout.data import make_mixture
 from leaveout.engine._problem import REFIT, Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.kernel._gram import gram_matrix
-from leaveout.loo._leave_out import FAMILIES, solve_path
 from leaveout.methods import _consolidated, _exchange, _screening
 from leaveout.methods._screening import (
     PathMemory,
@@ -77,7 +83,7 @@ def test_simulation_of_the_paper_needs_no_refit(bias):
     ways["path"] = path
     screened = {name: [] for name in ways}
     problem = Problem(K, 2.0 * labels - 1.0, np.ones(120), bias)
-    for at, solution in solve_path(FAMILIES["svc"], problem, Cs[::10]):
+    for at, solution in solve_path(problem, Cs[::10]):
         walk = loo_walk(at, solution=solution)
         for name, loo in ways.items():
             found = loo(at, solution=solution)

@@ -20,3 +20,6 @@ def settle_members(
 def balance(
     offsets: FloatArray, levels: FloatArray, beta: FloatArray, members: IntArray
 ) -> None: ...
+def any_near(
+    K: FloatArray, y: FloatArray, beta: FloatArray, f: FloatArray, reach: float
+) -> bool: ...

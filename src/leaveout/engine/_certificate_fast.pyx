@@ -9,6 +9,8 @@ which beta_i could rise and fall. Its duality gap is the sum of the terms
 of the samples, which avoids the cancellation in primal minus dual.
 """
 
+import numpy as np
+
 from libc.math cimport INFINITY, fabs
 
 from leaveout.engine._stairs cimport Stairs, kink_of, level_of, make_stairs
@@ -156,3 +158,26 @@ def balance(
                 most, best = room, members[a]
         if fabs(off) < most:
             beta[best] -= off
+
+
+def any_near(
+    const double[:, ::1] K,        # in, (n, n)
+    const double[::1] y,           # in, (n,) signs
+    const double[::1] beta,        # in, (n,)
+    const double[::1] f,           # in, (n,)
+    double reach,                  # squared distance
+):
+    """Whether two samples, on or next to the margin or with beta != 0, nearly coincide."""
+    cdef Py_ssize_t i, j, n = y.shape[0], m = 0, a
+    cdef Py_ssize_t[::1] rows = np.empty(n, dtype=np.intp)
+    cdef bint found = False
+    with nogil:
+        for i in range(n):
+            if beta[i] == 0.0 and fabs(y[i] - f[i]) >= 1e-2:
+                continue
+            for a in range(m):
+                j = rows[a]
+                found = found or (K[i, i] - K[i, j]) + (K[j, j] - K[i, j]) < reach
+            rows[m] = i
+            m += 1
+    return found

@@ -172,7 +172,7 @@ def _finish(
     members = np.empty(problem.n_samples, dtype=np.intp)
     total = 0
     while True:
-        tight = min(0.1 * tol, _rounding(problem.diagonal, beta))
+        tight = min(0.1 * tol, rounding_of_f(problem.diagonal, beta))
         budget = min(ACTIVE_SET_STEPS_PER_CALL, cap - total)
         m, steps, worst = run_active_set(
             *fixed, problem.fit_intercept, beta, F, members, tight, budget,
@@ -184,7 +184,7 @@ def _finish(
             return members[:m], total
 
 
-def _rounding(diag: FloatArray, beta: FloatArray) -> float:
+def rounding_of_f(diag: FloatArray, beta: FloatArray) -> float:
     """Return the rounding error of f: the active set stops only at that violation.
 
     If points nearly coincide, a violation far below ``tol`` moves the optimum far.

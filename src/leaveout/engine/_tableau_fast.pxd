@@ -11,7 +11,7 @@ cdef enum:
 cdef inline double OF_MEMBERS() noexcept nogil: return 0.2
 
 # Memory of earlier tableaux, see _tableau_fast.pyx.
-cdef borrow(list loans, shape)
+cdef borrow(list loans, tuple shape)
 cdef give_back(list loans)
 
 cdef double add_ones(

@@ -81,9 +81,9 @@ cdef list pool = []
 cdef Py_ssize_t POOL_SIZE = 2**23
 
 
-cdef borrow(list loans, shape):
+cdef borrow(list loans, tuple shape):
     """An array of doubles from the pool; loans remembers it for give_back."""
-    cdef Py_ssize_t size = int(np.prod(shape)), k
+    cdef Py_ssize_t rows = shape[0], columns = shape[1], size = rows * columns, k
     for k in range(len(pool)):
         if size <= pool[k].size <= 4 * size + 1024:
             array = pool.pop(k)
@@ -103,12 +103,18 @@ cdef give_back(list loans):
             pool.append(array)
 
 
-cdef enlarged(old, shape):
+cdef enlarged(old, shape, type=float):
     """A copy of an array with more rows and columns."""
-    new = np.empty(shape, np.asarray(old).dtype)
+    new = np.empty(shape, type)
+    if old is None or not old.shape[0]:
+        return new
     where = tuple(slice(min(a, b)) for a, b in zip(new.shape, old.shape, strict=True))
     new[where] = np.asarray(old)[where]
     return new
+
+
+NO_ROWS, NO_VALUES = np.empty(0, np.intp), np.zeros(1)
+NO_FLOATS = np.empty((0, 0), np.float32)
 
 
 cdef class Tableau:
@@ -121,16 +127,19 @@ cdef class Tableau:
 
     def __init__(self, K, y, offsets, levels, beta, f, free, signs, bint intercept):
         """Factor the kernel on the free samples; raise LinAlgError if it is singular."""
-        cdef Py_ssize_t n = y.shape[0]
+        cdef Py_ssize_t n = y.shape[0], i
+        cdef double size = 0.0
         self.K, self.levels = K, levels
         self.y, self.offsets, self.beta, self.f, self.signs = y, offsets, beta, f, signs
         self.stairs = make_stairs(
             n, offsets.shape[0], &self.y[0], &self.offsets[0], &self.levels[0, 0])
         self.intercept = intercept
-        diagonal = K.diagonal()
-        size = float(np.abs(beta).sum())
-        self.scale = float(diagonal.mean()) or 1.0
-        self.top = float(diagonal.max())
+        self.scale = self.top = 0.0
+        for i in range(n):
+            size += fabs(self.beta[i])
+            self.scale += self.K[i, i] / n
+            self.top = max(self.top, self.K[i, i])
+        self.scale = self.scale or 1.0
         self.unit = 4.0 * size
         # A few SLACK plus rounding. It cannot be larger: if points are nearly dependent, an
         # error of f at these moves f elsewhere a million times as far.
@@ -139,11 +148,10 @@ cdef class Tableau:
         self.n_free = self.n_slots = self.n_old = self.capacity = self.n_basis = 0
         self.loans = []
         self.slot = np.full(n, -1, dtype=np.intp)
-        self.d, self.ones, self.root = np.empty(0), np.zeros(1), 1.0
-        self.T = self.Y = self.start = np.empty((0, 0))
-        self.row, self.state = np.empty(0, np.intp), np.empty(0, np.intc)
-        self.far, self.reach = np.empty(0, np.intp), np.empty(0)
-        self.far_K = self.far_room = np.empty((0, 0), np.float32)
+        self.ones, self.root = NO_VALUES, 1.0
+        self.T = self.Y = self.start = self.d = self.row = self.state = None
+        self.far, self.reach = NO_ROWS, NO_VALUES
+        self.far_K = self.far_room = NO_FLOATS
         members = np.flatnonzero(free)
         self.inverse = borrow(self.loans, (max(members.size, 1), max(members.size, 1)))
         self._reserve(members.size)
@@ -167,12 +175,14 @@ cdef class Tableau:
         ld += BLOCK * (ld % 64 == 0)  # rows 64 doubles apart share cache sets
         T, k = self.T, self.n_slots
         self.T = borrow(self.loans, (size, ld))
-        np.asarray(self.T)[:k, :k] = np.asarray(T)[:k, :k]
-        self.Y = enlarged(self.Y, (size - self.n_free, self.n_free))
+        if k:
+            np.asarray(self.T)[:k, :k] = np.asarray(T)[:k, :k]
+            self.Y = enlarged(self.Y, (size - self.n_free, self.n_free))
         self.start, self.d = enlarged(self.start, (8, ld)), enlarged(self.d, (size,))
-        self.row, self.state = enlarged(self.row, (size,)), enlarged(self.state, (size,))
+        self.row, self.state = enlarged(self.row, (size,), np.intp), enlarged(
+            self.state, (size,), np.intc)
         if self.far.shape[0]:
-            self.far_K = enlarged(self.far_K, (size, self.far.shape[0]))
+            self.far_K = enlarged(self.far_K, (size, self.far.shape[0]), np.float32)
 
     def _add(self, const Py_ssize_t[::1] rows, bint free):
         """Give samples slots, and write their start values."""

@@ -166,7 +166,7 @@ class Walker:
         f, beta, free = solution.decision_values, solution.beta, solution.free
         tableau = Tableau(
             problem.K, problem.y, problem.offsets, problem.levels, beta, f, free,
-            _signs(problem.n_samples), problem.fit_intercept,
+            random_signs(problem.n_samples), problem.fit_intercept,
         )  # fmt: skip
         others = np.flatnonzero(~free)
         if problem.n_samples > ALL_NEAR:
@@ -316,7 +316,7 @@ def _is_near(problem: Problem, solution: Solution, tableau: Tableau) -> BoolArra
 
 
 @lru_cache(maxsize=8)
-def _signs(n: int) -> FloatArray:
+def random_signs(n: int) -> FloatArray:
     """Random signs for the check at the end of a walk, the same in every run."""
     return np.random.default_rng(n).choice([-1.0, 1.0], size=n)
 

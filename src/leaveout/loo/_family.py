@@ -20,6 +20,7 @@ from leaveout.engine._certificate import (
     rounding_bound,
 )
 from leaveout.engine._problem import Folds, LooIntervals, Problem, Solution
+from leaveout.engine._short import solve_and_leave_singles
 from leaveout.engine._solve import solve_svc
 from leaveout.exceptions import NotSeparableError
 from leaveout.loo._task import (
@@ -54,6 +55,9 @@ class Family:
         Removes certificates that rounding may have invalidated.
     tighten : callable (problem, solution) -> (problem, solution), optional
         Lowers upper bounds that cannot be active in a left-out solution.
+    leave_small : callable (problem, start, labels_only), optional
+        Solves a small problem and leaves out single samples by walks in one go; returns
+        solution and LooIntervals, each None if that needs the general functions.
     kernel_range : int, default=20
         The Gram matrix is scaled if its largest K_ii is outside 2^±kernel_range.
     needs_psd : bool, default=False
@@ -77,6 +81,7 @@ class Family:
     solve: Callable[..., Any]
     certify: Callable[..., LooIntervals] | None = None
     tighten: Callable[..., tuple[Any, Any]] | None = None
+    leave_small: Callable[..., tuple[Any, LooIntervals | None]] | None = None
     kernel_range: int = KERNEL_RANGE
     needs_psd: bool = False
     pairs: bool = False
@@ -175,6 +180,7 @@ def _svc() -> Family:
         solve_svc,
         certify=_certify_svm,
         tighten=_tighten_svc,
+        leave_small=solve_and_leave_singles,
         needs_psd=True,
         pairs=True,
         warm_start=True,

@@ -108,14 +108,14 @@ def decide_one_vs_one(
     upper = np.where(np.abs(upper) <= TIE * scale, 0.0, upper)
     open_ = (lower <= 0.0) & (upper >= 0.0)
     if values.shape[1] == 1:
-        sign = _signs(target.codes)
-        ends = np.sort(np.column_stack([sign * lower[:, 0], sign * upper[:, 0]]))
+        f, sign = values[:, 0], _signs(target.codes)
+        ends = sign * lower[:, 0], sign * upper[:, 0]
         return {
-            "decision_values": values[:, 0],
-            "predictions": target.classes[vote(values)],
-            "margins": sign * values[:, 0],
-            "lower": ends[:, 0],
-            "upper": ends[:, 1],
+            "decision_values": f,
+            "predictions": target.classes[(f >= 0.0).astype(np.intp)],
+            "margins": sign * f,
+            "lower": np.minimum(*ends),
+            "upper": np.maximum(*ends),
             "ambiguous": open_[:, 0],
         }
     per_class = one_value_per_class(values)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from leaveout.loo._task import Task
 
 
+STEPS = np.array(SETTLED_BY)
+
+
 @dataclass(frozen=True)
 class Outputs:
     """Values of q outputs, with their intervals, at all n samples of a task.
@@ -53,6 +56,13 @@ class Outputs:
 
 def stack_outputs(found: list[LooIntervals]) -> Outputs:
     """Combine subproblems that have values for all samples."""
+    if len(found) == 1 and found[0].lower.ndim == 1:
+        only = found[0]
+        values, lower, upper = (
+            ends[:, None] for ends in (only.values, only.lower, only.upper)
+        )
+        steps = STEPS[only.settled_by]
+        return Outputs(values, lower, upper, steps, only.uncertified_by)
     values, lower, upper = (
         np.column_stack([getattr(intervals, name) for intervals in found])
         for name in ("values", "lower", "upper")
@@ -131,4 +141,4 @@ def _costliest_step(steps: np.ndarray) -> np.ndarray:
     cost = np.arange(1, len(SETTLED_BY) + 1, dtype=np.int8)
     cost[UNTOUCHED] = 0
     by_cost = np.argsort(cost, kind="stable")
-    return np.array(SETTLED_BY)[by_cost[cost[steps].max(axis=0)]]
+    return STEPS[by_cost[cost[steps].max(axis=0)]]
