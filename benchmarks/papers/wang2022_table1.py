@@ -41,8 +41,6 @@ QUICK = [(20, 200), (200, 200)]
 N_RUNS = {200: 10, 400: 10, 800: 10, 1600: 5}
 # Draws for the ratio of magic and consolidated, whose median is stored.
 N_DRAWS = {200: 3, 400: 3, 800: 1, 1600: 1}
-# TorchKM needs hours for more samples.
-N_TORCHKM = 800
 METHODS_SHOWN = {
     "p": "p", "n": "n", "walk": "walk", "cons.": "consolidated", "same C": "same_C",
     "path": "path_rule", "magic": "magic", "| theirs": "paper_ccvsvm",
@@ -132,7 +130,7 @@ def measure_times(
     else:
         libsvm, kernlab = before.libsvm, before.kernlab
     if before is None or (python and np.isnan(before.torchkm)):
-        torchkm, unlike = compare_torchkm(data, python if n <= N_TORCHKM else None)
+        torchkm, unlike = compare_torchkm(data, python)
     else:
         torchkm, unlike = before.torchkm, before.torchkm_unlike
     ccvsvm, magicsvm, paper_kernlab, paper_libsvm, *_ = PAPER[p, n]
@@ -233,7 +231,7 @@ def run(args: argparse.Namespace) -> list[str]:
         "lambda in lambdas.csv; ratio: median of three draws at n = 200 and 400; "
         "LIBSVM on 40 (n = 1600: 20) and kernlab on 15 (5) left-out problems, scaled "
         "up",
-        f"TorchKM 4.3.2 on one CPU thread, n up to {N_TORCHKM}",
+        "TorchKM 4.3.2 on one CPU thread",
         "Accuracy: 10 runs, 5 at n = 1600 (paper: 50), at the lambda with the smallest "
         "leave-one-out error",
     ]
