@@ -1,148 +1,545 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Features of every fold: steps fitted without the rows that the fold leaves out."""
+"""Features of every fold: steps fitted without the rows that the fold leaves out.
+
+A *state* holds the features of all rows in every fold after some steps. Known steps
+turn a state into the next one for all folds together; from the first other step on,
+each fold has its own fits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+)
 from sklearn.utils import get_tags
 
-from leaveout._typing import FloatArray
-from leaveout.adapt._columns import FoldRows
+from leaveout._typing import FloatArray, IntArray
+from leaveout.adapt._columns import FoldRows, Source
+from leaveout.adapt._known_steps import (
+    KNOWN,
+    Columns,
+    FoldError,
+    PrincipalComponents,
+    join_columns,
+)
 from leaveout.adapt._pipeline import fit_transform, take_columns, take_rows
 from leaveout.engine._problem import Folds
 
 Steps = Sequence[tuple[str, Any]]
 CLOSED_FORM, STATELESS, FITTED = "closed form", "stateless", "fitted in each fold"
+# Transformers of one row at a time, whatever they are fitted on.
+ROW_BY_ROW = (Binarizer, FrozenEstimator, Normalizer, PolynomialFeatures)
+# Steps that accept columns of text.
+TAKE_TEXT = (OneHotEncoder, SimpleImputer)
+# Squares of larger numbers would overflow.
+LARGEST = 1e150
 
 
 class FoldSteps:
     """Features of all rows under steps fitted without each fold.
 
-    Parameters
+    The parameters of all folds take a few arrays of shape (g, p); the features are
+    computed one fold at a time.
+
+    Attributes
     ----------
-    state : object
-        Features after the last step; ``features(k)`` returns those of a fold.
-    rows : FoldRows
-        The folds, and a last one without rows.
     paths : dict
         For each step, how it is fitted: "closed form", "stateless" or "fitted in each
         fold".
     """
 
-    def __init__(self, state: Any, rows: FoldRows, paths: dict[str, str]) -> None:
-        self._state, self._rows, self.paths = state, rows, paths
+    def __init__(self, state: Any, paths: dict[str, str]) -> None:
+        self._state, self.paths = state, paths
+        self._rows: FoldRows = state.rows
 
     @classmethod
     def of(cls, steps: Steps, X: Any, y: NDArray[Any], folds: Folds) -> FoldSteps:
-        """Prepare the steps of a Pipeline for all folds."""
+        """Prepare the steps of a Pipeline for all folds.
+
+        Parameters
+        ----------
+        steps : sequence of (name, transformer)
+            Unfitted steps. They are not changed.
+        X, y : array-like
+            The rows and their labels or targets.
+        folds : Folds
+            Rows that are left out together.
+
+        Raises
+        ------
+        ValueError
+            A step fails in a fold. The message names the fold, the step and the reason.
+            Steps that are fitted in each fold raise it in ``features``.
+        """
         begin = np.append(folds.begin, folds.begin[-1])
         rows = FoldRows(len(y), Folds(folds.members, begin), np.asarray(y))
-        state, paths = run_steps(steps, Table(X, rows))
-        return cls(state, rows, paths)
+        state: Any = Table(X, rows)
+        paths = dict.fromkeys((name for name, _ in steps), FITTED)
+        if any(_has_output_config(step) for _, step in steps):
+            return cls(InEachFold(state, steps, known=False), paths)
+        for i, (name, step) in enumerate(steps):
+            after = apply_step(name, step, state)
+            if after is None:
+                return cls(InEachFold(state, steps[i:]), paths)
+            state = after
+            if not state.fitted_in_folds:
+                alike = isinstance(state, Table | Mapped)
+                paths[name] = STATELESS if alike else CLOSED_FORM
+        return cls(state, paths)
 
-    def features(self, k: int) -> FloatArray:
-        """Transform all rows by the steps fitted without fold k, (n, p_k)."""
+    def features(self, k: int) -> Any:
+        """Transform all rows by the steps fitted without fold k.
+
+        Returns
+        -------
+        ndarray of shape (n, p_k), or CSR matrix
+            C-contiguous float64. A sparse matrix only after steps that are fitted in
+            each fold and return one.
+        """
         Z = self._state.features(k)
-        Z = Z.toarray() if sparse.issparse(Z) else Z
+        if sparse.issparse(Z):
+            return Z.tocsr().astype(np.float64)
         return np.ascontiguousarray(Z, dtype=np.float64)
 
     @cached_property
-    def base(self) -> FloatArray:
+    def base(self) -> Any:
         """All rows transformed by the steps fitted on all rows, (n, p)."""
-        return self.features(len(self._rows.folds) - 1)
+        return self.features(len(self._rows) - 1)
 
     def affine(self, k: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return (shift, factor) with features(k) = (base - shift) * factor, or None.
+        """Return (shift, factor) with features(k) = (base - shift) * factor.
 
-        A factor of 0 stands for a column that fold k does not have.
+        Both have one entry per column of ``base``; a factor of 0 stands for a column
+        that fold k does not have. None if the features are not such a rescaling.
         """
         return self._state.affine(k)
 
     def variance(self, k: int) -> float:
-        """Variance of all entries of the rows that remain, as for gamma="scale"."""
-        return float(self.features(k)[self._rows.kept(k)].var())
+        """Variance of all entries of the kept rows, for gamma="scale"."""
+        if isinstance(self._state, Columns) and self._state.source.complete:
+            return float(self._variances[k])
+        Z = take_rows(self.features(k), self._rows.kept(k))
+        if sparse.issparse(Z):
+            return float(Z.multiply(Z).mean() - Z.mean() ** 2)
+        return float(Z.var())
+
+    @cached_property
+    def _variances(self) -> FloatArray:
+        return self._state.variances()
 
     def group_of(self, k: int) -> Any:
-        """Return a key; folds with equal keys have equal features."""
+        """Return a key of fold k: folds with equal keys have equal features."""
         return self._state.key(k)
+
+    @property
+    def clones(self) -> dict[str, int]:
+        """Number of folds, so far, in which a step was fitted as a clone, by class."""
+        return dict(self._rows.clones)
 
 
 class Table:
     """Features that are the same in every fold, in the container they came in."""
 
+    fitted_in_folds = False
+
     def __init__(self, X: Any, rows: FoldRows) -> None:
         self.X, self.rows = X, rows
 
     def features(self, k: int) -> Any:
+        """Return the features of all rows."""
         return self.X
 
     def affine(self, k: int) -> Any:
+        """Return the identity."""
         p = self.X.shape[1]
         return np.zeros(p), np.ones(p)
 
     def key(self, k: int) -> Any:
-        return 0
+        """Return the same key for all folds."""
+        return None
+
+    def take(self, columns: IntArray) -> Table:
+        """Return some of the columns."""
+        return Table(take_columns(self.X, columns), self.rows)
+
+    @cached_property
+    def numbers(self) -> Columns | None:
+        """The features as numeric columns, None if they are not float64 or integers."""
+        X = self.X
+        if hasattr(X, "to_numpy") and hasattr(X, "columns"):
+            X = X.to_numpy()
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "biuf":
+            return None
+        if X.dtype.kind == "f" and X.dtype != np.float64:
+            return None  # scikit-learn's steps would compute in single precision
+        values = np.ascontiguousarray(X, dtype=np.float64)
+        if not (np.fmax.reduce(np.abs(values), axis=None, initial=0) < LARGEST):
+            return None
+        narrow = X.dtype.kind != "f" and X.dtype.itemsize <= 4
+        return Columns(Source(values, self.rows), narrow=narrow)
+
+    @cached_property
+    def codes(self) -> Columns | None:
+        """Columns of text, numbered in alphabetical order; None if they are not."""
+        X = self.X
+        if hasattr(X, "iloc"):
+            X = np.asarray(X.astype(object))
+        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype != object:
+            return None
+        values, categories = np.empty(X.shape), []
+        for column in range(X.shape[1]):
+            x = X[:, column]
+            missing = np.array([type(v) is float and v != v for v in x], dtype=bool)
+            if not all(type(v) is str for v in x[~missing]):
+                return None
+            names, numbers = np.unique(x[~missing], return_inverse=True)
+            values[missing, column], values[~missing, column] = np.nan, numbers
+            categories.append(names)
+        return Columns(Source(values, self.rows), categories=tuple(categories))
+
+
+class Joined:
+    """Features of several states side by side."""
+
+    def __init__(self, parts: Sequence[Any]) -> None:
+        self.parts, self.rows = parts, parts[0].rows
+        self.fitted_in_folds = any(part.fitted_in_folds for part in parts)
+
+    def features(self, k: int) -> Any:
+        """Features of all rows in fold k."""
+        parts = [part.features(k) for part in self.parts]
+        if any(map(sparse.issparse, parts)):
+            return sparse.hstack(parts, format="csr")
+        return np.hstack(parts)
+
+    def affine(self, k: int) -> Any:
+        """Return None: at least one part is not a rescaling."""
+
+    def key(self, k: int) -> Any:
+        """Return the keys of the parts."""
+        return tuple(part.key(k) for part in self.parts)
+
+
+class Mapped:
+    """Features after a step that transforms one row at a time."""
+
+    def __init__(self, parent: Any, fitted: Any) -> None:
+        self.parent, self.rows, self.fitted = parent, parent.rows, fitted
+        self.fitted_in_folds = parent.fitted_in_folds
+
+    def features(self, k: int) -> Any:
+        """Features of all rows in fold k."""
+        own = self.fitted
+        Z = self.parent.features(k)
+        if getattr(own, "n_features_in_", Z.shape[1]) != Z.shape[1]:
+            own = clone(own).fit(Z)
+        return own.transform(Z)
+
+    def affine(self, k: int) -> Any:
+        """Return None: the step is not a rescaling."""
+
+    def key(self, k: int) -> Any:
+        """Return the key of the input."""
+        return self.parent.key(k)
 
 
 class InEachFold:
-    """Features after steps that are fitted in each fold, on those of ``parent``."""
+    """Features after steps that are fitted in each fold.
 
-    def __init__(self, parent: Any, steps: Steps) -> None:
+    Parameters
+    ----------
+    parent : state
+        The features before.
+    steps : sequence of (name, transformer)
+        The first one is fitted as a clone; known ones after it directly.
+    known : bool
+        Whether steps are known at all; if not, all are fitted as clones.
+    """
+
+    fitted_in_folds = True
+
+    def __init__(self, parent: Any, steps: Steps, known: bool = True) -> None:
         self.parent, self.steps, self.rows = parent, steps, parent.rows
+        self.known = known
 
     def features(self, k: int) -> Any:
+        """Features of all rows in fold k."""
         rows = self.rows.only(k)
-        kept, left = rows.kept(0), rows.folds[0]
-        X = self.parent.features(k)
-        A, B = take_rows(X, kept), take_rows(X, left) if left.size else None
+        state: Any = Table(self.parent.features(k), rows)
         for name, step in self.steps:
-            A, B = fit_clone(name, step, A, B, rows)
-        return merge(A, B, kept, left)
+            after = apply_step(name, step, state) if self.known else None
+            state = fit_clone(name, step, state) if after is None else after
+        return state.features(0)
 
-    def affine(self, k: int) -> None:
-        return None
+    def affine(self, k: int) -> Any:
+        """Return None: the steps are not known to be rescalings."""
 
     def key(self, k: int) -> Any:
+        """Return k."""
         return k
 
 
-def run_steps(steps: Steps, state: Any) -> tuple[Any, dict[str, str]]:
-    """Apply steps to the features of all folds; return the path each step took."""
-    paths = dict.fromkeys((name for name, _ in steps), FITTED)
-    return (InEachFold(state, steps) if steps else state), paths
+class Halves:
+    """Kept and left-out rows of one fold, as two containers of a step."""
+
+    fitted_in_folds = True
+
+    def __init__(self, kept: Any, left: Any, rows: FoldRows) -> None:
+        self.kept, self.left, self.rows = kept, left, rows
+
+    def features(self, k: int) -> Any:
+        """Return all rows in their order."""
+        A, B = self.kept, self.left
+        if B is None:
+            return A
+        order = np.argsort(np.r_[self.rows.kept(0), self.rows.folds[0]])
+        if sparse.issparse(A):
+            return sparse.vstack([A, B], format="csr")[order]
+        return np.concatenate([np.asarray(A), np.asarray(B)])[order]
+
+    def table(self) -> Table | None:
+        """Return the rows as a table if they are arrays."""
+        if type(self.kept) is not np.ndarray:
+            return None
+        return Table(self.features(0), self.rows)
 
 
-def fit_clone(
-    name: str, step: Any, A: Any, B: Any, rows: FoldRows
-) -> tuple[Any, Any]:
-    """Fit a clone on the kept rows A; return A and the left-out rows B transformed."""
+def apply_step(name: str, step: Any, state: Any) -> Any:
+    """Return the state after a step, None if it has to be fitted in each fold."""
+    if step is None or isinstance(step, str):  # "passthrough"
+        return state
+    if isinstance(state, Halves):
+        state = state.table()
+    _fix_signs(state)
+    kind = type(step)
+    try:
+        if kind in (Pipeline, FeatureUnion, ColumnTransformer):
+            return COMPOSITES[kind](step, state)
+        if _is_stateless(step):
+            return _apply_stateless(step, state)
+        if kind is FunctionTransformer and _acts_on_rows(step, state):
+            return _apply_stateless(step, state)
+        if kind not in KNOWN:
+            return None
+        columns = state
+        if isinstance(state, Table):
+            columns = state.numbers
+            if columns is None and kind in TAKE_TEXT:
+                columns = state.codes
+        if not isinstance(columns, Columns) or not _fits(step, columns):
+            return None
+        return KNOWN[kind](step, columns)
+    except FoldError as error:
+        raise step_error(name, step, state.rows.describe(error.k), error) from error
+
+
+def _fix_signs(state: Any) -> None:
+    """Give principal components scikit-learn's signs: a step may depend on them."""
+    for part in getattr(state, "parts", (state,)):
+        if isinstance(part, PrincipalComponents):
+            part.signed = True
+        elif part is not state:
+            _fix_signs(part)
+
+
+def _fits(step: Any, columns: Columns) -> bool:
+    """Whether the statistics of a known step exist in every fold."""
+    source = columns.source
+    if columns.categories is not None and type(step) not in TAKE_TEXT:
+        return False
+    if type(step) is SimpleImputer or source.complete:
+        return columns.n_columns > 0 and bool((columns.rows.n_kept > 0).all())
+    return bool((source.counts > 0).all())
+
+
+def _is_stateless(step: Any) -> bool:
+    """Whether a step is known to transform each row by itself.
+
+    The function of a FunctionTransformer may use other rows; a ufunc does not.
+    """
+    if type(step) is FunctionTransformer:
+        return step.func is None or isinstance(step.func, np.ufunc)
+    return type(step) in ROW_BY_ROW
+
+
+def _acts_on_rows(step: FunctionTransformer, state: Any) -> bool:
+    """Try whether a function gives each row alone what it gives all rows together."""
+    if not isinstance(state, Table) or len(state.rows) == 1:
+        return False
+    try:
+        own = clone(step)
+        Z = np.asarray(own.fit_transform(state.X), dtype=np.float64)
+        rows = [take_rows(state.X, np.array([row])) for row in range(state.rows.n)]
+        alone = np.concatenate([np.asarray(own.transform(row)) for row in rows])
+        return bool(np.allclose(alone, Z, rtol=1e-13, atol=0, equal_nan=True))
+    except Exception:  # it does not accept one row
+        return False
+
+
+def _apply_stateless(step: Any, state: Any) -> Any:
+    """Apply a step that transforms each row by itself."""
+    if state is None or state.fitted_in_folds:
+        return None
+    base = len(state.rows) - 1
+    try:
+        fitted = clone(step)
+        Z = fit_transform(fitted, state.features(base), state.rows.y)
+    except Exception as error:
+        raise FoldError(base, str(error)) from error
+    if isinstance(state, Table):
+        return Table(Z, state.rows)
+    return Mapped(state, fitted)
+
+
+def _pipeline(step: Pipeline, state: Any) -> Any:
+    """Apply the steps of a Pipeline inside a Pipeline."""
+    return run_steps(step.steps, state)
+
+
+def _feature_union(step: FeatureUnion, state: Any) -> Any:
+    """Put the features of several transformers side by side."""
+    if step.transformer_weights is not None:
+        return None
+    pairs = [(name, part) for name, part in step.transformer_list if part != "drop"]
+    return _join([run_steps([pair], state) for pair in pairs])
+
+
+def _column_transformer(step: ColumnTransformer, state: Any) -> Any:
+    """Apply transformers to some of the columns each."""
+    plain = isinstance(state, Table | Columns) and hasattr(state, "take")
+    if step.transformer_weights is not None or not plain:
+        return None
+    if isinstance(state, Columns) and state.mask is not None:
+        return None
+    X = state.X if isinstance(state, Table) else state.source.values
+    if not hasattr(X, "shape") or sparse.issparse(X):
+        return None
+    parts, rest = [], np.arange(X.shape[1])
+    for name, part, selector in step.transformers:
+        columns = _resolve_columns(X, selector)
+        if columns is None:
+            return None
+        parts.append((name, part, columns))
+        rest = np.setdiff1d(rest, columns)
+    parts.append(("remainder", step.remainder, rest))
+    return _join(
+        [
+            run_steps([(name, part)], state.take(columns))
+            for name, part, columns in parts
+            if columns.size and not (isinstance(part, str) and part == "drop")
+        ]
+    )
+
+
+def _resolve_columns(X: Any, selector: Any) -> IntArray | None:
+    """Return positions of the selected columns, None if they are not a plain list."""
+    names = list(getattr(X, "columns", ()))
+    if type(selector) is make_column_selector:
+        selector = selector(X)
+    if isinstance(selector, slice):
+        if any(isinstance(end, str) for end in (selector.start, selector.stop)):
+            return None
+        return np.arange(X.shape[1])[selector]
+    if callable(selector) or isinstance(selector, str) or np.ndim(selector) != 1:
+        return None
+    if len(selector) and all(isinstance(column, str) for column in selector):
+        known = all(names.count(column) == 1 for column in selector)
+        return np.array([names.index(c) for c in selector]) if known else None
+    selector = np.asarray(selector)
+    if selector.dtype == bool and selector.size != X.shape[1]:
+        return None
+    if selector.size and selector.dtype.kind not in "biu":
+        return None
+    try:
+        return np.arange(X.shape[1])[selector if selector.size else []]
+    except IndexError:
+        return None
+
+
+COMPOSITES = {
+    Pipeline: _pipeline,
+    FeatureUnion: _feature_union,
+    ColumnTransformer: _column_transformer,
+}
+
+
+def _join(states: list[Any]) -> Any:
+    """Put states side by side, in one block of columns if possible."""
+    states = [_numeric(state) for state in states]
+    if not states or any(state is None for state in states):
+        return None
+    if all(isinstance(state, Columns) for state in states):
+        joined = join_columns(states)
+        if joined is not None:
+            return joined
+    return Joined(states) if len(states) > 1 else states[0]
+
+
+def _numeric(state: Any) -> Any:
+    """Return a table as columns, None if it is not numeric."""
+    if isinstance(state, Table):
+        if sparse.issparse(state.X):
+            return state
+        return state.numbers
+    return state
+
+
+def run_steps(steps: Iterable[tuple[str, Any]], state: Any) -> Any:
+    """Apply steps to the features of all folds."""
+    steps = list(steps)
+    for i, (name, step) in enumerate(steps):
+        after = apply_step(name, step, state)
+        if after is None:
+            return InEachFold(state, steps[i:])
+        state = after
+    return state
+
+
+def fit_clone(name: str, step: Any, state: Any) -> Halves:
+    """Fit a clone on the kept rows of one fold and transform all rows."""
+    rows: FoldRows = state.rows
+    kept, left = rows.kept(0), rows.folds[0]
+    if isinstance(state, Halves):
+        A, B = state.kept, state.left
+    else:
+        X = state.features(0)
+        A, B = take_rows(X, kept), take_rows(X, left) if left.size else None
+    rows.count_clone(step, 0)
     try:
         own = clone(step)
         if get_tags(own).input_tags.pairwise:
-            kept = rows.kept(0)
-            A = take_columns(A, kept)
-            B = None if B is None else take_columns(B, kept)
-        A = fit_transform(own, A, rows.y[rows.kept(0)])
-        return A, None if B is None else own.transform(B)
+            A, B = (None if Z is None else take_columns(Z, kept) for Z in (A, B))
+        A = fit_transform(own, A, rows.y[kept])
+        return Halves(A, None if B is None else own.transform(B), rows)
     except Exception as error:
-        raise ValueError(
-            f"Step {name!r} ({type(step).__name__}) failed {rows.describe(0)}: {error}"
-        ) from error
+        raise step_error(name, step, rows.describe(0), error) from error
 
 
-def merge(A: Any, B: Any, kept: NDArray[Any], left: NDArray[Any]) -> NDArray[Any]:
-    """Put the kept rows A and the left-out rows B in one array, in order."""
-    A, B = (Z.toarray() if sparse.issparse(Z) else Z for Z in (A, B))
-    A = np.asarray(A)
-    if B is None:
-        return A
-    Z = np.empty((kept.size + left.size, A.shape[1]), dtype=A.dtype)
-    Z[kept], Z[left] = A, B
-    return Z
+def step_error(name: str, step: Any, where: str, error: Exception) -> ValueError:
+    """Return an error that names the fold, the step and the reason."""
+    return ValueError(f"Step {name!r} ({type(step).__name__}) failed {where}: {error}")
+
+
+def _has_output_config(step: Any) -> bool:
+    """Whether a step returns tables, whose column names later steps may use."""
+    if sklearn.get_config()["transform_output"] != "default":
+        return True
+    inner = step.get_params().values() if hasattr(step, "get_params") else ()
+    return any(hasattr(part, "_sklearn_output_config") for part in (step, *inner))
