@@ -370,5 +370,5 @@ def most_frequent(x: FloatArray, rows: FoldRows) -> FloatArray:
     removed = np.zeros((g, order.size + 1))
     np.add.at(removed, (owners, rank[code[rows.folds.members]]), 1.0)
     left = counts[order] - removed[:, :-1]
-    winners = left == left.max(axis=1, keepdims=True)
-    return np.where(winners, values[order], np.inf).min(axis=1)
+    winners = left == left.max(axis=1, keepdims=True, initial=0.0)
+    return np.where(winners, values[order], np.inf).min(axis=1, initial=np.inf)
