@@ -158,6 +158,8 @@ class Source:
     @cached_property
     def extremes(self) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest observed value of each column over all rows."""
+        if self.missing is None:
+            return self.values.min(axis=0), self.values.max(axis=0)
         return np.fmin.reduce(self.values), np.fmax.reduce(self.values)
 
     @cached_property

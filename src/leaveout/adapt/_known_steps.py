@@ -47,7 +47,7 @@ EXACT = 2.0**20
 MOST_ENTRIES = 2**27
 # The components of PCA must differ from the others by these shares of the largest
 # variance, in an eigendecomposition and in a singular value decomposition.
-GAP, EQUAL = 1e-5, 1e-14
+GAP, EQUAL = 1e-4, 1e-14
 
 
 class FoldError(Exception):
@@ -124,10 +124,13 @@ class Columns:
             values = np.where(np.isnan(values), fill, values)
         if shift is not None:
             values = values - shift
+        if factor is not None:
+            out = None if values is self.source.values else values
+            values = np.multiply(values, factor, out=out)
         if self.categories is not None:
             labels = [self.categories[j][x.astype(int)] for j, x in enumerate(values.T)]
             return np.array(labels, dtype=object).T
-        return values if factor is None else values * factor
+        return values
 
     def affine(self, k: int) -> tuple[FloatArray, FloatArray] | None:
         """Return shift and factor of fold k relative to the last fold, if exact."""
@@ -468,20 +471,24 @@ def select_best(step: Any, state: Columns) -> Columns | None:
     columns of the fold and selects.
     """
     scores = SCORES.get(step.score_func)
-    if scores is None or state.narrow or state.mask is not None:
-        return None
-    p = state.n_columns
-    if not state.source.complete or p == 0:
+    p, mask = state.n_columns, state.mask
+    if scores is None or state.narrow or not state.source.complete:
         return None
     count = _n_selected(step, p)
+    if mask is not None and (type(step) is SelectPercentile or not count):
+        return None
     if count is None or count >= p:
         return None if count is None else state
+    if mask is not None and mask.sum(axis=1).min() < count:
+        return None
     if step.score_func is f_regression and state.rows.y.dtype.kind not in "iuf":
         return None
     source = state.source
     with np.errstate(all="ignore"):
         F, noise = source.by_blocks(lambda columns: scores(state, columns))
     F[~np.isfinite(F)], noise[~np.isfinite(F)] = 0.0, np.inf
+    if mask is not None:
+        F[~mask], noise[~mask] = -np.inf, 0.0
     best = np.argpartition(F, p - count, axis=1)[:, p - count :]
     mask = np.zeros(F.shape, dtype=bool)
     np.put_along_axis(mask, best, True, axis=1)
@@ -512,10 +519,16 @@ def _n_selected(step: Any, p: int) -> int | None:
 def _selected_by(
     step: Any, state: Columns, k: int, F: FloatArray, near: IntArray
 ) -> BoolArray:
-    """Let scikit-learn select from the scores of a fold, those of ``near`` its own."""
+    """Let scikit-learn select from the scores of a fold, those of ``near`` its own.
+
+    Those of f_classif do not depend on the other columns, nor on the position.
+    """
+    alone = step.score_func is f_classif
+    if not alone:
+        near = np.flatnonzero(np.isfinite(F))
     values = np.take(state.source.values, near, axis=1)
     scores = F.copy()
-    if (values == values[:, :1]).all() and np.isfinite(F[near]).all():
+    if alone and (values == values[:, :1]).all() and np.isfinite(F[near]).all():
         scores[near] = F[near[0]]  # equal columns: any common score will do
     else:
         Z = exact_columns(state, k, near)
@@ -698,18 +711,15 @@ class PrincipalComponents:
         self.rows = parent.rows
         X = parent.features(0)
         n, self.n_columns = X.shape
-        A = X - X.mean(axis=0)
-        # (p, q): from coordinates to columns; the identity if None
-        self.axes: FloatArray | None = None
-        if self.n_columns > n and len(self.rows) > 1:
-            U, s, axes = linalg.svd(A, full_matrices=False)
-            self.axes, A = axes.T, U * s
-        elif self.n_columns > n:
+        self.centred = X - X.mean(axis=0)
+        self.centred -= self.centred.mean(axis=0)  # sums are 0 beside large means
+        self.signed = False
+        A, self.weights = self.centred, None
+        if self.n_columns > n:
             squares, U = np.linalg.eigh(A @ A.T)
             s = np.sqrt(np.maximum(squares, EPS * squares[-1]))
-            self.axes, A = A.T @ (U / s), U * s
+            A, self.weights = U * s, U / s
         self.coordinates, self.scatter = A, A.T @ A
-        self.signed = False
 
     def features(self, k: int) -> FloatArray:
         """Scores of all rows in fold k, (n, n_components)."""
@@ -717,28 +727,29 @@ class PrincipalComponents:
         left = A[self.rows.folds[k]]
         total = left.sum(axis=0)
         scatter = self.scatter - left.T @ left - np.outer(total, total) / size
-        A = A + total / size
         values, vectors = np.linalg.eigh(scatter)
         values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        A, weights = A + total / size, self.weights
         lost = values.sum() < CANCELLED * np.trace(self.scatter)
         if lost or not self._determined(values, GAP):
-            _, s, vectors = linalg.svd(A[self.rows.kept(k)], full_matrices=False)
+            A, weights = self.centred, None
+            kept = self.rows.kept(k)
+            A = A - A[kept].mean(axis=0)
+            _, s, vectors = linalg.svd(A[kept], full_matrices=False)
             values, vectors = s * s, vectors.T
             if not self._determined(values, EQUAL):
                 return self._fitted(k)
         vectors = vectors[:, : self._n_components(values)]
-        if self.signed:
-            vectors = self._signed(vectors)
         scores = A @ vectors
         if self.step.whiten:
-            scores /= np.sqrt(values[: vectors.shape[1]] / (size - 1))
+            scores /= np.sqrt(values[: scores.shape[1]] / (size - 1))
+        if self.signed:  # scikit-learn makes the largest loading positive
+            loadings = (
+                vectors if weights is None else self.centred.T @ (weights @ vectors)
+            )
+            largest = np.abs(loadings).argmax(axis=0)
+            scores *= np.sign(loadings[largest, np.arange(scores.shape[1])])
         return scores
-
-    def _signed(self, vectors: FloatArray) -> FloatArray:
-        """Make the largest loading of each component positive, as scikit-learn does."""
-        loadings = vectors if self.axes is None else self.axes @ vectors
-        largest = np.abs(loadings).argmax(axis=0)
-        return vectors * np.sign(loadings[largest, np.arange(vectors.shape[1])])
 
     def _n_components(self, values: FloatArray) -> int:
         """Return the number of components for these squared singular values."""

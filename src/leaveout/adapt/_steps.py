@@ -277,7 +277,7 @@ class InEachFold:
 
     def __init__(self, parent: Any, steps: Steps, known: bool = True) -> None:
         self.parent, self.steps, self.rows = parent, steps, parent.rows
-        self.known = known
+        self.known, self.signed = known, False
 
     def features(self, k: int) -> Any:
         """Features of all rows in fold k."""
@@ -286,6 +286,8 @@ class InEachFold:
         for name, step in self.steps:
             after = apply_step(name, step, state) if self.known else None
             state = fit_clone(name, step, state) if after is None else after
+        if self.signed:
+            _fix_signs(state)
         return state.features(0)
 
     def affine(self, k: int) -> Any:
@@ -353,7 +355,7 @@ def apply_step(name: str, step: Any, state: Any) -> Any:
 def _fix_signs(state: Any) -> None:
     """Give principal components scikit-learn's signs: a step may depend on them."""
     for part in getattr(state, "parts", (state,)):
-        if isinstance(part, PrincipalComponents):
+        if isinstance(part, PrincipalComponents | InEachFold):
             part.signed = True
         elif part is not state:
             _fix_signs(part)
