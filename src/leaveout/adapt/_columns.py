@@ -129,7 +129,8 @@ class Source:
         fill = None if self.fill is None else self.fill[:, columns]
         source = Source(np.take(self.values, columns, axis=1), self.rows, fill)
         if "moments" in self.__dict__:
-            source.moments = tuple(np.take(m, columns, axis=1) for m in self.moments)
+            mean, variance = (np.take(m, columns, axis=1) for m in self.moments)
+            source.moments = mean, variance
         return source
 
     def blocks(self) -> Iterator[slice]:
@@ -253,23 +254,23 @@ class Source:
         """The observed values of each column in order, then NaN, (p, n)."""
         return np.sort(np.ascontiguousarray(self.values.T), axis=1)
 
-    def order_statistics(self, columns: slice, index: FloatArray) -> FloatArray:
+    def order_statistics(self, columns: slice, index: NDArray[Any]) -> FloatArray:
         """Return the entry at a position of each column in order, (g, p_block).
 
         ``index`` is (g, p_block) or (g, 1). With L entries filled, the entry at i is
         the fill, but at least the observed one at i - L and at most that at i.
         """
         shape = (len(self.rows), self.values[:1, columns].shape[1])
-        index = np.broadcast_to(index, shape).astype(np.intp)
+        places = np.broadcast_to(index, shape).astype(np.intp)
         if self.fill is None or self.missing is None:
-            return self._observed_order(columns, index)
+            return self._observed_order(columns, places)
         counts, lacking = (
             np.broadcast_to(a, (shape[0], self.values.shape[1]))[:, columns]
             for a in (self.counts, self.lacking)
         )
-        above = self._observed_order(columns, index)
-        above[index >= counts] = np.inf
-        shifted = index - lacking.astype(np.intp)
+        above = self._observed_order(columns, places)
+        above[places >= counts] = np.inf
+        shifted = places - lacking.astype(np.intp)
         below = self._observed_order(columns, np.maximum(shifted, 0))
         below[shifted < 0] = -np.inf
         return np.maximum(below, np.minimum(self.fill[:, columns], above))

@@ -8,7 +8,7 @@ each fold has its own fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,38 +18,76 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import (
+    SelectKBest,
+    SelectPercentile,
+    VarianceThreshold,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
     Normalizer,
     OneHotEncoder,
     PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
 )
 from sklearn.utils import get_tags
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._columns import FoldRows, Source
-from leaveout.adapt._known_steps import (
-    KNOWN,
+from leaveout.adapt._columns import FoldRows
+from leaveout.adapt._fold_states import (
     Columns,
-    FoldError,
-    PrincipalComponents,
+    Halves,
+    Joined,
+    Mapped,
+    State,
+    Table,
     join_columns,
 )
+from leaveout.adapt._known_steps import (
+    FoldError,
+    max_abs_scaler,
+    min_max_scaler,
+    one_hot_encoder,
+    robust_scaler,
+    simple_imputer,
+    standard_scaler,
+)
 from leaveout.adapt._pipeline import fit_transform, take_columns, take_rows
+from leaveout.adapt._selection import (
+    PrincipalComponents,
+    pca,
+    select_best,
+    variance_threshold,
+)
 from leaveout.engine._problem import Folds
 
 Steps = Sequence[tuple[str, Any]]
 CLOSED_FORM, STATELESS, FITTED = "closed form", "stateless", "fitted in each fold"
 # Transformers of one row at a time, whatever they are fitted on.
 ROW_BY_ROW = (Binarizer, FrozenEstimator, Normalizer, PolynomialFeatures)
+# By exact type: a subclass may do something else.
+KNOWN: dict[type, Callable[[Any, Columns], Any]] = {
+    StandardScaler: standard_scaler,
+    MinMaxScaler: min_max_scaler,
+    MaxAbsScaler: max_abs_scaler,
+    RobustScaler: robust_scaler,
+    SimpleImputer: simple_imputer,
+    VarianceThreshold: variance_threshold,
+    SelectKBest: select_best,
+    SelectPercentile: select_best,
+    OneHotEncoder: one_hot_encoder,
+    PCA: pca,
+}
 # Steps that accept columns of text.
 TAKE_TEXT = (OneHotEncoder, SimpleImputer)
-# Squares of larger numbers would overflow.
-LARGEST = 1e150
 
 
 class FoldSteps:
@@ -100,7 +138,7 @@ class FoldSteps:
                 return cls(InEachFold(state, steps[i:]), paths)
             state = after
             if not state.fitted_in_folds:
-                alike = isinstance(state, Table | Mapped)
+                alike = isinstance(state, Table) or _is_stateless(step)
                 paths[name] = STATELESS if alike else CLOSED_FORM
         return cls(state, paths)
 
@@ -154,113 +192,7 @@ class FoldSteps:
         return dict(self._rows.clones)
 
 
-class Table:
-    """Features that are the same in every fold, in the container they came in."""
-
-    fitted_in_folds = False
-
-    def __init__(self, X: Any, rows: FoldRows) -> None:
-        self.X, self.rows = X, rows
-
-    def features(self, k: int) -> Any:
-        """Return the features of all rows."""
-        return self.X
-
-    def affine(self, k: int) -> Any:
-        """Return the identity."""
-        p = self.X.shape[1]
-        return np.zeros(p), np.ones(p)
-
-    def key(self, k: int) -> Any:
-        """Return the same key for all folds."""
-        return None
-
-    def take(self, columns: IntArray) -> Table:
-        """Return some of the columns."""
-        return Table(take_columns(self.X, columns), self.rows)
-
-    @cached_property
-    def numbers(self) -> Columns | None:
-        """The features as numeric columns, None if they are not float64 or integers."""
-        X = self.X
-        if hasattr(X, "to_numpy") and hasattr(X, "columns"):
-            X = X.to_numpy()
-        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "biuf":
-            return None
-        if X.dtype.kind == "f" and X.dtype != np.float64:
-            return None  # scikit-learn's steps would compute in single precision
-        values = np.ascontiguousarray(X, dtype=np.float64)
-        if not (np.fmax.reduce(np.abs(values), axis=None, initial=0) < LARGEST):
-            return None
-        narrow = X.dtype.kind != "f" and X.dtype.itemsize <= 4
-        return Columns(Source(values, self.rows), narrow=narrow)
-
-    @cached_property
-    def codes(self) -> Columns | None:
-        """Columns of text, numbered in alphabetical order; None if they are not."""
-        X = self.X
-        if hasattr(X, "iloc"):
-            X = np.asarray(X.astype(object))
-        if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype != object:
-            return None
-        values, categories = np.empty(X.shape), []
-        for column in range(X.shape[1]):
-            x = X[:, column]
-            missing = np.array([type(v) is float and v != v for v in x], dtype=bool)
-            if not all(type(v) is str for v in x[~missing]):
-                return None
-            names, numbers = np.unique(x[~missing], return_inverse=True)
-            values[missing, column], values[~missing, column] = np.nan, numbers
-            categories.append(names)
-        return Columns(Source(values, self.rows), categories=tuple(categories))
-
-
-class Joined:
-    """Features of several states side by side."""
-
-    def __init__(self, parts: Sequence[Any]) -> None:
-        self.parts, self.rows = parts, parts[0].rows
-        self.fitted_in_folds = any(part.fitted_in_folds for part in parts)
-
-    def features(self, k: int) -> Any:
-        """Features of all rows in fold k."""
-        parts = [part.features(k) for part in self.parts]
-        if any(map(sparse.issparse, parts)):
-            return sparse.hstack(parts, format="csr")
-        return np.hstack(parts)
-
-    def affine(self, k: int) -> Any:
-        """Return None: at least one part is not a rescaling."""
-
-    def key(self, k: int) -> Any:
-        """Return the keys of the parts."""
-        return tuple(part.key(k) for part in self.parts)
-
-
-class Mapped:
-    """Features after a step that transforms one row at a time."""
-
-    def __init__(self, parent: Any, fitted: Any) -> None:
-        self.parent, self.rows, self.fitted = parent, parent.rows, fitted
-        self.fitted_in_folds = parent.fitted_in_folds
-
-    def features(self, k: int) -> Any:
-        """Features of all rows in fold k."""
-        own = self.fitted
-        Z = self.parent.features(k)
-        if getattr(own, "n_features_in_", Z.shape[1]) != Z.shape[1]:
-            own = clone(own).fit(Z)
-        return own.transform(Z)
-
-    def affine(self, k: int) -> Any:
-        """Return None: the step is not a rescaling."""
-
-    def key(self, k: int) -> Any:
-        """Return the key of the input."""
-        return self.parent.key(k)
-
-
-class InEachFold:
+class InEachFold(State):
     """Features after steps that are fitted in each fold.
 
     Parameters
@@ -289,38 +221,6 @@ class InEachFold:
         if self.signed:
             _fix_signs(state)
         return state.features(0)
-
-    def affine(self, k: int) -> Any:
-        """Return None: the steps are not known to be rescalings."""
-
-    def key(self, k: int) -> Any:
-        """Return k."""
-        return k
-
-
-class Halves:
-    """Kept and left-out rows of one fold, as two containers of a step."""
-
-    fitted_in_folds = True
-
-    def __init__(self, kept: Any, left: Any, rows: FoldRows) -> None:
-        self.kept, self.left, self.rows = kept, left, rows
-
-    def features(self, k: int) -> Any:
-        """Return all rows in their order."""
-        A, B = self.kept, self.left
-        if B is None:
-            return A
-        order = np.argsort(np.r_[self.rows.kept(0), self.rows.folds[0]])
-        if sparse.issparse(A):
-            return sparse.vstack([A, B], format="csr")[order]
-        return np.concatenate([np.asarray(A), np.asarray(B)])[order]
-
-    def table(self) -> Table | None:
-        """Return the rows as a table if they are arrays."""
-        if type(self.kept) is not np.ndarray:
-            return None
-        return Table(self.features(0), self.rows)
 
 
 def apply_step(name: str, step: Any, state: Any) -> Any:
@@ -407,7 +307,12 @@ def _apply_stateless(step: Any, state: Any) -> Any:
         raise FoldError(base, str(error)) from error
     if isinstance(state, Table):
         return Table(Z, state.rows)
-    return Mapped(state, fitted)
+
+    def transform(Z: Any) -> Any:
+        same = getattr(fitted, "n_features_in_", Z.shape[1]) == Z.shape[1]
+        return (fitted if same else clone(fitted).fit(Z)).transform(Z)
+
+    return Mapped(state, transform)
 
 
 def _pipeline(step: Pipeline, state: Any) -> Any:

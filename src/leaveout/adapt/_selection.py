@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Selection of columns and principal components of each fold.
+
+Each function returns the state after a step, or None for parameters or columns that it
+does not handle; the step is then fitted in each fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from sklearn.base import clone
+from sklearn.feature_selection import (
+    SelectKBest,
+    SelectPercentile,
+    f_classif,
+    f_regression,
+)
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.adapt._columns import CANCELLED, EPS, Source
+from leaveout.adapt._fold_states import Columns, State
+from leaveout.adapt._known_steps import is_flag, is_number, ranges
+
+# scikit-learn replaces NaN scores by the smallest number.
+NO_SCORE = float(np.finfo(np.float64).min)
+# Scores or variances that differ less, relatively, are recomputed by scikit-learn.
+NEAR = 1e-9
+# Sums of squares of integers up to this are exact, and F of a constant column NaN.
+EXACT = 2.0**20
+# The components of PCA must differ from the others by these shares of the largest
+# variance, in an eigendecomposition and in a singular value decomposition.
+GAP, EQUAL = 1e-4, 1e-14
+
+
+def variance_threshold(step: Any, state: Columns) -> Columns | None:
+    """Select the columns whose variance is above the threshold."""
+    threshold = step.threshold
+    if not is_number(threshold) or threshold < 0 or not state.source.complete:
+        return None
+    if threshold == 0:  # scikit-learn looks at the range as well
+        smallest, largest = ranges(state)
+        return state.select(largest > smallest)
+    mean, variance = state.scaled_moments()
+    mask = variance > threshold
+    noise = NEAR * threshold + (state.rows.n_kept * EPS * mean) ** 2
+    near = np.abs(variance - threshold) <= noise
+    for k in map(int, np.flatnonzero(near.any(axis=1))):
+        columns = np.flatnonzero(near[k])
+        Z = exact_columns(state, k, columns)
+        mask[k, columns] = np.nanvar(Z, axis=0) > threshold
+    return state.select(mask)
+
+
+def exact_columns(state: Columns, k: int, columns: IntArray) -> FloatArray:
+    """Return some columns of the kept rows of fold k with scikit-learn's rounding."""
+    kept = state.rows.kept(k)
+    if state.history is None:
+        full = state if state.mask is None else replace(state, mask=None)
+        return full.take(columns).features(k)[kept]
+    # At least two columns: those of a single one are summed in another order.
+    pair = columns if columns.size > 1 else np.repeat(columns, 2)
+    Z = np.ascontiguousarray(state.source.values[np.ix_(kept, pair)])
+    for step in state.history:
+        Z = clone(step).fit_transform(Z)
+    return Z[:, : columns.size]
+
+
+def select_best(step: Any, state: Columns) -> Columns | None:
+    """Select the columns with the highest F; ties as scikit-learn decides them.
+
+    Where scores at the cut agree up to rounding, scikit-learn computes them for these
+    columns of the fold and selects.
+    """
+    scores = SCORES.get(step.score_func)
+    p, mask = state.n_columns, state.mask
+    if scores is None or state.narrow or not state.source.complete:
+        return None
+    count = _n_selected(step, p)
+    if mask is not None and (type(step) is SelectPercentile or not count):
+        return None
+    if count is None or count >= p:
+        return None if count is None else state
+    if mask is not None and mask.sum(axis=1).min() < count:
+        return None
+    if step.score_func is f_regression and state.rows.y.dtype.kind not in "iuf":
+        return None
+    source = state.source
+    with np.errstate(all="ignore"):
+        F, noise = source.by_blocks(lambda columns: scores(state, columns))
+    F[~np.isfinite(F)], noise[~np.isfinite(F)] = 0.0, np.inf
+    if mask is not None:
+        F[~mask], noise[~mask] = -np.inf, 0.0
+    best = np.argpartition(F, p - count, axis=1)[:, p - count :]
+    mask = np.zeros(F.shape, dtype=bool)
+    np.put_along_axis(mask, best, True, axis=1)
+    least = np.where(mask, F - noise, np.inf).min(axis=1)
+    most = np.where(mask, -np.inf, F + noise).max(axis=1)
+    for k in map(int, np.flatnonzero(~(least > most))):
+        near = np.where(
+            mask[k], F[k] - noise[k] <= most[k], F[k] + noise[k] >= least[k]
+        )
+        mask[k] = _selected_by(step, state, k, F[k], np.flatnonzero(near))
+    return state.select(mask)
+
+
+def _n_selected(step: Any, p: int) -> int | None:
+    """Return the number of columns that are selected if no scores are equal."""
+    if type(step) is SelectKBest:
+        if step.k == "all":
+            return p
+        good = isinstance(step.k, Integral) and not isinstance(step.k, bool)
+        return int(step.k) if good and step.k >= 1 else None
+    if not is_number(step.percentile) or not 0 < step.percentile <= 100:
+        return None
+    ranked = clone(step)
+    ranked.scores_ = np.arange(p, dtype=np.float64)
+    return int(ranked.get_support().sum()) or None
+
+
+def _selected_by(
+    step: Any, state: Columns, k: int, F: FloatArray, near: IntArray
+) -> BoolArray:
+    """Let scikit-learn select from the scores of a fold, those of ``near`` its own.
+
+    Those of f_classif do not depend on the other columns, nor on the position.
+    """
+    alone = step.score_func is f_classif
+    if not alone:
+        near = np.flatnonzero(np.isfinite(F))
+    values = np.take(state.source.values, near, axis=1)
+    scores = F.copy()
+    if alone and (values == values[:, :1]).all() and np.isfinite(F[near]).all():
+        scores[near] = F[near[0]]  # equal columns: any common score will do
+    else:
+        Z = exact_columns(state, k, near)
+        with np.errstate(all="ignore"):
+            scores[near] = step.score_func(Z, state.rows.y[state.rows.kept(k)])[0]
+    chosen = clone(step)
+    chosen.scores_ = scores
+    return chosen.get_support()
+
+
+def _noise(state: Columns, columns: slice) -> FloatArray:
+    """Bound the rounding error of scikit-learn's sums of squares, by block (g, p)."""
+    size = state.rows.n_kept
+    mean, variance = (moment[:, columns] for moment in state.source.moments)
+    if state.shift is not None:
+        mean = mean - state.shift[:, columns]
+    return 2 * size * EPS * size * (variance + mean**2)
+
+
+def _constant(state: Columns, columns: slice) -> BoolArray:
+    """Whether a column is a constant integer in a fold, so that sums are exact."""
+    mean, variance = (moment[:, columns] for moment in state.source.moments)
+    return (variance == 0) & (mean == np.rint(mean)) & (np.abs(mean) < EXACT)
+
+
+def _f_classif(state: Columns, columns: slice) -> tuple[FloatArray, FloatArray]:
+    """F statistics of a block in each fold, and a bound on their rounding error."""
+    source, size = state.source, state.rows.n_kept
+    mean, variance = (moment[:, columns] for moment in source.moments)
+    classes, centre = source.class_sums(columns)
+    between = -size * (mean - centre) ** 2
+    n_classes = np.zeros_like(size)
+    for n_members, sums in classes:
+        between += np.where(n_members > 0, sums**2 / n_members, 0.0)
+        n_classes += n_members > 0
+    within = size * variance - between
+    degrees = (size - n_classes) / (n_classes - 1)
+    F = degrees * between / within
+    relative = _noise(state, columns) / within
+    unsure = ~((relative >= 0) & (relative < 0.1))
+    noise = np.where(unsure, np.inf, NEAR * F + relative * (degrees + F))
+    constant = _constant(state, columns)
+    return np.where(constant, NO_SCORE, F), np.where(constant, 0.0, noise)
+
+
+def _f_regression(state: Columns, columns: slice) -> tuple[FloatArray, FloatArray]:
+    """F statistics of a linear regression in each fold, and a bound on the error."""
+    source, rows = state.source, state.rows
+    variance = source.moments[1][:, columns]
+    target = Source(np.asarray(rows.y, dtype=np.float64)[:, None], rows)
+    total = rows.n_kept * variance
+    squared = source.products(columns) ** 2 / (total * rows.n_kept * target.moments[1])
+    rest = np.maximum(1 - squared, 0.0)
+    F = squared / rest * (rows.n_kept - 2)
+    noise = _noise(state, columns) / total
+    relative = noise + 4 * np.sqrt(noise * EPS * rows.n_kept)
+    unsure = ~(relative < 0.1 * rest)
+    noise = NEAR * F + (rows.n_kept - 2) * relative / rest**2
+    constant = _constant(state, columns)
+    noise = np.where(constant, 0.0, np.where(unsure, np.inf, noise))
+    return np.where(constant, 0.0, F), noise
+
+
+SCORES: dict[Any, Callable[..., tuple[FloatArray, FloatArray]]] = {
+    f_classif: _f_classif,
+    f_regression: _f_regression,
+}
+
+
+def pca(step: Any, state: Columns) -> PrincipalComponents | None:
+    """Project on the directions of largest variance."""
+    count, least = step.n_components, float(state.rows.n_kept.min())
+    solvers = ("auto", "full", "covariance_eigh")
+    if step.svd_solver not in solvers or not is_flag(step.whiten):
+        return None
+    if count is None:
+        count = state.n_columns
+    share = isinstance(count, float) and 0 < count < 1
+    whole = (
+        isinstance(count, Integral) and not isinstance(count, bool) and int(count) > 0
+    )
+    if not (share or whole) or float(count) > min(least, state.n_columns):
+        return None
+    if state.source.missing is not None or (state.varies and len(state.rows) > 1):
+        return None
+    return PrincipalComponents(step, state, count)
+
+
+class PrincipalComponents(State):
+    """Principal components of the kept rows of each fold.
+
+    In at most n coordinates A of the centred rows, the scatter matrix of the kept rows
+    is A'A minus a matrix of rank at most one more than the number of left-out rows. If
+    rounding could mix the components with the others, they come from the singular
+    values of the kept rows, and if they are not even determined then, because two
+    variances are equal, from scikit-learn.
+
+    Parameters
+    ----------
+    step : PCA
+        The step.
+    parent : Columns
+        Its input, which is the same in all folds.
+    count : int or float
+        Number of components, or the share of the variance they explain.
+    """
+
+    def __init__(self, step: Any, parent: Columns, count: float) -> None:
+        self.step, self.parent, self.count = step, parent, count
+        self.rows = parent.rows
+        X = parent.features(0)
+        n, self.n_columns = X.shape
+        self.centred = X - X.mean(axis=0)
+        self.centred -= self.centred.mean(axis=0)  # sums are 0 beside large means
+        self.signed = False
+        A, self.weights = self.centred, None
+        if self.n_columns > n:
+            squares, U = np.linalg.eigh(A @ A.T)
+            s = np.sqrt(np.maximum(squares, EPS * squares[-1]))
+            A, self.weights = U * s, U / s
+        self.coordinates, self.scatter = A, A.T @ A
+
+    def features(self, k: int) -> FloatArray:
+        """Scores of all rows in fold k, (n, n_components)."""
+        A, size = self.coordinates, float(self.rows.n_kept[k, 0])
+        left = A[self.rows.folds[k]]
+        total = left.sum(axis=0)
+        scatter = self.scatter - left.T @ left - np.outer(total, total) / size
+        values, vectors = np.linalg.eigh(scatter)
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        A, weights = A + total / size, self.weights
+        lost = values.sum() < CANCELLED * np.trace(self.scatter)
+        if lost or not self._determined(values, GAP):
+            A, weights = self.centred, None
+            kept = self.rows.kept(k)
+            A = A - A[kept].mean(axis=0)
+            _, s, vectors = linalg.svd(A[kept], full_matrices=False)
+            values, vectors = s * s, vectors.T
+            if not self._determined(values, EQUAL):
+                return self._fitted(k)
+        vectors = vectors[:, : self._n_components(values)]
+        scores = A @ vectors
+        if self.step.whiten:
+            scores /= np.sqrt(values[: scores.shape[1]] / (size - 1))
+        if self.signed:  # scikit-learn makes the largest loading positive
+            loadings = (
+                vectors if weights is None else self.centred.T @ (weights @ vectors)
+            )
+            largest = np.abs(loadings).argmax(axis=0)
+            scores *= np.sign(loadings[largest, np.arange(scores.shape[1])])
+        return scores
+
+    def _n_components(self, values: FloatArray) -> int:
+        """Return the number of components for these squared singular values."""
+        if self.count >= 1:
+            return int(self.count)
+        ratio = np.cumsum(values / values.sum())
+        return int(np.searchsorted(ratio, self.count, side="right")) + 1
+
+    def _determined(self, values: FloatArray, gap: float) -> bool:
+        """Whether the components differ from the others by a share of the first."""
+        count = self._n_components(values)
+        last = values[count - 1]
+        if count < self.n_columns:
+            last = last - (values[count] if count < values.size else 0.0)
+        elif not self.step.whiten:
+            return True
+        return bool(last > gap * values[0])
+
+    def _fitted(self, k: int) -> FloatArray:
+        """Scores of scikit-learn's PCA, fitted on the kept rows."""
+        X = self.parent.features(k)
+        own = clone(self.step).set_params(svd_solver="full")
+        self.rows.count_clone(self.step, k)
+        return own.fit(X[self.rows.kept(k)]).transform(X)
