@@ -28,10 +28,11 @@ from leaveout.adapt._checks import (
     check_sample_weight,
     count_rows,
 )
+from leaveout.adapt._folds import leave_folds_out
 from leaveout.adapt._pipeline import fit_steps_once, refit_folds
 from leaveout.adapt._unwrap import SVM_ONLY, Model, read_params, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
-from leaveout.kernel._gram import make_gram, may_be_indefinite
+from leaveout.kernel._gram import KERNELS, make_gram, may_be_indefinite
 from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._family import FAMILIES, Family
 from leaveout.loo._leave_out import Plan
@@ -108,10 +109,17 @@ def prepare(
     options = bind_params(name, chosen, method_params) if method_params else {}
     if "verbose" in chosen.takes:
         options["verbose"] = params.verbose > 0
+    source = None
     if refit:
         _check_refit_options(method, method_params)
-        name, chosen = "refit", family.methods["refit"]
         task = _task_without_gram(model, X, y, sample_weight)
+        if method == "auto" and _has_fold_kernels(model.params):
+            source = partial(leave_folds_out, model, X)
+        else:
+            name, chosen = "refit", family.methods["refit"]
+            source = partial(
+                refit_folds, model, X, n_jobs=n_jobs, stacklevel=stacklevel + 1
+            )
     else:
         check_memory(model.estimator, X, method)
         task = _task(model, X, y, sample_weight, stacklevel=stacklevel + 1)
@@ -133,11 +141,6 @@ def prepare(
         )
     if codes is None and singletons:
         warn_singletons(task.target, stacklevel + 1)
-    source = None
-    if refit:
-        source = partial(
-            refit_folds, model, X, n_jobs=n_jobs, stacklevel=stacklevel + 1
-        )
     labels_only = labels_only and not values_decide and family.target == "classes"
     return task, Plan(
         family, name, options, source, codes, rebalance, labels_only, n_threads
@@ -203,6 +206,15 @@ def _task(model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int) 
         checked = checked_y(y, count_rows(X), FAMILIES[model.params.family])
         X = fit_steps_once(model.steps, X, checked, stacklevel=stacklevel + 1)
     return fit_task(model.estimator, X, y, sample_weight, model.params)
+
+
+def _has_fold_kernels(params: Params) -> bool:
+    """Whether folds can start from the solution on all samples."""
+    return (
+        FAMILIES[params.family].needs_psd
+        and params.kernel in KERNELS
+        and not may_be_indefinite(params.kernel, params.coef0)
+    )
 
 
 def _task_without_gram(model: Model, X: Any, y: Any, sample_weight: Any) -> Task:

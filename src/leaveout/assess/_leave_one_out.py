@@ -99,7 +99,7 @@ def leave_one_out(
         pages on these methods describe them. With ``eps``, labels that
         are not certified come from solutions that are optimal only within eps.
     n_jobs : int, default=None
-        Number of threads, or of joblib workers with preprocessing="refit". None means
+        Number of threads, or of joblib workers where every fold is refitted. None means
         1, -1 means all cores.
 
     Returns

@@ -38,27 +38,6 @@ cdef double SINGULAR = 1e-14
 cdef double AT_LEVEL = 1e-11
 
 
-cdef struct ActiveSet:
-    Py_ssize_t n            # samples
-    Py_ssize_t m            # size of M
-    Py_ssize_t ld           # row length of L
-    const Stairs* stairs
-    const double* K
-    const double* diag
-    int* state              # (n,) odd in M
-    double* beta
-    double* F
-    double* L
-    double* u               # work, L^-1 1
-    double* v               # work, L^-1 F_M and the step on M
-    double* moved           # change of beta that is not in F yet
-    double* F_M             # work, F + offset of the members during a climb to b
-    Py_ssize_t* M
-    Py_ssize_t* place       # place[i] = position of i in M, or -1
-    double shift            # c
-    bint intercept
-
-
 cdef inline double low_end(ActiveSet* s, Py_ssize_t i) noexcept nogil:
     """Lower end of the range of a free beta."""
     return level_of(s.stairs, i, (s.state[i] + 1) // 2)
@@ -190,18 +169,37 @@ cdef void take(ActiveSet* s, Py_ssize_t j) noexcept nogil:
             waiting = take_dependent(s, j)
 
 
+cdef double imbalance(ActiveSet* s) noexcept nogil:
+    """Return sum(beta), which is 0 at the optimum; 0 without an intercept."""
+    cdef Py_ssize_t i
+    cdef double q = s.outside
+    if not s.intercept:
+        return 0.0
+    for i in range(s.n):
+        q += s.beta[i]
+    return q
+
+
+cdef int missing(ActiveSet* s) noexcept nogil:
+    """1 if sum(beta) must rise, -1 if it must fall, 0 if it is 0 up to rounding."""
+    cdef Py_ssize_t i
+    cdef double q = imbalance(s), size = fabs(s.outside)
+    for i in range(s.n):
+        size += fabs(s.beta[i])
+    if fabs(q) <= 1e-10 * size:
+        return 0
+    return 1 if q < 0.0 else -1
+
+
 cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexcept nogil:
     """Go to the optimum on M, dropping the indices that reach a level; return b.
 
     Step: (K_MM + c 11') d + (b + c q) 1 = F_M, 1'd = -q, where q = sum(beta) is 0 up
-    to rounding. F_M -> b 1 along the way, so F of the members is known without a
+    to rounding unless a sample was left out. F_M -> b 1 along the way, so F of the members is known without a
     product with K.
     """
     cdef Py_ssize_t k, i, block
-    cdef double b = 0.0, t, t_min, uu, q = 0.0
-    if s.intercept:
-        for i in range(s.n):
-            q += s.beta[i]
+    cdef double b = 0.0, t, t_min, uu, q = imbalance(s)
     cdef int m, one = 1
     for k in range(s.m):
         s.F_M[s.M[k]] = F_at_kink(s, s.M[k])
@@ -376,6 +374,81 @@ cdef void enter(ActiveSet* s, Py_ssize_t i, int way) noexcept nogil:
     take(s, i)
 
 
+cdef double optimise(
+    ActiveSet* s,               # n, ld, stairs, K, diag, beta, F, outside, intercept set
+    double* work,               # (2 n,)
+    int* pivots,                # (n,)
+    double tol,
+    Py_ssize_t max_steps,
+    Py_ssize_t max_enter,
+    Py_ssize_t* n_steps,        # out
+) noexcept nogil:
+    """Go to the optimum from the states of beta; return the worst violation left."""
+    cdef Py_ssize_t i, up, down, entered, n_again, n_free = 0
+    cdef double b = 0.0, worst = 0.0, threshold
+    cdef bint polished = False
+    cdef int way = 0
+    n_steps[0] = 0
+    s.m = 0
+    s.shift = 0.0
+    for i in range(s.n):
+        s.place[i] = -1
+        s.moved[i] = 0.0
+        s.shift += s.diag[i] / s.n if s.intercept else 0.0
+        s.state[i] = state_of(s.stairs, i, s.beta[i])
+        if s.state[i] % 2:
+            s.M[n_free] = i
+            n_free += 1
+    if s.intercept and s.shift == 0.0:
+        s.shift = 1.0
+    if n_free > 0:
+        factor_start(s, n_free, work, pivots)
+    while True:
+        b = climb(s, n_steps, max_steps)
+        # A nearly singular factor makes the step inexact: climb again with recomputed F.
+        n_again = 0
+        while refresh(s, b) > tol and n_again < 5 and n_steps[0] < max_steps:
+            b = climb(s, n_steps, max_steps)
+            n_again += 1
+        if s.intercept and s.m == 0:
+            # No free point: any b of an interval is optimal, if the interval exists.
+            worst = bracket(s, &up, &down)
+            way = missing(s)
+            if (way == 0 and worst <= tol) or n_steps[0] >= max_steps:
+                break
+            if up < 0 or down < 0:
+                break  # F has overflowed: no sample has the largest value
+            if way >= 0:
+                enter(s, up, -1)
+            if way <= 0 and (down != up or way < 0):
+                enter(s, down, 1)
+            n_steps[0] += 1
+            continue
+        i = worst_violator(s, b, tol, &worst, &way)
+        if n_steps[0] >= max_steps:
+            break
+        if i < 0:
+            if polished:
+                break
+            # F has accumulated the rounding errors of all steps: recompute it for the last.
+            recompute(s)
+            polished = True
+            continue
+        polished = False
+        # Add the worst, and others that violate at least a tenth as much.
+        threshold = max(0.1 * worst, tol)
+        enter(s, i, way)
+        entered = 1
+        while entered < max_enter:
+            i = worst_violator(s, b, threshold, &worst, &way)
+            if i < 0:
+                break
+            enter(s, i, way)
+            entered += 1
+        n_steps[0] += 1
+    return worst
+
+
 def run_active_set(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
@@ -392,72 +465,21 @@ def run_active_set(
 ):
     """Run to the optimum. Return (size of M, steps, worst violation left)."""
     cdef ActiveSet s
-    cdef Py_ssize_t n = beta.shape[0], steps = 0, entered, i, up, down, n_again, n_free = 0
-    cdef double b = 0.0, worst = 0.0, threshold
-    cdef bint polished = False
-    cdef int way = 0
+    cdef Py_ssize_t n = beta.shape[0], n_steps
+    cdef double worst
     cdef Stairs stairs = make_stairs(
         y.shape[0], offsets.shape[0], &y[0], &offsets[0], &levels[0, 0])
     # Rows a multiple of 64 doubles apart share cache sets.
     cdef double[:, ::1] L = np.empty((n, n + 8 if n % 64 == 0 else n))
-    cdef double[:, ::1] work = np.zeros((6, n))
-    cdef Py_ssize_t[::1] place = np.full(n, -1, dtype=np.intp)
+    cdef double[:, ::1] work = np.empty((6, n))
+    cdef Py_ssize_t[::1] place = np.empty(n, dtype=np.intp)
     cdef int[:, ::1] small = np.empty((2, n), dtype=np.intc)
-    s.n, s.ld, s.m = n, L.shape[1], 0
+    s.n, s.ld = n, L.shape[1]
     s.stairs, s.K, s.diag = &stairs, &K[0, 0], &diag[0]
     s.state, s.beta, s.F, s.L = &small[0, 0], &beta[0], &F[0], &L[0, 0]
     s.u, s.v, s.moved, s.F_M = &work[0, 0], &work[1, 0], &work[2, 0], &work[3, 0]
     s.M, s.place = &members[0], &place[0]
-    s.intercept = intercept
-    s.shift = 0.0
+    s.intercept, s.outside = intercept, 0.0
     with nogil:
-        for i in range(n):
-            s.shift += diag[i] / n if intercept else 0.0
-            s.state[i] = state_of(&stairs, i, beta[i])
-            if s.state[i] % 2:
-                members[n_free] = i
-                n_free += 1
-        if intercept and s.shift == 0.0:
-            s.shift = 1.0
-        if n_free > 0:
-            factor_start(&s, n_free, &work[4, 0], &small[1, 0])
-        while True:
-            b = climb(&s, &steps, max_steps)
-            # A nearly singular factor makes the step inexact: climb again with recomputed F.
-            n_again = 0
-            while refresh(&s, b) > tol and n_again < 5 and steps < max_steps:
-                b = climb(&s, &steps, max_steps)
-                n_again += 1
-            if intercept and s.m == 0:
-                # No free point: any b of an interval is optimal, if the interval exists.
-                worst = bracket(&s, &up, &down)
-                if worst <= tol or steps >= max_steps or up < 0 or down < 0:
-                    break  # F has overflowed: no sample has the largest value
-                enter(&s, up, -1)
-                if down != up:
-                    enter(&s, down, 1)
-                steps += 1
-                continue
-            i = worst_violator(&s, b, tol, &worst, &way)
-            if steps >= max_steps:
-                break
-            if i < 0:
-                if polished:
-                    break
-                # F has accumulated the rounding errors of all steps: recompute it for the last.
-                recompute(&s)
-                polished = True
-                continue
-            polished = False
-            # Add the worst, and others that violate at least a tenth as much.
-            threshold = max(0.1 * worst, tol)
-            enter(&s, i, way)
-            entered = 1
-            while entered < max_enter:
-                i = worst_violator(&s, b, threshold, &worst, &way)
-                if i < 0:
-                    break
-                enter(&s, i, way)
-                entered += 1
-            steps += 1
-    return s.m, steps, worst
+        worst = optimise(&s, &work[4, 0], &small[1, 0], tol, max_steps, max_enter, &n_steps)
+    return s.m, n_steps, worst

@@ -82,7 +82,7 @@ def solve_svc(
     present = problem.y[problem.C > 0.0]
     one_class = problem.epsilon is None and abs(present.sum()) == present.shape[0]
     if problem.fit_intercept and one_class:
-        return _one_class(problem, float(present[0]))
+        return _one_class(problem, 1.0 if present.sum() >= 0.0 else -1.0)
     # An indefinite kernel may overflow; the result is then not an optimum.
     if problem.C.max(initial=0.0) > LARGEST_BOUND:
         problem = replace(problem, C=np.minimum(problem.C, LARGEST_BOUND))

@@ -21,7 +21,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemm
+from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, sgemm, sgemv
 
 cdef extern from "_simd.h":
     pass
@@ -95,6 +95,57 @@ cdef extern from *:
         }
     }
 
+    /* exp(x) for x <= 0 in single precision: within 2e-7 of the exact value, 0 below -87. */
+    static inline float exp_negative_float(float x)
+    {
+        const float shift = 12582912.0f;
+        float y = x < -87.0f ? -87.0f : x, shifted = y * 1.44269504f + shift;
+        float k = shifted - shift, z = (y - k * 0.693359375f) + k * 2.12194440e-4f, q, scale;
+        uint32_t bits;
+        q = 1.0f / 5040.0f;
+        q = q * z + 1.0f / 720.0f;
+        q = q * z + 1.0f / 120.0f;
+        q = q * z + 1.0f / 24.0f;
+        q = q * z + 1.0f / 6.0f;
+        q = q * z + 0.5f;
+        memcpy(&bits, &shifted, sizeof bits);
+        bits = (bits + 127) << 23;
+        memcpy(&scale, &bits, sizeof bits);
+        return x < -87.0f ? 0.0f : scale * (1.0f + (z + z * z * q));
+    }
+
+    /* apply_rbf in single precision. */
+    WIDEST static void apply_rbf_float(
+        long n, float gamma, float square, const float *squares, float *v)
+    {
+        for (long j = 0; j < n; j++) {
+            float d = square + squares[j] - 2.0f * v[j];
+            v[j] = exp_negative_float(-gamma * (d < 0.0f ? 0.0f : d));
+        }
+    }
+
+    /* out = x - origin, if there is one; return its squared length. */
+    WIDEST static double shift_row(
+        long p, const double *x, const double *origin, double *out)
+    {
+        double sum[8] = {0.0};
+        for (long j = 0; j < p; j++)
+            out[j] = origin ? x[j] - origin[j] : x[j];
+        for (long j = 0; j + 8 <= p; j += 8)
+            for (long a = 0; a < 8; a++)
+                sum[a] += out[j + a] * out[j + a];
+        for (long j = p / 8 * 8; j < p; j++)
+            sum[0] += out[j] * out[j];
+        return ((sum[0] + sum[1]) + (sum[2] + sum[3]))
+            + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+    }
+
+    WIDEST static void convert_row(long p, const double *x, float *out)
+    {
+        for (long j = 0; j < p; j++)
+            out[j] = (float)x[j];
+    }
+
     /* Repeated squaring; n <= TILE. */
     WIDEST static void apply_power(
         long n, double gamma, double coef0, long degree, double *v, double *factor)
@@ -151,6 +202,9 @@ cdef extern from *:
         LINE
     void apply_rbf(long, double, double, const double*, double*) noexcept nogil
     void apply_exp(long, double, double*) noexcept nogil
+    double shift_row(long, const double*, const double*, double*) noexcept nogil
+    void convert_row(long, const double*, float*) noexcept nogil
+    void apply_rbf_float(long, float, float, const float*, float*) noexcept nogil
     void apply_tanh(long, double, double, double*) noexcept nogil
     void apply_power(long, double, double, long, double*, double*) noexcept nogil
     long count_not_finite(long, const double*) noexcept nogil
@@ -261,6 +315,240 @@ cdef long apply_kernel(
             if kernel.formula == RBF:
                 tile[i * ld + i] = 1.0
     return bad
+
+
+cdef class FoldGram:
+    """Kernel values of one fold after another, without the complete Gram matrix.
+
+    ``load`` sets the features of a fold, or the products or distances that the formula is
+    applied to; ``arrange`` the order of the samples, in which all positions count.
+    """
+
+    cdef Kernel kernel
+    cdef double scale
+    cdef Py_ssize_t origin
+    cdef const double[:, ::1] Z         # (n, p), or (n, n) if given
+    cdef bint given
+    cdef const Py_ssize_t[::1] order    # (n,)
+    cdef double[:, ::1] rows            # (n, p) in this order, about the origin
+    cdef float[:, ::1] rows32
+    cdef double[::1] squares            # (n,)
+    cdef float[::1] squares32
+    cdef long bad                       # rows that are not finite
+    cdef double[::1] tile               # work, TILE + TILE x TILE
+    cdef float[::1] tile32
+    cdef object memory                  # of the matrix that square returns
+
+    def __init__(
+        self,
+        Formula formula,
+        long degree=3,
+        double coef0=0.0,
+        double scale=1.0,       # factor of all kernel values
+        Py_ssize_t origin=-1,   # sample at which distances are measured from; or none
+    ):
+        self.kernel = Kernel(formula, 1.0, coef0, degree)
+        self.scale, self.origin = scale, origin
+        self.tile = np.empty(TILE + TILE * TILE)
+        self.tile32 = np.empty(TILE * TILE, np.float32)
+        self.memory = np.empty(0)
+
+    def load(self, const double[:, ::1] Z, double gamma, bint given=False):
+        """Start a fold: all its features, or what the formula is applied to."""
+        self.Z, self.given, self.kernel.gamma = Z, given, gamma
+
+    def arrange(self, const Py_ssize_t[::1] order):
+        """Set the order of the samples."""
+        cdef Py_ssize_t n = self.Z.shape[0], p = self.Z.shape[1], i, j
+        cdef double total
+        self.order, self.bad = order, 0
+        if self.given:
+            return
+        if self.rows is None or self.rows.shape[0] != n or self.rows.shape[1] != p:
+            self.rows, self.squares = np.empty((n, p)), np.empty(n)
+            if self.kernel.formula == RBF:
+                self.rows32, self.squares32 = (
+                    np.empty(shape, np.float32) for shape in ((n, p), n))
+        cdef const double* origin = NULL
+        if self.origin >= 0:
+            origin = &self.Z[self.origin, 0]
+        with nogil:
+            for i in range(n):
+                total = shift_row(p, &self.Z[order[i], 0], origin, &self.rows[i, 0])
+                self.squares[i] = total
+                self.bad += not total < INFINITY
+                if self.kernel.formula == RBF:
+                    self.squares32[i] = <float>total
+                    convert_row(p, &self.rows[i, 0], &self.rows32[i, 0])
+
+    def square(self, Py_ssize_t k):
+        """Return the kernel values between the first k samples, and how many are not finite.
+
+        The next call overwrites them.
+        """
+        if self.memory.size < k * k:
+            self.memory = np.empty(k * k)
+        K = self.memory[:k * k].reshape(k, k)
+        cdef double[:, ::1] out = K
+        cdef double* work = &self.tile[0]
+        cdef double* tile = work + TILE
+        cdef Py_ssize_t i, j, a, ti, tj, rows, columns
+        cdef long bad = self.bad
+        with nogil:
+            for ti in range((k + TILE - 1) // TILE):
+                i = ti * TILE
+                rows = min(TILE, k - i)
+                for tj in range(ti, (k + TILE - 1) // TILE):
+                    j = tj * TILE
+                    columns = min(TILE, k - j)
+                    bad += self._fill(i, rows, j, columns, tile, work)
+                    for a in range(rows):
+                        memcpy(&out[i + a, j], tile + a * TILE, columns * sizeof(double))
+                    if j > i:
+                        write_transposed(rows, columns, tile, TILE, &out[j, i], k)
+        return K, bad
+
+    cdef long _fill(
+        self, Py_ssize_t i, Py_ssize_t rows, Py_ssize_t j, Py_ssize_t columns,
+        double* tile, double* work,
+    ) noexcept nogil:
+        """Write a tile of kernel values, TILE long; count those that are not finite."""
+        cdef int width = <int>columns, height = <int>rows, ld = TILE, p
+        cdef double one = 1.0, zero = 0.0
+        cdef const double* squares = NULL
+        cdef Py_ssize_t a, b
+        cdef long bad
+        cdef bint diagonal = i == j and rows == columns
+        if self.given:
+            for a in range(rows):
+                for b in range(columns):
+                    tile[a * TILE + b] = self.Z[self.order[i + a], self.order[j + b]]
+        else:
+            p = <int>self.rows.shape[1]
+            squares = &self.squares[0]
+            if diagonal:
+                # the upper triangle of rows[i : i + rows] @ rows[i : i + rows].T
+                dsyrk("L", "T", &width, &p, &one, &self.rows[i, 0], &p, &zero, tile, &ld)
+                for a in range(rows):
+                    for b in range(a // LINE * LINE, a):
+                        tile[a * TILE + b] = tile[b * TILE + a]
+            else:
+                # tile = rows[i : i + rows] @ rows[j : j + columns].T
+                dgemm("T", "N", &width, &height, &p, &one, &self.rows[j, 0], &p,
+                      &self.rows[i, 0], &p, &zero, tile, &ld)
+        bad = apply_kernel(&self.kernel, rows, columns, diagonal, squares + i, squares + j,
+                           tile, TILE, work)
+        if self.scale != 1.0:
+            for a in range(rows):
+                for b in range(columns):
+                    tile[a * TILE + b] *= self.scale
+        return bad
+
+    def products(
+        self,
+        Py_ssize_t first,               # rows first to stop
+        Py_ssize_t stop,
+        Py_ssize_t start,               # columns start to start + len(beta)
+        const double[::1] beta,         # in, (m,)
+        bint exact=True,                # or in single precision, where that is faster
+    ):
+        """Return kernel values times beta, (stop - first,), and a bound of their errors."""
+        cdef Py_ssize_t m = beta.shape[0]
+        values = np.zeros(stop - first)
+        errors = None
+        if m == 0 or stop == first:
+            return values, errors
+        if self.kernel.formula == LINEAR and not self.given:
+            self._multiply_linear(first, stop, start, beta, values)
+        elif exact or self.given or self.kernel.formula != RBF:
+            self._multiply(first, stop, start, beta, values)
+        else:
+            errors = np.empty(stop - first)
+            self._multiply_float(first, stop, start, beta, values, errors)
+        return values, errors
+
+    cdef void _multiply_linear(
+        self, Py_ssize_t first, Py_ssize_t stop, Py_ssize_t start, const double[::1] beta,
+        double[::1] out,
+    ):
+        """Write X (X' beta), without K."""
+        cdef int p = <int>self.rows.shape[1], m = <int>beta.shape[0], one = 1
+        cdef int height = <int>(stop - first)
+        cdef double zero = 0.0, unit = 1.0
+        cdef double[::1] w = np.empty(p)
+        with nogil:
+            dgemv("N", &p, &m, &unit, &self.rows[start, 0], &p, <double*>&beta[0], &one,
+                  &zero, &w[0], &one)
+            dgemv("T", &p, &height, &self.scale, &self.rows[first, 0], &p, &w[0], &one,
+                  &zero, &out[0], &one)
+
+    cdef void _multiply(
+        self, Py_ssize_t first, Py_ssize_t stop, Py_ssize_t start, const double[::1] beta,
+        double[::1] out,
+    ):
+        """Add kernel values times beta, tile by tile."""
+        cdef double* work = &self.tile[0]
+        cdef double* tile = work + TILE
+        cdef Py_ssize_t i, j, ti, tj, m = beta.shape[0]
+        cdef int rows, columns, ld = TILE, inc = 1
+        cdef double one = 1.0
+        with nogil:
+            for ti in range((stop - first + TILE - 1) // TILE):
+                i = first + ti * TILE
+                rows = min(TILE, stop - i)
+                for tj in range((m + TILE - 1) // TILE):
+                    j = tj * TILE
+                    columns = min(TILE, m - j)
+                    self._fill(i, rows, start + j, columns, tile, work)
+                    # out += tile @ beta
+                    dgemv("T", &columns, &rows, &one, tile, &ld, <double*>&beta[j], &inc,
+                          &one, &out[i - first], &inc)
+
+    cdef void _multiply_float(
+        self, Py_ssize_t first, Py_ssize_t stop, Py_ssize_t start, const double[::1] beta,
+        double[::1] out, double[::1] errors,
+    ):
+        """The same for the RBF kernel in single precision.
+
+        With u = 2^-24 an inner product of p terms is within p u |x| |y|, and exp changes by
+        less than its argument; sums of m terms add m u times their sizes.
+        """
+        cdef Py_ssize_t i, j, a, ti, tj, m = beta.shape[0]
+        cdef int rows, columns, ld = TILE, inc = 1, p = <int>self.rows.shape[1]
+        cdef float[::1] tile = self.tile32
+        cdef float[::1] beta32 = np.asarray(beta, dtype=np.float32)
+        cdef float[::1] part = np.empty(TILE, np.float32)
+        cdef float one = 1.0, zero = 0.0
+        cdef double size = 0.0, reach = 0.0, far = 0.0, length, u = 2.0**-24
+        cdef double gamma = self.kernel.gamma
+        with nogil:
+            for j in range(m):
+                length = self.squares[start + j] ** 0.5
+                size += abs(beta[j])
+                reach += abs(beta[j]) * length
+                far += abs(beta[j]) * length * length
+            for i in range(first, stop):
+                length = self.squares[i] ** 0.5
+                errors[i - first] = abs(self.scale) * (
+                    gamma * u * ((2 * p + 8) * length * reach
+                                 + 4.0 * (far + size * length * length))
+                    + size * (2e-7 + (min(m, TILE) + 4) * u))
+            for ti in range((stop - first + TILE - 1) // TILE):
+                i = first + ti * TILE
+                rows = min(TILE, stop - i)
+                for tj in range((m + TILE - 1) // TILE):
+                    j = tj * TILE
+                    columns = min(TILE, m - j)
+                    sgemm("T", "N", &columns, &rows, &p, &one, &self.rows32[start + j, 0],
+                          &p, &self.rows32[i, 0], &p, &zero, &tile[0], &ld)
+                    for a in range(rows):
+                        apply_rbf_float(columns, <float>gamma, self.squares32[i + a],
+                                        &self.squares32[start + j], &tile[a * TILE])
+                    # part = tile @ beta
+                    sgemv("T", &columns, &rows, &one, &tile[0], &ld, &beta32[j], &inc, &zero,
+                          &part[0], &inc)
+                    for a in range(rows):
+                        out[i - first + a] += self.scale * part[a]
 
 
 def nearest_to_mean(

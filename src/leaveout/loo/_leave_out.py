@@ -221,11 +221,21 @@ def leave_subproblem_out(
         inside = LooIntervals.empty(task.C.shape[0])
         inside.write(folds.members, found)
         found = replace(inside, counts=found.counts)
-    has_classes = family.target == "classes"
-    anti_learning = (has_classes and family.bounds_alpha) and is_anti_learning(
-        sub.problem, solution, found.values, folds
-    )
+    anti_learning = has_anti_learning(family, sub, solution, found, folds)
     return LeftOut(found, sub.rows, tight, anti_learning)
+
+
+def has_anti_learning(
+    family: Family,
+    sub: Subproblem,
+    solution: Any,
+    found: LooIntervals,
+    folds: Folds | None,
+) -> bool:
+    """Return whether the labels of a subproblem follow the class proportions."""
+    if family.target != "classes" or not family.bounds_alpha:
+        return False
+    return is_anti_learning(sub.problem, solution, found.values, folds)
 
 
 def _quiet_overflow() -> np.errstate:

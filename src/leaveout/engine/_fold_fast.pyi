@@ -1,0 +1,42 @@
+from leaveout._typing import FloatArray, IntArray, StateArray
+
+class FoldWork:
+    order: IntArray
+    beta: FloatArray
+    levels: FloatArray
+    F: FloatArray
+    M: IntArray
+    n_near: int
+    n_bounded: int
+    n_present: int
+    n_free: int
+    n_steps: int
+    tol: float
+    worst: float
+    b: float
+    any_free: bool
+    def __init__(
+        self,
+        y: FloatArray,
+        offsets: FloatArray,
+        levels: FloatArray,
+        beta: FloatArray,
+        below: FloatArray,
+        above: FloatArray,
+        intercept: bool,
+    ) -> None: ...
+    def begin(
+        self, place: StateArray, rows: IntArray, down: float, up: float
+    ) -> None: ...
+    def run(
+        self,
+        K: FloatArray,
+        pull: FloatArray,
+        tolerance: float,
+        rounding: float,
+        max_steps: int,
+    ) -> None: ...
+    def values(self, out: FloatArray) -> None: ...
+    def find_unclear(
+        self, products: FloatArray, errors: FloatArray | None
+    ) -> list[int]: ...

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Leave-one-out of Pipelines from the solution on all samples equals refits."""
+
+import numpy as np
+import pytest
+import sklearn.svm
+from oracles.refits import honest_refits
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+from leaveout import SVC, leave_one_out
+
+RBF = sklearn.svm.SVC(C=3.0, tol=1e-10)
+LINEAR = sklearn.svm.SVC(C=0.3, kernel="linear", tol=1e-10)
+POLY = sklearn.svm.SVC(kernel="poly", degree=2, coef0=1.0, tol=1e-10)
+BALANCED = sklearn.svm.SVC(C=20.0, class_weight="balanced", tol=1e-10)
+
+
+def assert_equal_to_refits(pipeline, X, y, **options):
+    """Values of all subproblems, and the labels where they are unique."""
+    found, wanted = (
+        leave_one_out(pipeline, X, y, preprocessing="refit", method=how, **options)
+        for how in ("auto", "refit")
+    )
+    if hasattr(found, "q2"):
+        np.testing.assert_allclose(found.predictions, wanted.predictions, atol=1e-9)
+        return found
+    values, truth = found.binary_values, wanted.binary_values
+    np.testing.assert_allclose(values, truth, rtol=1e-8, atol=1e-8)
+    np.testing.assert_array_equal(found.ambiguous, wanted.ambiguous)
+    clear = ~found.ambiguous
+    np.testing.assert_array_equal(found.predictions[clear], wanted.predictions[clear])
+    return found
+
+
+def draw(rng, n, p, n_classes):
+    y = np.arange(n) % n_classes
+    return rng.normal(size=(n, p)) * rng.uniform(0.3, 3.0, p) + 0.8 * y[:, None], y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("steps", "svm"),
+    [
+        ([StandardScaler()], RBF),
+        ([RobustScaler()], LINEAR),
+        ([MinMaxScaler()], POLY),
+        ([SelectKBest(k=3), StandardScaler()], BALANCED),
+        ([StandardScaler(), PCA(3, svd_solver="full")], RBF),
+        ([SelectKBest(k=2)], OneVsRestClassifier(BALANCED)),
+        ([StandardScaler()], SVC(kernel="laplacian", fit_intercept=False)),
+        ([StandardScaler()], SVC(C=5.0, kernel="cosine")),
+    ],
+)
+def test_folds_equal_refits(steps, svm, n_classes, rng):
+    X, y = draw(rng, 36, 7, n_classes)
+    weights, groups = (
+        rng.choice([0.0, 0.5, 2.0], 36, p=[0.1, 0.4, 0.5]),
+        np.arange(36) // 3,
+    )
+    pipeline = make_pipeline(*steps, svm)
+    found = assert_equal_to_refits(pipeline, X, y)
+    assert found.counts["refits"] == 0
+    assert_equal_to_refits(pipeline, X, y, sample_weight=weights, groups=groups)
+    if not isinstance(svm, SVC):
+        predictions, _ = honest_refits(pipeline, X, y)
+        np.testing.assert_array_equal(found.predictions, predictions)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_degenerate_samples(C, kernel, rng):
+    pipeline = make_pipeline(StandardScaler(), SVC(C=C, kernel=kernel))
+    X = rng.integers(0, 3, (40, 3)).astype(float)
+    X[:, 2] = np.arange(40) == 5  # constant without row 5
+    y = rng.integers(0, 2, 40)  # equal rows with different labels
+    assert_equal_to_refits(pipeline, X, y)
+    y[:] = np.arange(40) == 7
+    with pytest.warns(UserWarning, match="has only 1 sample"):
+        assert_equal_to_refits(pipeline, X, y)
+    assert_equal_to_refits(pipeline, X, np.arange(40) % 2)  # any b of an interval
+
+
+@pytest.mark.parametrize(
+    "svm",
+    [
+        sklearn.svm.SVR(C=10.0, epsilon=0.2),
+        sklearn.svm.SVR(C=100.0, epsilon=0.0, gamma=0.1),
+        sklearn.svm.SVR(kernel="linear"),
+    ],
+)
+def test_regression(svm, rng):
+    X, _ = draw(rng, 40, 5, 2)
+    y = X[:, 0] + rng.normal(size=40)
+    pipeline = make_pipeline(SelectKBest(f_regression, k=3), StandardScaler(), svm)
+    assert_equal_to_refits(pipeline, X, y)
+    assert_equal_to_refits(pipeline, X, y, groups=np.arange(40) % 13)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_samples_far_from_the_margin_are_checked(kernel, rng):
+    X, y = draw(rng, 320, 4, 2)
+    if kernel != "poly":
+        X[137] *= 300.0  # without it the scale of all others is another one
+    svm = SVC(C=2.0, kernel=kernel, gamma=0.1)
+    found = assert_equal_to_refits(make_pipeline(StandardScaler(), svm), X, y)
+    assert kernel == "poly" or found.counts["repeated"] > 0  # far samples moved
+    threads = leave_one_out(
+        make_pipeline(StandardScaler(), svm), X, y, preprocessing="refit", n_jobs=2
+    )
+    np.testing.assert_array_equal(found.decision_values, threads.decision_values)
