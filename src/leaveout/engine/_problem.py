@@ -362,6 +362,8 @@ class LooIntervals:
     @cached_property
     def values(self) -> FloatArray:
         """Left-out values: f with b in the middle of its interval."""
+        if self.lower is self.upper:
+            return self.lower
         return middle(self.lower, self.upper) if self.chosen is None else self.chosen
 
     @property

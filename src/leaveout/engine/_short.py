@@ -144,7 +144,7 @@ def _walk(
         settled[wrong] = NEGATIVE_MARGIN
         open_ &= ~wrong
     rows = open_.nonzero()[0]
-    lower, upper = f.copy(), f.copy()
+    lower = upper = f.copy()
     counts = dict.fromkeys(("pivots", "slots", "repeated", "shared", "refits"), 0.0)
     counts |= {"walks": float(rows.size), "rounding": rounding}
     if rows.size:
@@ -152,7 +152,10 @@ def _walk(
         ends = None if tableau is None else _run(tableau, rows, labels_only)
         if ends is None:
             return None
-        lower[rows], upper[rows], events = ends
+        low, high, events = ends
+        if (low != high).any():
+            upper = f.copy()
+        lower[rows], upper[rows] = low, high
         settled[rows] = np.where(events == 0, FIRST_SEGMENT, WALK)
         counts["pivots"], counts["slots"] = float(events.sum()), float(n)
     return LooIntervals(lower, upper, settled, np.full(n, CERTIFIED, np.int8), counts)
