@@ -107,6 +107,20 @@ def test_resumed_fit_keeps_its_constant_pair(paths, tmp_path):
         assert kinds == [True, False, False] * 3
 
 
+@pytest.mark.filterwarnings(CONSTANT)
+def test_constant_classifier_is_found_although_a_sample_is_separated(paths):
+    rng, n = np.random.default_rng(1), 6000
+    y = (np.arange(n) >= 0.8 * n).astype(int)
+    X = rng.normal(size=(n, 10))
+    X[:, 0] += 1.3 * y
+    order = rng.permutation(n)
+    svc = lo.FeatureSVC(n_components=30, C=[1e-3, 1e-2], random_state=0)
+    clf = svc.fit(X[order], y[order])
+    assert all(isinstance(each, ConstantOptimum) for each in paths[0].optima)
+    assert clf.loo_error_ == (0.2, 0.2)
+    assert clf.n_passes_ <= 20
+
+
 def test_message_names_the_class_and_the_way_out():
     X, y = overlapping(0, 400, 40)
     names = np.array(["benign", "malignant"])[y]

@@ -228,58 +228,58 @@ def _make_plan(
     _, pair = np.unique(pairs, axis=0, return_inverse=True)
     members = [np.flatnonzero(pair.ravel() == p) for p in range(pair.max() + 1)]
     lowest = np.array([each[np.argmin(problems.C[each])] for each in members])
+    highest = np.array([problems.C[each].max() for each in members])
     low = guess_starts(some, problems.take(lowest))
-    left = []
-    for p, state in enumerate(_search_on_sample(rows, first, low)):
-        if state.feasible:
-            head = int(lowest[p])
-            certificates[head] = state
-            progress.of[members[p]] = head
-            progress.constant[head] = True
-            progress.W[head], progress.b[head] = state.w, state.b
-            continue
-        left.append(p)
-        if state.gain > 0.0:
-            # Along this ray the loss falls and the norm grows: the best multiple.
-            ratio = low.C[p] * state.gain / float(state.w @ state.w)
-            low.W[p] = ratio * state.w
-            low.b[p] = state.sign + ratio * (state.b - state.sign)
-    if left:
+
+    def search(part: FeatureRows, pairs: IntArray, start: LinearProblems) -> IntArray:
+        """Return the pairs with a certificate on some rows; improve other starts."""
+        found = search_certificates(part, start)
+        for p, state in zip(pairs.tolist(), found, strict=True):
+            if state.gain > 0.0:
+                # Along this ray the loss falls and the norm grows: the best multiple.
+                ratio = low.C[p] * state.gain / float(state.w @ state.w)
+                low.W[p] = ratio * state.w
+                low.b[p] = state.sign + ratio * (state.b - state.sign)
+            elif state.feasible:
+                low.W[p], low.b[p] = state.w, state.b
+                if part is rows:
+                    certificates[int(lowest[p])] = state
+        return pairs[[state.feasible for state in found]]
+
+    every = np.arange(len(members))
+    likely = search(first, every, at_equal_shares(low))
+    if first is not rows and likely.size:
+        likely = search(rows, likely, low.take(likely))
+    left = np.setdiff1d(every, likely)
+    if left.size:
+        limit, point, lost = _find_limits(rows, first, low.take(left), highest[left])
+        if lost.any():  # the sample misled
+            found = search(rows, left[lost], at_equal_shares(low.take(left[lost])))
+            stay = np.flatnonzero(~np.isin(left, found))
+            left, limit, point = left[stay], limit[stay], point.take(stay)
+    for p in np.setdiff1d(every, left).tolist():
+        head = int(lowest[p])
+        progress.of[members[p]] = head
+        progress.constant[head] = True
+        progress.W[head], progress.b[head] = low.W[p], low.b[p]
+    if left.size:
         groups = [members[p] for p in left]
-        low = low.take(np.array(left))
-        _choose_heads(rows, first, some, problems, groups, low, progress)
+        _choose_heads(some, problems, groups, limit, point, progress)
     return progress, certificates
 
 
-def _search_on_sample(
-    rows: FeatureRows, first: FeatureRows, problems: LinearProblems
-) -> list[ConstantState]:
-    """Search certificates of w = 0 on a sample, and on all rows where it has one."""
-    states = search_certificates(first, at_equal_shares(problems))
-    likely = np.flatnonzero([state.feasible for state in states])
-    if first is not rows and likely.size:
-        W = np.array([states[p].w for p in likely])
-        b = np.array([states[p].b for p in likely])
-        found = search_certificates(rows, problems.take(likely).moved(W, b))
-        for p, state in zip(likely, found, strict=True):
-            states[p] = state
-    return states
-
-
 def _choose_heads(
-    rows: FeatureRows,
-    first: FeatureRows,
     some: Rows,
     problems: LinearProblems,
     groups: Sequence[IntArray],
-    low: LinearProblems,
+    limit: FloatArray,
+    point: LinearProblems,
     progress: LinearProgress,
 ) -> None:
-    """Choose heads for groups of problems that differ in C, and set the starts."""
-    limit = np.zeros(len(groups))
-    if max(each.size for each in groups) > 1:
-        highest = np.array([problems.C[each].max() for each in groups])
-        limit, point = _find_limits(rows, first, low, highest)
+    """Choose heads for groups of problems that differ in C, and set the starts.
+
+    The points are solutions on a sample, and the limits are below C_1 of each group.
+    """
     for members, most in zip(groups, limit, strict=True):
         progress.choose_head(problems.C, members, most)
     solved = np.unique(progress.of[np.concatenate(groups)])
@@ -298,10 +298,11 @@ def _find_limits(
     first: FeatureRows,
     low: LinearProblems,
     highest: FloatArray,
-) -> tuple[FloatArray, LinearProblems]:
+) -> tuple[FloatArray, LinearProblems, BoolArray]:
     """Return a C below C_1 of each pair, and its solution on the first sample.
 
     It is solved at a C at which f has a spread of about 1, below C_1 of the sample.
+    Also return whether its loss on all rows is not below that of w = 0.
     """
     one, which = (1,) * len(low), np.arange(len(low))
     limit = largest_multiple(low, first.run(partial(scan_margin, low, one)).highest)
@@ -316,8 +317,9 @@ def _find_limits(
         if np.all((low.C <= limit) | (low.C >= highest)):
             break
     # Extremes of a sample are not those of all rows.
-    limit = largest_multiple(low, rows.run(partial(scan_margin, low, one)).highest)
-    return SAFE * limit, low
+    scan = rows.run(partial(scan_margin, low, one))
+    limit = largest_multiple(low, scan.highest)
+    return SAFE * limit, low, scan.hinge >= 2.0 * low.light
 
 
 def _replace_failing_heads(
