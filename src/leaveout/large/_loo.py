@@ -3,10 +3,9 @@
 
 Most follow from thresholds that hold at the optimum (:mod:`leaveout.large._votes`), the
 others from exact walks. The window of a problem is itself an SVM, so
-:class:`~leaveout.engine._walk.Walker` can leave its rows out. Unit vectors with C = 0
-are added: they have no effect, but their decision values give w and b at the end of the
-walk, and so how far any row outside the window can have moved. The result is proved if
-no such row can have reached the margin.
+:class:`~leaveout.engine._walk.Walker` can leave its rows out. The coefficients at the
+end of a walk give w and b, and so how far any row outside the window can have moved.
+The result is proved if no such row can have reached the margin.
 """
 
 from __future__ import annotations
