@@ -51,7 +51,7 @@ FIRST_WALKS, MANY_WALKS, WORTHWHILE = 32, 100, 0.5
 def leave_rows_out(
     optimum: LinearOptimum, rows: IntArray
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Leave out rows of the window, by their places, ascending.
+    """Leave out rows of the window, by their places.
 
     Returns their values, b in the middle of its interval; whether each is the value on
     all rows; and whether its sign is proved, too, for all optimal b: a value that is
