@@ -147,17 +147,20 @@ def _selected_by(
 
 
 def _noise(state: Columns, columns: slice) -> FloatArray:
-    """Bound the rounding error of scikit-learn's sums of squares, by block (g, p)."""
+    """Bound the rounding error of scikit-learn's sums of squares, by block (g, p).
+
+    It does not centre the columns, and steps before round them relative to their mean.
+    """
     size = state.rows.n_kept
     mean, variance = (moment[:, columns] for moment in state.source.moments)
-    if state.shift is not None:
-        mean = mean - state.shift[:, columns]
-    return 2 * size * EPS * size * (variance + mean**2)
+    centred = mean if state.shift is None else mean - state.shift[:, columns]
+    squares = size * (variance + centred**2)
+    return 2 * EPS * size * (squares + 2 * np.abs(mean) * np.sqrt(variance))
 
 
 def _constant(state: Columns, columns: slice) -> BoolArray:
     """Whether a column is a constant integer in a fold, so that sums are exact."""
-    mean, variance = (moment[:, columns] for moment in state.source.moments)
+    mean, variance = (moment[:, columns] for moment in state.scaled_moments())
     return (variance == 0) & (mean == np.rint(mean)) & (np.abs(mean) < EXACT)
 
 

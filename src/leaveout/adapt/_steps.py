@@ -9,7 +9,7 @@ each fold has its own fits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -307,12 +307,13 @@ def _apply_stateless(step: Any, state: Any) -> Any:
         raise FoldError(base, str(error)) from error
     if isinstance(state, Table):
         return Table(Z, state.rows)
+    return Mapped(state, partial(_transform, fitted))
 
-    def transform(Z: Any) -> Any:
-        same = getattr(fitted, "n_features_in_", Z.shape[1]) == Z.shape[1]
-        return (fitted if same else clone(fitted).fit(Z)).transform(Z)
 
-    return Mapped(state, transform)
+def _transform(fitted: Any, Z: Any) -> Any:
+    """Transform by a step that needs to know no more than the number of columns."""
+    same = getattr(fitted, "n_features_in_", Z.shape[1]) == Z.shape[1]
+    return (fitted if same else clone(fitted).fit(Z)).transform(Z)
 
 
 def _pipeline(step: Pipeline, state: Any) -> Any:
