@@ -345,6 +345,10 @@ def test_principal_components():
     check(
         [StandardScaler(), PCA(3), MinMaxScaler()], X, y, make_folds(1, 14), rtol=1e-10
     )
+    wide, labels = make_data(2, n=50, p=80)  # by the secular equation
+    for steps in ([PCA(4)], [PCA(4, whiten=True)], [PCA(3), MinMaxScaler()]):
+        which = [0, 7, 50]
+        check(steps, wide, labels, make_folds(0, 50), which, rtol=1e-9)
     X = X[:, :3] * [1.0, 1e-2, 1.0] + [0.0, 1e3, 0.0]
     X[3, 0] = 1e6  # nearly all the variance
     check([PCA(2)], X, y, make_folds(0, 14))

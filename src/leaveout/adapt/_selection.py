@@ -35,7 +35,8 @@ NEAR = 1e-9
 EXACT = 2.0**20
 # The components of PCA must differ from the others by these shares of the largest
 # variance, in an eigendecomposition and in a singular value decomposition.
-GAP, EQUAL = 1e-4, 1e-14
+GAP, EQUAL = 1e-6, 1e-14
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def variance_threshold(step: Any, state: Columns) -> Columns | None:
@@ -254,27 +255,31 @@ class PrincipalComponents(State):
         self.centred = X - X.mean(axis=0)
         self.centred -= self.centred.mean(axis=0)  # sums are 0 beside large means
         self.signed = False
-        A, self.weights = self.centred, None
+        A = self.centred
         if self.n_columns > n:
             squares, U = np.linalg.eigh(A @ A.T)
-            s = np.sqrt(np.maximum(squares, EPS * squares[-1]))
-            A, self.weights = U * s, U / s
-        self.coordinates, self.scatter = A, A.T @ A
+            A = U * np.sqrt(np.maximum(squares, EPS * squares[-1]))
+        else:
+            A = A @ np.linalg.eigh(A.T @ A)[1]
+        self.coordinates, self.squares = A, (A * A).sum(axis=0)
 
     def features(self, k: int) -> FloatArray:
         """Scores of all rows in fold k, (n, n_components)."""
         A, size = self.coordinates, float(self.rows.n_kept[k, 0])
         left = A[self.rows.folds[k]]
         total = left.sum(axis=0)
-        scatter = self.scatter - left.T @ left - np.outer(total, total) / size
-        values, vectors = np.linalg.eigh(scatter)
-        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-        A, weights = A + total / size, self.weights
-        lost = values.sum() < CANCELLED * np.trace(self.scatter)
-        if lost or not self._determined(values, GAP):
-            A, weights = self.centred, None
+        share = 1 - ((left**2).sum() + (total**2).sum() / size) / self.squares.sum()
+        found = self._secular(total, size) if len(left) == 1 else None
+        if found is None:
+            scatter = np.diag(self.squares) - left.T @ left
+            values, vectors = np.linalg.eigh(scatter - np.outer(total, total) / size)
+            found = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        values, vectors = found
+        A = A + total / size
+        direct = share < CANCELLED or not self._determined(values, GAP)
+        if direct:
             kept = self.rows.kept(k)
-            A = A - A[kept].mean(axis=0)
+            A = self.centred - self.centred[kept].mean(axis=0)
             _, s, vectors = linalg.svd(A[kept], full_matrices=False)
             values, vectors = s * s, vectors.T
             if not self._determined(values, EQUAL):
@@ -284,12 +289,40 @@ class PrincipalComponents(State):
         if self.step.whiten:
             scores /= np.sqrt(values[: scores.shape[1]] / (size - 1))
         if self.signed:  # scikit-learn makes the largest loading positive
-            loadings = (
-                vectors if weights is None else self.centred.T @ (weights @ vectors)
-            )
+            loadings = vectors
+            if not direct:
+                loadings = vectors / np.maximum(self.squares, TINY)[:, None]
+                loadings = self.centred.T @ (self.coordinates @ loadings)
             largest = np.abs(loadings).argmax(axis=0)
             scores *= np.sign(loadings[largest, np.arange(scores.shape[1])])
         return scores
+
+    def _secular(
+        self, a: FloatArray, size: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the first components without one row of coordinates a.
+
+        They are eigenvectors of diag(squares) - (1 + 1 / size) a a': the roots of a
+        rational function, found by LAPACK for the negative of the matrix plus a
+        constant. None if all components together are faster or rounding interferes.
+        """
+        q, length = a.size, float(np.sqrt(a @ a))
+        if not (q >= 40 and 1 <= self.count < q / 5 and length > 0):
+            return None
+        count = int(self.count) + 1
+        d, z = np.sqrt(np.maximum(0, self.squares[-1] - self.squares[::-1])), a[::-1]
+        values, vectors = np.empty(count), np.empty((q, count))
+        for i in range(count):
+            below, sigma, above, info = linalg.lapack.dlasd4(
+                i, d, z / length, (1 + 1 / size) * length**2
+            )
+            if info:
+                return None
+            values[i], vectors[:, i] = self.squares[-1] - sigma**2, z / (below * above)
+        vectors /= np.sqrt((vectors**2).sum(axis=0))
+        if not np.abs(vectors.T @ vectors - np.eye(count)).max() < 1e-12:
+            return None
+        return values, vectors[::-1]
 
     def _n_components(self, values: FloatArray) -> int:
         """Return the number of components for these squared singular values."""
