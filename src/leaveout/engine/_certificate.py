@@ -234,7 +234,6 @@ def rounding_bound(
     """
     diagonal = problem.K.diagonal()
     top = float(diagonal.max(initial=0.0))
-    sizes = -np.sort(-diagonal[problem.C > 0.0])
     with np.errstate(over="ignore"):
         small = 0.0 < top * float(problem.C.sum()) < SMALLEST_BOUNDS
     if not solution.converged or small:
@@ -243,24 +242,41 @@ def rounding_bound(
     # f is stored as y - (y - f), so it is at most as accurate as y and the kinks.
     largest_kink = float(np.abs(problem.kinks).max(initial=0.0))
     rounding = max(rounding, LEAST_ROUNDING * 2.0**-52 * largest_kink)
-    f = solution.decision_values
-    near_kink = (np.abs(problem.kinks - f[:, None]) < 1e-2).any(axis=1)
-    rows = np.flatnonzero((solution.beta != 0.0) | near_kink)
-    if nearly_coincide(problem.K, rows):
-        rounding = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
-    few = sizes[: sizes.size // 2 + 1]
-    gaps = (few[:-1] > DOMINATING * few[1:]) & (few[1:] > 0.0)
-    if gaps.any():
-        ratio = float(few[0] / few[1:][gaps][-1])
-        if ratio > LARGEST_RATIO:
-            return np.inf
-        rounding = max(rounding, DOMINATING_ROUNDING * np.sqrt(ratio))
+    if not problem.regular:
+        rounding = max(rounding, _rounding_if_irregular(problem, solution, rounding))
     if folds is not None and len(folds) < folds.members.size:
         rounding *= SEVERAL
     if folds is not None and folds.C_factors is not None:
         # The optimal value is concave in the bounds: it grows by no larger factor.
         rounding *= max(1.0, float(folds.C_factors.max()))
     return rounding
+
+
+def _rounding_if_irregular(
+    problem: Problem, solution: Solution, rounding: float
+) -> float:
+    """Return the rounding error if samples nearly coincide or one dominates, else 0."""
+    f, found = solution.decision_values, 0.0
+    near_kink = (np.abs(problem.kinks - f[:, None]) < 1e-2).any(axis=1)
+    rows = np.flatnonzero((solution.beta != 0.0) | near_kink)
+    if nearly_coincide(problem.K, rows):
+        found = max(NEAR_AMPLIFICATION * rounding, NEAR_ROUNDING)
+    sizes = -np.sort(-problem.K.diagonal()[problem.C > 0.0])
+    few = sizes[: sizes.size // 2 + 1]
+    gaps = (few[:-1] > DOMINATING * few[1:]) & (few[1:] > 0.0)
+    if gaps.any():
+        ratio = float(few[0] / few[1:][gaps][-1])
+        if ratio > LARGEST_RATIO:
+            return np.inf
+        found = max(found, DOMINATING_ROUNDING * np.sqrt(ratio))
+    return found
+
+
+def is_regular(K: FloatArray) -> bool:
+    """Whether no two samples nearly coincide and none dominates, for any solution."""
+    diagonal = K.diagonal()
+    similar = diagonal.max() <= DOMINATING * diagonal.min()
+    return bool(similar) and not nearly_coincide(K, np.arange(diagonal.size))
 
 
 def nearly_coincide(K: FloatArray, rows: IntArray) -> bool:

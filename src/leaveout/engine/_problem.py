@@ -74,6 +74,9 @@ class Problem:
         Equal numbers for samples with equal rows of K; None if all are distinct.
     epsilon : float, optional
         Half the width of the tube of a regression; None for classification.
+    regular : bool, default=False
+        Whether it is known that no two samples nearly coincide and that none dominates
+        (:func:`~leaveout.engine._certificate.is_regular`).
     """
 
     K: FloatArray
@@ -82,6 +85,7 @@ class Problem:
     fit_intercept: bool = True
     first_equal: IntArray | None = None
     epsilon: float | None = None
+    regular: bool = False
 
     def __post_init__(self) -> None:
         """Convert the arrays to the layout of the kernels; copy only if needed."""

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leaveout._typing import FloatArray
+from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import (
     VALUE_ACCURACY,
     clear_of_rounding,
@@ -26,11 +26,20 @@ from leaveout.engine._problem import (
 from leaveout.loo._multiclass import class_pairs
 
 if TYPE_CHECKING:
-    from leaveout.loo._leave_out import LeftOut
     from leaveout.loo._task import Task
 
 
 STEPS = np.array(SETTLED_BY)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Results of one subproblem, without its Gram matrix."""
+
+    found: LooIntervals  # left-out values of its samples
+    rows: IntArray | None = None  # its samples; None: all samples of the task
+    solution: Any = None  # full solution, if there is one
+    anti_learning: bool = False  # whether its labels follow the class proportions
 
 
 @dataclass(frozen=True)
@@ -87,26 +96,32 @@ def complete_outputs(
 
     At all other samples the value of a subproblem is that of the full solution.
     """
-    n_classes = len(task.target.classes)
-    if betas.shape[1] == len(class_pairs(n_classes)) and not task.params.one_vs_rest:
-        products = _pair_products(task, betas)
-    else:
-        products = betas @ task.K
+    products = products_with(task, betas)
     return [
         _complete(task, parts, own)
         for parts, own in zip(columns, products, strict=True)
     ]
 
 
-def _pair_products(task: Task, betas: FloatArray) -> FloatArray:
-    """Return ``betas @ K``; the coefficients of a pair are 0 in all other classes."""
-    products = np.zeros_like(betas)
-    pairs = class_pairs(len(task.target.classes))
-    for code in range(len(task.target.classes)):
+def products_with(
+    task: Task, betas: FloatArray, rows: IntArray | None = None
+) -> FloatArray:
+    """Return ``betas @ K[:, rows]``, (n_Cs, q, n_rows); all rows if None.
+
+    The betas (n_Cs, q, n) of a pair of classes are 0 at samples of other classes.
+    """
+    K = task.K if rows is None else task.K[rows]
+    n_classes = len(task.target.classes)
+    pairs = class_pairs(n_classes)
+    if betas.shape[1] != len(pairs) or task.params.one_vs_rest:
+        return betas @ K.T
+    products = np.zeros((*betas.shape[:2], K.shape[0]))
+    for code in range(n_classes):
         own = [k for k, pair in enumerate(pairs) if code in pair]
-        rows = np.flatnonzero((task.target.codes == code) & (task.C > 0.0))
-        left = betas[:, own][:, :, rows].reshape(-1, rows.size)
-        products[:, own] += (left @ task.K[rows]).reshape(-1, len(own), betas.shape[2])
+        trained = np.flatnonzero((task.target.codes == code) & (task.C > 0.0))
+        left = betas[:, own][:, :, trained].reshape(-1, trained.size)
+        block = K[trained] if rows is None else K[:, trained].T
+        products[:, own] += (left @ block).reshape(-1, len(own), K.shape[0])
     return products
 
 
@@ -119,12 +134,8 @@ def _complete(task: Task, parts: list[LeftOut], products: FloatArray) -> Outputs
     sizes = np.array([np.abs(fit.beta).sum() for fit in fits])
     rounding = np.array([part.found.counts["rounding"] for part in parts])
     rounding = np.maximum(rounding, rounding_of_sum(largest, sizes))[:, None]
-    clear = rounding <= VALUE_ACCURACY
-    if len(task.target.classes):
-        clear = clear_of_rounding(lower, upper, rounding, task.params.fit_intercept)
-    reasons = np.full(products.shape, CERTIFIED, dtype=np.int8)
-    reasons[~np.broadcast_to(clear, reasons.shape)] = BY_ROUNDING
-    reasons[[not fit.converged for fit in fits]] = NOT_CONVERGED
+    converged = np.array([[fit.converged] for fit in fits])
+    reasons = find_reasons(task, lower, upper, converged, rounding)
     steps = np.full(products.shape, UNTOUCHED, dtype=np.int8)
     for k, part in enumerate(parts):
         rows, found = part.rows, part.found
@@ -134,6 +145,22 @@ def _complete(task: Task, parts: list[LeftOut], products: FloatArray) -> Outputs
     return Outputs(
         values.T, lower.T, upper.T, _costliest_step(steps), reasons.max(axis=0)
     )
+
+
+def find_reasons(
+    task: Task,
+    lower: FloatArray,
+    upper: FloatArray,
+    converged: BoolArray,
+    rounding: FloatArray,
+) -> np.ndarray:
+    """Return why values at samples that were not trained on are not certified."""
+    clear: Any = rounding <= VALUE_ACCURACY
+    if len(task.target.classes):
+        clear = clear_of_rounding(lower, upper, rounding, task.params.fit_intercept)
+    reasons = np.where(clear, CERTIFIED, BY_ROUNDING)
+    reasons = np.where(converged, reasons, NOT_CONVERGED).astype(np.int8)
+    return np.broadcast_to(reasons, lower.shape).copy()
 
 
 def _costliest_step(steps: np.ndarray) -> np.ndarray:

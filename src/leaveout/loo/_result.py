@@ -378,18 +378,34 @@ def is_anti_learning(
     without it there is nothing to balance. In an LPM the row duals are the alpha. Of
     ``values`` only the signs are used.
     """
+    return bool(
+        labels_follow_proportions(problem, values, folds)
+        and holds_lighter_class(problem, solution)
+    )
+
+
+def labels_follow_proportions(
+    problem: Problem, values: FloatArray, folds: Folds | None = None
+) -> Any:
+    """Return whether left-out labels are as if only class proportions counted.
+
+    ``values`` has the shape (..., n); one answer per row.
+    """
     y, C = problem.y, problem.C
     totals = np.array([C[y < 0].sum(), C[y > 0].sum()])
-    lighter = y == (-1.0 if totals[0] <= totals[1] else 1.0)
-    at_bound = solution.alpha >= C * (1.0 - EQUAL)
-    if not problem.fit_intercept or not at_bound[lighter].all():
-        return False
     tipped = _is_lighter_without(problem, totals, folds)
-    wrong = (y * values < 0.0)[tipped]
-    if wrong.size == 0:
-        return False
-    both = bool(np.ptp(y[tipped]))
-    return bool(2 * wrong.sum() > wrong.size if both else wrong.all())
+    n_tipped = np.count_nonzero(tipped)
+    n_wrong = np.count_nonzero((y * values < 0.0)[..., tipped], axis=-1)
+    both = n_tipped > 0 and bool(np.ptp(y[tipped]))
+    most = 2 * n_wrong > n_tipped if both else n_wrong == n_tipped
+    return most & (n_tipped > 0) & problem.fit_intercept
+
+
+def holds_lighter_class(problem: Problem, solution: Solution | LpmSolution) -> bool:
+    """Return whether every alpha of the class with the smaller sum of C is at C."""
+    y, C = problem.y, problem.C
+    lighter = y == (-1.0 if C[y < 0].sum() <= C[y > 0].sum() else 1.0)
+    return bool((solution.alpha >= C * (1.0 - EQUAL))[lighter].all())
 
 
 def _is_lighter_without(

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A few large groups, as in K-fold: one fit per fold on the shared Gram matrix.
+
+A walk from the full solution has about as many events as a group has support vectors.
+For few groups it is cheaper to solve the problem without each group from the start, and
+the full problem is not needed. In each fold one solution leads to the next C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.engine._certificate import is_regular, rounding_bound, rounding_of_sum
+from leaveout.engine._problem import (
+    NOT_CONVERGED,
+    REFIT,
+    LooIntervals,
+    Problem,
+    middle,
+)
+from leaveout.loo._family import scale_bounds
+from leaveout.loo._outputs import LeftOut, find_reasons, products_with
+from leaveout.loo._result import holds_lighter_class, labels_follow_proportions
+from leaveout.run._parallel import map_chunks
+
+if TYPE_CHECKING:
+    from leaveout.loo._leave_out import Plan
+    from leaveout.loo._task import Task
+
+# With more groups it is faster to start from the full solution. A pair of classes then
+# needs the kernel values of all samples.
+MOST_FOLDS, MOST_FOLDS_OF_PAIRS = 6, 12
+
+# With fewer samples, handing work to threads costs as much as it saves.
+LEAST_THREADED = 500
+
+
+def fits_groups(task: Task, plan: Plan) -> bool:
+    """Whether there are so few groups that fits without them are fastest."""
+    if plan.groups is None or plan.source is not None or not plan.family.warm_start:
+        return False
+    has_pairs = len(task.target.classes) > 2 and not task.params.one_vs_rest
+    most = MOST_FOLDS_OF_PAIRS if has_pairs else MOST_FOLDS
+    return int(plan.groups.max()) < most
+
+
+def threads_worthwhile(plan: Plan, n_samples: int) -> int:
+    """Return the number of threads; one for walks and fits that take milliseconds."""
+    small = plan.method == "walk" and n_samples < LEAST_THREADED
+    return 1 if small else plan.n_threads
+
+
+def leave_groups_out(
+    task: Task, plan: Plan, factors: FloatArray
+) -> list[list[LeftOut]]:
+    """Leave each group out at upper bounds factor * C_i, by fits without it.
+
+    Returns the values of all samples, per factor and subproblem.
+    """
+    order = np.argsort(factors, kind="stable")
+    kfold = _KFold(task, plan, factors[order])
+    n_threads = threads_worthwhile(plan, task.C.shape[0])
+    map_chunks(kfold.fit, len(kfold.whole), n_threads, size=1)
+    map_chunks(kfold.predict, kfold.n_folds, n_threads, size=1)
+    parts = [kfold.parts(q) for q in range(len(kfold.whole))]
+    return [[part[k] for part in parts] for k in np.argsort(order)]
+
+
+@dataclass(frozen=True)
+class _Fits:
+    """Solutions of one subproblem without one group, at ascending C."""
+
+    rows: IntArray  # (m,) the samples it was trained on
+    betas: FloatArray  # (n_Cs, m)
+    ends: FloatArray  # (n_Cs, 2) interval of the intercept
+    converged: BoolArray  # (n_Cs,)
+    rounding: FloatArray  # (n_Cs,)
+
+
+class _KFold:
+    """Values of all subproblems at ascending C."""
+
+    def __init__(self, task: Task, plan: Plan, factors: FloatArray) -> None:
+        self.task, self.plan, self.factors = task, plan, factors
+        self.whole = list(plan.family.make_problems(task, True))
+        self.codes: IntArray = plan.groups  # type: ignore[assignment]
+        self.n_folds = int(self.codes.max()) + 1
+        self.regular = is_regular(task.K)
+        self.largest = float(np.abs(task.K.diagonal()).max())
+        self.fits: list[list[_Fits]] = [[] for _ in self.whole]
+        shape = (factors.size, len(self.whole), task.C.shape[0])
+        self.lower, self.upper = np.empty(shape), np.empty(shape)
+        self.reasons = np.full(shape, NOT_CONVERGED, dtype=np.int8)
+
+    def fit(self, part: slice) -> None:
+        """Solve one subproblem without each group."""
+        sub = self.whole[part.start]
+        folds: Any = self.plan.folds(sub)
+        rows = np.flatnonzero(sub.problem.C > 0.0)
+        rows = rows[np.argsort(self.codes[rows], kind="stable")]
+        own = rows
+        K = self.task.K
+        if 2 * rows.size <= K.shape[0]:  # a pair of classes: one block for all groups
+            K, own = K[np.ix_(rows, rows)], np.arange(rows.size)
+        for fold in range(self.n_folds):
+            kept = self.codes[rows] != fold
+            factors = None if folds.C_factors is None else folds.C_factors[fold]
+            fits = self._fit_without(sub.problem, K, rows[kept], own[kept], factors)
+            self.fits[part.start].append(fits)
+
+    def _fit_without(
+        self,
+        problem: Problem,
+        K: FloatArray,
+        rows: IntArray,
+        own: IntArray,
+        factors: FloatArray | None,
+    ) -> _Fits:
+        """Solve on some rows, which are the rows ``own`` of K."""
+        n_Cs = self.factors.size
+        betas, ends = np.zeros((n_Cs, rows.size)), np.zeros((n_Cs, 2))
+        converged, rounding = np.ones(n_Cs, dtype=bool), np.zeros(n_Cs)
+        if rows.size == 0:  # both classes are left out: their pair has no vote
+            return _Fits(rows, betas, ends, converged, rounding)
+        y, C = problem.y[rows], problem.C[rows]
+        if factors is not None:
+            C = C * np.where(y > 0, factors[1], factors[0])
+        problem = replace(
+            problem,
+            K=_take_square(K, own),
+            y=y,
+            C=C,
+            first_equal=None,
+            regular=self.regular,
+        )
+        before = None
+        for k, factor in enumerate(self.factors):
+            scaled, start = scale_bounds(problem, factor, before)
+            solution = self.plan.family.solve(scaled, start=start)
+            before = scaled, solution
+            betas[k], ends[k] = solution.beta, solution.intercept_interval
+            converged[k] = solution.converged
+            size = float(np.abs(solution.beta).sum())
+            rounding[k] = max(
+                rounding_of_sum(self.largest, size), rounding_bound(scaled, solution)
+            )
+        return _Fits(rows, betas, ends, converged, rounding)
+
+    def predict(self, part: slice) -> None:
+        """Evaluate all solutions without one group at its samples."""
+        fold = part.start
+        fits = [own[fold] for own in self.fits]
+        rows = np.flatnonzero(self.codes == fold)
+        betas = np.zeros((self.factors.size, len(fits), self.codes.size))
+        for q, fit in enumerate(fits):
+            betas[:, q, fit.rows] = fit.betas
+        products = products_with(self.task, betas, rows)
+        ends = np.stack([fit.ends for fit in fits], axis=1)[:, :, :, None]
+        lower, upper = products + ends[:, :, 0], products + ends[:, :, 1]
+        converged = np.stack([fit.converged for fit in fits], axis=1)[:, :, None]
+        rounding = np.stack([fit.rounding for fit in fits], axis=1)[:, :, None]
+        reasons = find_reasons(self.task, lower, upper, converged, rounding)
+        self.lower[:, :, rows], self.upper[:, :, rows] = lower, upper
+        self.reasons[:, :, rows] = reasons
+
+    def parts(self, q: int) -> list[LeftOut]:
+        """Return the values of a subproblem at each C."""
+        rounding = np.max([fits.rounding for fits in self.fits[q]], axis=0)
+        flagged = self._is_anti_learning(q)
+        parts = []
+        for k in range(self.factors.size):
+            counts = {"refits": float(self.n_folds), "rounding": float(rounding[k])}
+            steps = np.full(self.codes.size, REFIT, dtype=np.int8)
+            found = LooIntervals(
+                self.lower[k, q], self.upper[k, q], steps, self.reasons[k, q], counts
+            )
+            parts.append(LeftOut(found, anti_learning=bool(flagged[k])))
+        return parts
+
+    def _is_anti_learning(self, q: int) -> BoolArray:
+        """Solve the full problem only if the labels are like those of a tiny C."""
+        family, sub = self.plan.family, self.whole[q]
+        flagged = np.zeros(self.factors.size, dtype=bool)
+        if family.target == "classes":
+            values = middle(self.lower[:, q], self.upper[:, q])
+            folds = self.plan.folds(sub)
+            flagged |= labels_follow_proportions(sub.problem, values, folds)
+        for k in np.flatnonzero(flagged):
+            scaled, _ = scale_bounds(sub.problem, self.factors[k])
+            scaled = scaled.subset(np.flatnonzero(scaled.C > 0.0))
+            flagged[k] = holds_lighter_class(scaled, family.solve(scaled))
+        return flagged
+
+
+def _take_square(K: FloatArray, rows: IntArray) -> FloatArray:
+    """Return ``K[np.ix_(rows, rows)]``, by blocks if the rows are a few runs."""
+    cuts = np.flatnonzero(np.diff(rows) != 1) + 1
+    if cuts.size > 3:
+        return K[np.ix_(rows, rows)]
+    square = np.empty((rows.size, rows.size))
+    runs = [
+        (slice(a, b), slice(rows[a], rows[a] + b - a))
+        for a, b in pairwise([0, *cuts.tolist(), rows.size])
+    ]
+    for to, i in runs:
+        for too, j in runs:
+            square[to, too] = K[i, j]
+    return square
