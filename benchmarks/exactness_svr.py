@@ -3,10 +3,11 @@
 
 Random problems with 2 to 24 samples, among them epsilon = 0 or wider than the data,
 duplicates, conflicting targets, singular kernels and weights over three decades; and a
-few left-out samples of nine regression sets in five settings each. Every reference is
-clarabel's solution of the left-out problem. Its support vectors then give linear
-equations for the optimum; if that satisfies the optimality conditions to 1e-11, it
-replaces clarabel's digits (``polished``). Nothing of a reference is our code.
+few left-out samples of nine regression sets (up to 200 rows) in five settings each.
+Every reference is clarabel's solution of the left-out problem. Its support vectors, or
+else LIBSVM's, give linear equations for the optimum; a solution that satisfies the
+optimality conditions to 1e-11 replaces clarabel's digits (``polished``). Nothing of a
+reference is our code.
 
 ``deviation`` is the largest difference of a prediction's interval from the reference's,
 relative to max(1, |reference|), y in standard deviations; ``beyond`` counts certified
@@ -19,13 +20,16 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+import warnings
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import lsq_linear
 from sklearn.datasets import load_diabetes
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 from sklearn.svm import SVR
 
@@ -38,8 +42,8 @@ from leaveout.run._parallel import limit_blas
 
 RESULTS = Path(__file__).parent / "results" / "exactness_svr"
 SETTINGS = [(1.0, 0.1), (10.0, 0.1), (100.0, 0.1), (10.0, 0.0), (10.0, 0.5)]
-# Left-out samples per model of a real set.
-PER_MODEL = 6
+# Samples of a real set, and how many of them are left out per model.
+LARGEST, PER_MODEL = 200, 4
 SAME, SAME_COARSE = 1e-7, 1e-5
 # How far from its bounds, relative to the largest, a coefficient of clarabel is free.
 FREE = [1e-7, 1e-5, 1e-9, 1e-4]
@@ -68,24 +72,36 @@ def violation(case: Case, beta: np.ndarray, b: float) -> float:
 
 
 def polish(case: Case, beta: np.ndarray) -> np.ndarray | None:
-    """Solve the optimality conditions on clarabel's free coefficients."""
-    size = np.abs(beta).max()
+    """Solve the optimality conditions on the free ones of some coefficients."""
+    size = min(np.abs(beta).max(), case.C.max())
     for share in FREE:
-        near = share * min(size, case.C.max())
+        near = share * size
         bounded = np.abs(beta) > case.C - near
         zero = (np.abs(beta) < near) & (case.epsilon > 0.0)
         free = np.flatnonzero(~bounded & ~zero)
         exact = np.where(bounded, np.sign(beta) * case.C, 0.0)
         ones = np.ones((free.size, 1))
         A = np.block([[case.K[np.ix_(free, free)], ones], [ones.T, np.zeros((1, 1))]])
-        kinks = case.y[free] - np.sign(beta[free]) * case.epsilon
+        sign, C = np.sign(beta[free]), case.C[free]
+        kinks = case.y[free] - sign * case.epsilon
         right = np.append(kinks - case.K[free] @ exact, -exact.sum())
-        found = np.linalg.lstsq(A, right, rcond=1e-14)[0]
-        exact[free] = found[:-1]
-        low, high = optimal_intercepts(case.y - case.K @ exact, case.C, case.epsilon)
-        if violation(case, exact, 0.5 * (low + high)) < 1e-11:
+        exact[free] = np.linalg.lstsq(A, right, rcond=1e-14)[0][:-1]
+        if is_optimal(case, exact):
+            return exact
+        # Duplicates: of many solutions, one within the bounds.
+        low = np.where((sign > 0) & (case.epsilon > 0), 0.0, -C)
+        high = np.where((sign < 0) & (case.epsilon > 0), 0.0, C)
+        ends = np.append(low, -np.inf), np.append(high, np.inf)
+        exact[free] = lsq_linear(A, right, ends, method="bvls", tol=1e-15).x[:-1]
+        if is_optimal(case, exact):
             return exact
     return None
+
+
+def is_optimal(case: Case, beta: np.ndarray) -> bool:
+    """Whether some b satisfies the optimality conditions, up to rounding."""
+    ends = optimal_intercepts(case.y - case.K @ beta, case.C, case.epsilon)
+    return violation(case, beta, float(np.mean(ends))) < 1e-11
 
 
 def reference(case: Case, r: int) -> tuple[np.ndarray, bool]:
@@ -96,10 +112,25 @@ def reference(case: Case, r: int) -> tuple[np.ndarray, bool]:
     )
     beta, *ends = svr_clarabel(*rest)
     exact = polish(rest, beta)
+    if exact is None:
+        exact = polish(rest, solve_by_libsvm(rest))
     if exact is not None:
         beta = exact
         ends = optimal_intercepts(rest.y - rest.K @ beta, rest.C, rest.epsilon)
     return case.K[r, others] @ beta + np.array(ends), exact is not None
+
+
+def solve_by_libsvm(case: Case) -> np.ndarray:
+    """Return LIBSVM's coefficients; it keeps kernel values in single precision."""
+    svr = SVR(
+        kernel="precomputed", C=1.0, epsilon=case.epsilon, tol=1e-9, max_iter=1_000_000
+    )
+    beta = np.zeros(case.y.size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        svr.fit(case.K, case.y, sample_weight=case.C)
+    beta[svr.support_] = svr.dual_coef_[0]
+    return beta
 
 
 def check(name: str, case: Case, rows: np.ndarray, total: dict[str, Any]) -> None:
@@ -133,6 +164,8 @@ def real_cases(folder: Path) -> Iterator[tuple[str, Case]]:
         file = np.load(path)
         sets[path.stem.removeprefix("reg_")] = file["X"], file["y"]
     for name, (X, y) in sets.items():
+        rows = np.random.default_rng(0).permutation(y.size)[:LARGEST]
+        X, y = X[rows], y[rows]
         K = gram_matrix(scale(X.astype(float)), kernel="rbf")
         for C, epsilon in SETTINGS:
             yield name, Case(K, scale(y.astype(float)), np.full(y.size, C), epsilon)

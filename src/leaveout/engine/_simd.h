@@ -165,12 +165,6 @@ WIDEST static void step_along(long n, double step, const double *rate, double *x
 }
 
 /* out += factor * row, in single precision. */
-WIDEST static void add_converted_row(long n, float factor, const double *row, float *out)
-{
-    for (long i = 0; i < n; i++)
-        out[i] += factor * (float)row[i];
-}
-
 WIDEST static void add_float_row(long n, float factor, const float *row, float *out)
 {
     for (long i = 0; i < n; i++)

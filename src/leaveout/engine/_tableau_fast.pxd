@@ -48,4 +48,3 @@ cdef class Tableau:
     cdef void _project(
         self, const Py_ssize_t* rows, Py_ssize_t count, Py_ssize_t m, const double* ones,
         double root, double* Y, double* B, double* d) noexcept nogil
-    cdef void _find_room(self)

@@ -376,16 +376,14 @@ cdef class Tableau:
         """
         cdef Py_ssize_t m
         far = np.flatnonzero(np.asarray(self.slot) < 0)
-        self.far = far
-        self._find_room()
-        low, high = np.asarray(self.far_room, np.float64)
-        distance = np.minimum(-low, high) * (1.0 - 1e-6) - 1e-5  # room is rounded
+        low, high = room = self._room_of(far)
+        distance = np.minimum(-low, high) * (1.0 - 1e-6) - 1e-5  # far_room is rounded
         m = self._largest_basis()
         self.n_basis = m if 4 * m * m < n_walks * self.n_free else 0
         reach = distance / self._mobility(far, m) if self.n_basis else distance
         order = np.argsort(reach, kind="stable")
         self.far, self.reach = far[order], reach[order]
-        self._find_room()
+        self.far_room = np.ascontiguousarray(room[:, order], np.float32)
         self.far_K = np.empty((self.capacity, far.size), np.float32)
         self._store_rows(0)
 
@@ -423,19 +421,18 @@ cdef class Tableau:
                                       + OF_MEMBERS() * largest)
         return np.asarray(out)
 
-    cdef void _find_room(self):
-        """Write how far f of the far samples may move, in single precision."""
+    def _room_of(self, const Py_ssize_t[::1] far):
+        """How far f of some samples may move, down and up."""
         cdef Py_ssize_t a, i
         cdef double low, high
-        self.far_room = np.empty((2, self.far.shape[0]), np.float32)
-        for a in range(self.far.shape[0]):
-            i = self.far[a]
+        cdef double[:, ::1] room = np.empty((2, far.shape[0]))
+        for a in range(far.shape[0]):
+            i = far[a]
             range_of(&self.stairs, i, start_state(
                 &self.stairs, i, self.beta[i], self.f[i], False), &low, &high)
-            low -= self.f[i]
-            high -= self.f[i]
-            self.far_room[0, a] = <float>low if low > -1e30 else -INFINITY
-            self.far_room[1, a] = <float>high if high < 1e30 else INFINITY
+            room[0, a] = low - self.f[i] if low > -FAR else -INFINITY
+            room[1, a] = high - self.f[i] if high < FAR else INFINITY
+        return np.asarray(room)
 
     def _store_rows(self, Py_ssize_t first):
         """Convert the kernel values of slots with the far samples to single precision."""
