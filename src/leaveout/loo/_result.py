@@ -378,9 +378,8 @@ def is_anti_learning(
     without it there is nothing to balance. In an LPM the row duals are the alpha. Of
     ``values`` only the signs are used.
     """
-    return bool(
+    return holds_lighter_class(problem, solution) and bool(
         labels_follow_proportions(problem, values, folds)
-        and holds_lighter_class(problem, solution)
     )
 
 
