@@ -40,6 +40,13 @@ def test_grid_from_the_command_line(ask, table):
     assert len(report["cells"]) == 12
 
 
+def test_a_wide_grid_fits_80_columns(run, table):
+    grid = "--grid C=1 --grid gamma=0.0001:10:16"
+    told = run("select", table, "--target", "colour", *grid.split()).stdout
+    assert told.count("gamma ") >= 2  # in two parts
+    assert max(map(len, told.splitlines())) <= 80
+
+
 def test_degrees_are_whole_and_constants_of_any_sign():
     assert repr(parse_grid(["degree=1:10:4"])["degree"]) == "[1, 2, 5, 10]"
     assert parse_grid(["coef0=-0.5,0"])["coef0"] == [-0.5, 0.0]

@@ -146,7 +146,9 @@ def test_warnings_of_folds_are_given_once():
     # A class has two members; one of them may have weight 0.
     weights = np.r_[np.ones(13), 0.0]
     with (
-        pytest.warns(lo.AntiLearningWarning, match="The best candidate: Anti-learning"),
+        pytest.warns(
+            lo.AntiLearningWarning, match="The best candidate is anti-learning"
+        ),
         pytest.warns(lo.SingletonClassWarning, match="In 2 of 14 folds: Class 1 has"),
     ):
         honest(lo.LooSearchCV(SVC(), {"C": [1.0]}), X, np.arange(14) // 12)

@@ -370,7 +370,8 @@ class LooSearchCV(GridSearchCV):
         if isinstance(result, ExactResult):
             found["best_loo_result_"] = result
         if isinstance(result, LooResult) and result.anti_learning:
-            note = f"The best candidate: {result.anti_learning_note}"
+            why = result.anti_learning_note.removeprefix("Anti-learning: ")
+            note = f"The best candidate is anti-learning. {why}"
             warn(note, AntiLearningWarning, stacklevel=3)
         return found
 
