@@ -49,8 +49,8 @@ ROUNDING = 1e-12
 BALANCED = 1e-10
 MOST_PASSES = 40
 MOST_BANDS = 8
-# Augmented Lagrangian: limits, the relative duality gap at which the exact solver takes
-# over, and the factor of tau from round to round.
+# Augmented Lagrangian: limits, the duality gap per unit of bounds at which the exact
+# solver takes over, and the factor of tau from round to round.
 MOST_ROUNDS, MOST_STEPS = 60, 30
 ACCURATE = 1e-5
 FASTER = 0.25
@@ -342,13 +342,14 @@ def refine_point(
     """
     A = np.column_stack([Z, np.ones(len(y))])
     q = np.full(len(y), 0.5)
+    # Two samples may be means of most rows, with large bounds.
+    enough = ACCURATE * float(np.sort(bounds)[:-2].sum())
     for _ in range(MOST_ROUNDS):
         point, q = _solve_round(A, y, bounds, point, q, tau)
         short = 1.0 - y * (A @ point)
         hinge = np.maximum(short, 0.0)
         gap = float(bounds @ (hinge - q * short))
-        primal = 0.5 * float(point[:-1] @ point[:-1]) + float(bounds @ hinge)
-        if gap <= ACCURATE * primal:
+        if gap <= enough:
             break
         tau *= FASTER
     return point, q
