@@ -153,3 +153,13 @@ def test_tiny_bounds_are_flagged(C, flagged):
     found = lo.leave_one_out(lo.SVC(C=C, gamma=0.1), X, y, groups=folds)
     assert found.anti_learning == flagged
     assert found.error == float(flagged)
+
+
+def test_threads_give_the_same_bits(monkeypatch):
+    X, y, weights, folds = wine()
+    svc = lo.SVC(C=5.0, gamma=0.05)
+    how = {"sample_weight": weights, "groups": folds}
+    alone = lo.leave_one_out(svc, X, y, **how)
+    monkeypatch.setattr("leaveout.loo._kfold.LEAST_THREADED", 0)
+    shared = lo.leave_one_out(svc, X, y, **how, n_jobs=3)
+    np.testing.assert_array_equal(shared.binary_values, alone.binary_values)

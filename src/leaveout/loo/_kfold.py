@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MOST_FOLDS, MOST_FOLDS_OF_PAIRS = 6, 12
 
 # With fewer samples, handing work to threads costs as much as it saves.
-LEAST_THREADED = 500
+LEAST_THREADED = 1000
 
 
 def fits_groups(task: Task, plan: Plan) -> bool:
