@@ -9,4 +9,4 @@ from grid import run
 from measure import easy_grid
 
 if __name__ == "__main__":
-    run("speed_one_c", __doc__, easy_grid, must="≤ 2", goal="≤ 1")
+    run("speed_one_c", __doc__, easy_grid, must="≤ 0.9", goal="≤ 0.6")
