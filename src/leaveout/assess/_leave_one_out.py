@@ -79,7 +79,8 @@ def leave_one_out(
     balanced : {"frozen", "fold"}, default="frozen"
         With ``class_weight="balanced"``: "frozen" computes the weights once from all
         rows; "fold" computes them from the remaining rows, as a refit by scikit-learn
-        does. "fold" refits for each sample or group.
+        does. The weights without a sample depend only on its class, so "fold" solves
+        once more per class; groups with counts of their own are refitted.
     labels_only : bool, default=False
         Stop as soon as the label of a sample is known. Its decision value then has the
         correct sign, but is not the final value. This has no effect where values

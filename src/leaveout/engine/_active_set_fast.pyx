@@ -195,8 +195,8 @@ cdef double climb(ActiveSet* s, Py_ssize_t* n_steps, Py_ssize_t max_steps) noexc
     """Go to the optimum on M, dropping the indices that reach a level; return b.
 
     Step: (K_MM + c 11') d + (b + c q) 1 = F_M, 1'd = -q, where q = sum(beta) is 0 up
-    to rounding unless a sample was left out. F_M -> b 1 along the way, so F of the members is known without a
-    product with K.
+    to rounding unless a sample was left out. F_M -> b 1 along the way, so F of the members
+    is known without a product with K.
     """
     cdef Py_ssize_t k, i, block
     cdef double b = 0.0, t, t_min, uu, q = imbalance(s)

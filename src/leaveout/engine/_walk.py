@@ -17,6 +17,7 @@ follows f itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from math import fsum
@@ -44,7 +45,7 @@ from leaveout.engine._problem import (
     Solution,
     middle,
 )
-from leaveout.engine._solve import refit_each, solve_without, store_refit
+from leaveout.engine._solve import refit_each, solve_svc, solve_without, store_refit
 from leaveout.engine._tableau_fast import SLOTS_AT_ONCE, Tableau
 from leaveout.engine._walk_fast import FOLDS_AT_ONCE, Status, run_walks
 from leaveout.run._parallel import map_chunks
@@ -90,7 +91,7 @@ def loo_walk(
         Its optimum.
     folds : Folds, optional
         What is left out together; every sample by itself if not given. No fold may hold
-        all samples. With ``C_factors`` every fold is refitted.
+        all samples. With ``C_factors`` the folds with equal factors share a solution.
     labels_only : bool, default=False
         Stop as soon as the sign is known (single samples); ignored in a regression,
         whose values have no labels.
@@ -105,12 +106,12 @@ def loo_walk(
     if folds is None:
         labels_only = labels_only and problem.epsilon is None
         return _leave_singles_out(problem, solution, labels_only, n_threads)
+    if folds.C_factors is not None:
+        return _leave_rebalanced_out(problem, solution, folds, n_threads)
     walker = Walker(problem, solution, n_threads=n_threads)
     walked = np.array(
         [_is_walkable(problem, solution, fold) for fold in folds], dtype=bool
     )
-    if folds.C_factors is not None:
-        walked[:] = False
     some, others = np.flatnonzero(walked), np.flatnonzero(~walked)
     found = LooIntervals.empty(folds.members.size)
     found.write(folds.entries(some), walker.leave_out(folds.take(some)))
@@ -118,6 +119,39 @@ def loo_walk(
     found.write(folds.entries(others), refitted)
     walker.counts["refits"] += others.size
     return replace(found, counts=walker.counts)
+
+
+def _leave_rebalanced_out(
+    problem: Problem, solution: Solution, folds: Folds, n_threads: int
+) -> LooIntervals:
+    """Leave out folds that change the upper bounds of the other samples.
+
+    Folds with equal factors walk from one solution at these bounds: those of the
+    samples that are left out do not matter. A solution for one or two folds would cost
+    more than their refits.
+    """
+    assert folds.C_factors is not None
+    found = LooIntervals.empty(folds.members.size)
+    counts: Counter[str] = Counter()
+    factors, group = np.unique(folds.C_factors, axis=0, return_inverse=True)
+    common = np.bincount(group.ravel()) > 2
+    for j in np.flatnonzero(common):
+        down, up = factors[j]
+        own = replace(problem, C=problem.C * np.where(problem.y > 0.0, up, down))
+        some = np.flatnonzero(group.ravel() == j)
+        walked = loo_walk(
+            own,
+            solve_svc(own),
+            replace(folds.take(some), C_factors=None),
+            n_threads=n_threads,
+        )
+        found.write(folds.entries(some), walked)
+        counts.update(walked.counts)
+    others = np.flatnonzero(~common[group.ravel()])
+    refitted = refit_each(problem, solution, folds.take(others), n_threads=n_threads)
+    found.write(folds.entries(others), refitted)
+    counts["refits"] += others.size
+    return replace(found, counts=dict(counts))
 
 
 def _leave_singles_out(

@@ -359,7 +359,7 @@ cdef class FoldGram:
 
     def arrange(self, const Py_ssize_t[::1] order):
         """Set the order of the samples."""
-        cdef Py_ssize_t n = self.Z.shape[0], p = self.Z.shape[1], i, j
+        cdef Py_ssize_t n = self.Z.shape[0], p = self.Z.shape[1], i
         cdef double total
         self.order, self.bad = order, 0
         if self.given:
