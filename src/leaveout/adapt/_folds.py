@@ -89,7 +89,7 @@ class FoldKernels:
         if "gamma" in KERNELS[kernel].parameters:
             number = gamma if not isinstance(gamma, str) else 1.0 / Z.shape[1]
             if gamma == "scale":
-                variance = steps.variance(k)
+                variance = steps.variance(k, None if self.pairs is not None else Z)
                 number = number / variance if variance > 0.0 else 1.0
         if kernel == "cosine":
             Z = normalize(Z)
@@ -127,8 +127,11 @@ def _all_pairs(steps: FoldSteps, n_folds: int, kernel: str) -> FloatArray | None
     pairs = np.zeros((n_folds, n_pairs))
     for first in range(0, p, FEATURES_AT_ONCE):
         Z = features[first : first + FEATURES_AT_ONCE]
-        terms = Z[:, rows] - Z[:, columns] if kernel == "rbf" else Z[:, rows]
-        terms *= terms if kernel == "rbf" else Z[:, columns]
+        terms, others = (np.take(Z, which, axis=1) for which in (rows, columns))
+        if kernel == "rbf":
+            terms -= others
+            others = terms
+        terms *= others
         pairs += weights[:, first : first + FEATURES_AT_ONCE] @ terms
     return pairs
 

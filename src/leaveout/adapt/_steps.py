@@ -169,11 +169,14 @@ class FoldSteps:
         """
         return self._state.affine(k)
 
-    def variance(self, k: int) -> float:
-        """Variance of all entries of the kept rows, for gamma="scale"."""
+    def variance(self, k: int, Z: Any = None) -> float:
+        """Variance of all entries of the kept rows, for gamma="scale".
+
+        Z are the features of the fold, if they are known.
+        """
         if isinstance(self._state, Columns) and self._state.source.complete:
             return float(self._variances[k])
-        Z = take_rows(self.features(k), self._rows.kept(k))
+        Z = take_rows(self.features(k) if Z is None else Z, self._rows.kept(k))
         if sparse.issparse(Z):
             return float(Z.multiply(Z).mean() - Z.mean() ** 2)
         return float(Z.var())
