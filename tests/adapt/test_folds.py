@@ -9,9 +9,16 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    Normalizer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from leaveout import SVC, leave_one_out
+from leaveout.adapt import _folds
 
 RBF = sklearn.svm.SVC(C=3.0, tol=1e-10)
 LINEAR = sklearn.svm.SVC(C=0.3, kernel="linear", tol=1e-10)
@@ -68,6 +75,31 @@ def test_folds_equal_refits(steps, svm, n_classes, rng):
     if not isinstance(svm, SVC):
         predictions, _ = honest_refits(pipeline, X, y)
         np.testing.assert_array_equal(found.predictions, predictions)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_stateless_steps_have_one_kernel(n_classes, rng, monkeypatch):
+    X, y = draw(rng, 30, 4, n_classes)
+    pipeline = make_pipeline(Normalizer(), SVC(C=3.0, gamma=0.5))
+    monkeypatch.setattr(_folds, "FoldSolver", None)  # not needed
+    for groups in (None, np.arange(30) // 3):
+        found = assert_equal_to_refits(pipeline, X, y, groups=groups)
+        assert found.preprocessing == {"normalizer": "stateless"}
+    monkeypatch.undo()
+    pipeline = make_pipeline(Normalizer(), SVC(C=3.0, gamma="scale"))
+    assert_equal_to_refits(pipeline, X, y)
+
+
+def test_result_says_how_steps_were_fitted(rng):
+    X, y = draw(rng, 20, 4, 2)
+    steps = [StandardScaler(), QuantileTransformer(n_quantiles=5), PCA(2)]
+    found = leave_one_out(make_pipeline(*steps, RBF), X, y, preprocessing="refit")
+    assert found.preprocessing == {
+        "standardscaler": "closed form",
+        "quantiletransformer": "fitted in each fold",
+        "pca": "fitted in each fold",
+    }
+    assert leave_one_out(RBF, X, y).preprocessing == {}
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])

@@ -19,7 +19,13 @@ from leaveout.engine._fold_walk import FoldSolver, NotFiniteError
 from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.kernel._gram import KERNELS, make_gram
 from leaveout.kernel._gram_fast import FoldGram, Formula, nearest_to_mean
-from leaveout.loo._leave_out import LeftOut, Plan, fold_factors, has_anti_learning
+from leaveout.loo._leave_out import (
+    LeftOut,
+    Plan,
+    fold_factors,
+    has_anti_learning,
+    leave_subproblem_out,
+)
 from leaveout.loo._task import Params, Subproblem, Task, make_task
 from leaveout.run._parallel import map_chunks
 
@@ -158,6 +164,11 @@ def leave_folds_out(model: Model, X: Any, task: Task, plan: Plan) -> list[LeftOu
     steps = FoldSteps.of(model.steps, X, task.target.labels, folds)
     task = _on_all_samples(model, task, steps.base)
     subproblems = list(plan.family.make_problems(task, True))
+    if _is_one_kernel(task.params, steps, len(folds)):
+        parts = [leave_subproblem_out(task, plan, sub) for sub in subproblems]
+        return [
+            replace(part, solution=None, preprocessing=steps.paths) for part in parts
+        ]
     solvers = [_solver(task, plan, sub, folds) for sub in subproblems]
     kernels = FoldKernels.of(task, steps, len(folds))
 
@@ -190,9 +201,17 @@ def leave_folds_out(model: Model, X: Any, task: Task, plan: Plan) -> list[LeftOu
 
     map_chunks(run, others.size, plan.n_threads, FOLDS_AT_ONCE)
     return [
-        _collect(task, plan, sub, solver)
+        replace(_collect(task, plan, sub, solver), preprocessing=steps.paths)
         for sub, solver in zip(subproblems, solvers, strict=True)
     ]
+
+
+def _is_one_kernel(params: Params, steps: FoldSteps, n_folds: int) -> bool:
+    """Whether no fold changes a feature, gamma or a class weight."""
+    has_gamma = "gamma" in KERNELS[str(params.kernel)].parameters
+    if params.class_weight == "balanced" or (has_gamma and params.gamma == "scale"):
+        return False
+    return len({steps.group_of(k) for k in range(n_folds)}) == 1
 
 
 def _on_all_samples(model: Model, task: Task, Z: FloatArray) -> Task:

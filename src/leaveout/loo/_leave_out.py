@@ -309,6 +309,7 @@ def _make_result(
         "method": plan.method,
         "counts": {**_total_counts(parts), "seconds": seconds},
         "groups": plan.groups,
+        "preprocessing": parts[0].preprocessing,
     }
     if plan.family.target == "numbers":
         predictions, low, high = (

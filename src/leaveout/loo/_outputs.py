@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class LeftOut:
     rows: IntArray | None = None  # its samples; None: all samples of the task
     solution: Any = None  # full solution, if there is one
     anti_learning: bool = False  # whether its labels follow the class proportions
+    preprocessing: Mapping[str, str] = field(default_factory=dict)  # see LooResult
 
 
 @dataclass(frozen=True)

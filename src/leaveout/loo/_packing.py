@@ -27,8 +27,8 @@ PLAIN: dict[type, tuple[str, ...]] = {
     LooRegressionResult: ("predictions", "lower", "upper"),
 }
 FACTS: dict[type, tuple[str, ...]] = {
-    LooResult: ("method", "anti_learning"),
-    LooRegressionResult: ("method",),
+    LooResult: ("method", "anti_learning", "preprocessing"),
+    LooRegressionResult: ("method", "preprocessing"),
 }
 NAMED = {"settled_by": SETTLED_BY, "uncertified_by": UNCERTIFIED}
 

@@ -45,6 +45,8 @@ class LooRegressionResult(ExactResult):
         Weights of the samples in ``q2``, ``rmse`` and ``mae``.
     groups : ndarray of int, shape (n,), optional
         Number of the group each sample was left out with.
+    preprocessing : mapping of str to str
+        How each step of a Pipeline was fitted, as in :class:`LooResult`.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class LooRegressionResult(ExactResult):
     counts: Mapping[str, float] = field(default_factory=dict)
     weights: FloatArray | None = None
     groups: IntArray | None = None
+    preprocessing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def residuals(self) -> FloatArray:

@@ -126,6 +126,10 @@ class LooResult(ExactResult):
         more than half of them, and the error is not smaller than that of always
         predicting the largest class. A single such subproblem does not decide the
         result, and one-vs-rest compares values, whose order may still be right.
+    preprocessing : mapping of str to str
+        How each step of a Pipeline was fitted without the left-out samples: "closed
+        form", "stateless" (the step has nothing to fit) or "fitted in each fold" (a
+        clone per fold). Empty if the steps were fitted once, or by method="refit".
 
     Examples
     --------
@@ -157,6 +161,7 @@ class LooResult(ExactResult):
     binary_values: FloatArray | None = None
     groups: IntArray | None = None
     anti_learning: bool = False
+    preprocessing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def anti_learning_note(self) -> str:
