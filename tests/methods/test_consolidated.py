@@ -18,6 +18,7 @@ from solved import (
     solve_path,
 )
 
+import leaveout as lo
 from leaveout.data import make_mixture
 from leaveout.engine._problem import REFIT, Problem
 from leaveout.engine._solve import solve_svc
@@ -211,3 +212,24 @@ def test_path_is_exact(bias):
         other = Problem(problem.K, case.y, uneven, bias)
         assert not screen_along_path(other, before).bounded.any()
     assert known > 8
+
+
+@pytest.mark.parametrize("method", ["consolidated", "magic"])
+def test_coefficients_next_to_a_large_bound_prove_nothing(method):
+    """Three equal samples against three: f = 0, but sum(beta) K hardly notices."""
+    y = np.array([1.0, -1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
+    svc = lo.SVC(C=10511916.87519137, kernel="precomputed", fit_intercept=False)
+    found = lo.leave_one_out(svc, np.full((7, 7), 86.0), y, method=method)
+    np.testing.assert_array_equal(found.ambiguous, y > 0)
+    np.testing.assert_allclose(found.decision_values, y < 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["consolidated", "magic"])
+def test_sums_of_large_coefficients_are_zero(method):
+    """Leaving out sample 1 balances the bounds: no sample is free, b is an interval."""
+    y, weights = np.array([1.0, -1.0, 1.0, -1.0, -1.0]), np.array([1.0, 1, 2, 1, 2])
+    svc = lo.SVC(C=4969299.008448621, kernel="precomputed")
+    found = lo.leave_one_out(
+        svc, np.full((5, 5), 198.0), y, sample_weight=weights, method=method
+    )
+    np.testing.assert_array_equal(found.ambiguous, [False, True, False, True, False])

@@ -18,9 +18,11 @@ from leaveout.methods._screening import Screened
 
 # A coefficient within this share of C_i of its bound is not free.
 ROOM = 1e-9
-# Tolerances of a solved fold: KKT residual relative to max(1, sum_j |beta_j K_ij|), and
-# duality gap relative to max(1, primal).
+# Tolerances of a solved fold: violation of the optimality conditions, and duality gap
+# relative to max(1, primal).
 KKT_TOL, GAP_TOL = 1e-9, 1e-10
+# Rounding errors of f, in units of 2^-52 sum_j |beta_j K_ij|.
+ROUNDING, EPS = 1024.0, float(np.finfo(float).eps)
 
 
 class Proof(NamedTuple):
@@ -93,14 +95,14 @@ class Prover:
         squared = np.maximum(size - cross - b * total, 0.0)
         allowed = GAP_TOL * np.maximum(1.0, 0.5 * squared + hinge)
         optimal = (gap <= allowed) & (violation <= KKT_TOL)
-        for i in np.flatnonzero(~optimal):
+        feasible = self._is_feasible(eta, up & down, total, size)
+        for i in np.flatnonzero(~optimal & feasible):
             beta = self.known.copy()
             beta[kept], beta[own[i]] = eta[i], 0.0
             optimal[i] = self._is_optimal(
                 beta, p[i], up[i], down[i], gap[i], allowed[i]
             )
-        if self.problem.fit_intercept:
-            optimal &= np.abs(total) <= KKT_TOL * size
+        optimal &= feasible
         return Proof(at_own, *ends, np.sqrt(squared), optimal, found)
 
     def _sides(self, eta: FloatArray, own: IntArray) -> tuple[BoolArray, BoolArray]:
@@ -111,6 +113,20 @@ class Prover:
         here = np.flatnonzero(own < self.kept.stop)
         more[here, own[here]] = less[here, own[here]] = False
         return np.where(y > 0, more, less), np.where(y > 0, less, more)
+
+    def _is_feasible(
+        self, eta: FloatArray, free: BoolArray, total: FloatArray, size: FloatArray
+    ) -> BoolArray:
+        """Whether sum(beta) is 0 and what is not free on a bound, as far as f shows."""
+        alpha, C = np.abs(eta), self.C[self.kept]
+        room = np.where(free, 0.0, np.minimum(alpha, np.abs(C - alpha))).sum(axis=1)
+        top = float(np.abs(self.problem.K.diagonal()).max(initial=0.0))
+        allowed = np.maximum(KKT_TOL, ROUNDING * EPS * top * size)
+        feasible = top * room <= allowed
+        if self.problem.fit_intercept:
+            off = np.abs(total)
+            feasible &= (off <= KKT_TOL * size) & (top * off <= allowed)
+        return feasible
 
     def _interval(
         self, p: FloatArray, free: BoolArray, low: FloatArray, high: FloatArray
@@ -137,9 +153,9 @@ class Prover:
         support = np.flatnonzero(beta)
         rows = self.problem.K[np.ix_(self.order[support], self.order)]
         scale = np.maximum(1.0, np.abs(beta[support]) @ np.abs(rows))
-        rounding = 4.0 * np.finfo(float).eps * float(self.C @ scale)
+        rounding = 4.0 * EPS * float(self.C @ scale)
         rises, falls = self.unbounded == -np.inf, self.unbounded == np.inf
         rises[self.kept], falls[self.kept] = up, down
         violation = np.maximum(np.where(rises, p, 0.0), np.where(falls, -p, 0.0))
-        small = np.all(violation <= KKT_TOL * scale)
+        small = np.all(violation <= np.maximum(KKT_TOL, ROUNDING * EPS * scale))
         return bool(small and gap <= allowed + rounding)
