@@ -13,16 +13,9 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 
-from leaveout.engine._stairs cimport Stairs, kink_of, level_of, make_stairs
-
-
-cdef inline double nearest_level(const Stairs* s, Py_ssize_t i, double beta) noexcept nogil:
-    """The level of sample i that is nearest to beta."""
-    cdef int j, best = 0
-    for j in range(1, s.n_kinks + 1):
-        if fabs(level_of(s, i, j) - beta) < fabs(level_of(s, i, best) - beta):
-            best = j
-    return level_of(s, i, best)
+from leaveout.engine._stairs cimport (
+    Stairs, kink_of, level_of, make_stairs, nearest_level,
+)
 
 
 cdef inline double room_of(const Stairs* s, Py_ssize_t i, double beta) noexcept nogil:

@@ -27,7 +27,7 @@ cdef extern from "_simd.h":
         const double*, double*) noexcept nogil
 
 from leaveout.engine._stairs cimport (
-    Stairs, level_of, make_stairs, state_of, total_height,
+    Stairs, level_of, make_stairs, nearest_level, state_of, total_height,
 )
 
 # Added to the F of a point that cannot move in that direction, so it is never the extreme.
@@ -52,15 +52,6 @@ cdef inline double fall(const Stairs* s, Py_ssize_t i, double beta, double* down
         return 0.0
     down[0] = -s.offset[j]
     return beta - level_of(s, i, j + 1)
-
-
-cdef inline double nearest_level(const Stairs* s, Py_ssize_t i, double beta) noexcept nogil:
-    """The level of sample i that is nearest to beta."""
-    cdef int j, best = 0
-    for j in range(1, s.n_kinks + 1):
-        if fabs(level_of(s, i, j) - beta) < fabs(level_of(s, i, best) - beta):
-            best = j
-    return level_of(s, i, best)
 
 
 def smo_with_intercept(

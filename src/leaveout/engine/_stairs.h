@@ -15,6 +15,8 @@
 #ifndef LEAVEOUT_STAIRS_H
 #define LEAVEOUT_STAIRS_H
 
+#include <math.h>
+
 #define FAR 1e300
 
 typedef struct {
@@ -46,6 +48,18 @@ static inline double level_of(const Stairs *s, Py_ssize_t i, Py_ssize_t j)
 static inline double total_height(const Stairs *s, Py_ssize_t i)
 {
     return level_of(s, i, 0) - level_of(s, i, s->n_kinks);
+}
+
+/* The level of sample i that is nearest to beta. */
+static inline double nearest_level(const Stairs *s, Py_ssize_t i, double beta)
+{
+    double best = level_of(s, i, 0), next;
+    for (int j = 1; j <= s->n_kinks; j++) {
+        next = level_of(s, i, j);
+        if (fabs(next - beta) < fabs(best - beta))
+            best = next;
+    }
+    return best;
 }
 
 /* Even where beta is on a level, odd between two levels. */

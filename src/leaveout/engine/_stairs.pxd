@@ -12,6 +12,7 @@ cdef extern from "_stairs.h":
     double kink_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
     double level_of(const Stairs*, Py_ssize_t, Py_ssize_t) noexcept nogil
     double total_height(const Stairs*, Py_ssize_t) noexcept nogil
+    double nearest_level(const Stairs*, Py_ssize_t, double) noexcept nogil
     int state_of(const Stairs*, Py_ssize_t, double) noexcept nogil
     void range_of(const Stairs*, Py_ssize_t, int, double*, double*) noexcept nogil
     Stairs make_stairs(Py_ssize_t, Py_ssize_t, const double*, const double*,
