@@ -28,7 +28,6 @@ from leaveout.adapt._checks import (
     check_sample_weight,
     count_rows,
 )
-from leaveout.adapt._folds import leave_folds_out
 from leaveout.adapt._pipeline import fit_steps_once, refit_folds
 from leaveout.adapt._unwrap import SVM_ONLY, Model, read_params, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
@@ -114,6 +113,9 @@ def prepare(
         _check_refit_options(method, method_params)
         task = _task_without_gram(model, X, y, sample_weight)
         if method == "auto" and _has_fold_kernels(model.params):
+            # Here, because it imports a large part of scikit-learn.
+            from leaveout.adapt._folds import leave_folds_out
+
             source = partial(leave_folds_out, model, X)
         else:
             name, chosen = "refit", family.methods["refit"]
