@@ -31,9 +31,22 @@ from leaveout.cli._command import collect_warnings, write_options
          "--curve leaves out single samples; omit --groups."),
         (1, "loo --C 1 --gamma 1 --kernel linear", "--gamma does not apply to --ker"),
         (1, "loo --C 1 --coef0 2", "--coef0 does not apply to --kernel rbf."),
-        (1, "bounds TABLE --target colour --groups a", "single samples; omit --groups"),
-        (2, "loo --gamma wide", "'wide' is neither a number nor 'scale' or"),
-        (2, "select --n-jobs 0", "'--n-jobs': must be positive, or -1"),
+        (2, "bounds TABLE --target colour --groups a", "No such option: --groups"),
+        (2, "loo --C wide", "'--C': expected a positive number; got 'wide'."),
+        (2, "loo --C -1", "'--C': expected a positive number; got '-1'."),
+        (2, "loo --C nan", "'--C': expected a positive number; got 'nan'."),
+        (2, "loo --gamma w", "'--gamma': expected a number >= 0, 'scale' or 'auto'; g"),
+        (2, "loo --gamma inf", "'scale' or 'auto'; got 'inf'."),
+        (2, "loo --degree 2.5", "'--degree': expected a whole number >= 0; got '2.5'."),
+        (2, "loo --coef0 x", "'--coef0': expected a number; got 'x'."),
+        (2, "loo --kernel rfb", "expected 'rbf', 'linear', 'poly', 'laplacian' or 'c"),
+        (2, "loo --class-weight no", "expected 'balanced'; got 'no'."),
+        (2, "loo TABLE --decimal x", "'--decimal': expected '.' or ','; got 'x'."),
+        (2, "audit --top 0", "'--top': expected a positive whole number; got '0'."),
+        (2, "select --n-jobs two", "'--n-jobs': expected a positive whole number, or"),
+        (2, "select --n-jobs 0", "or -1 for one per core; got '0'."),
+        (2, "loo --output a.pdf", "'a.pdf': --output writes CSV, not .pdf. Write"),
+        (2, "predict m.skops x.csv --json -o a.csv", "--output writes JSON, not .csv."),
         (2, "select --save /no/such/folder/m", "is no folder '/no/such/folder'"),
         (2, "select --save .", "'.': is a folder."),
         (2, "select --save a/m.pkl", "as .skops, not .pkl. Write 'a/m.skops'."),
@@ -166,6 +179,19 @@ def test_first_answers_import_nothing_heavy(words, completed, answer):
     )
     assert answer in done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_a_search_imports_no_steps_of_pipelines(table):
+    code = (
+        "import sys; from leaveout.cli import main\n"
+        "try: main()\n"
+        "finally: print({'sklearn.feature_selection', 'skops'} & {*sys.modules})"
+    )
+    words = ["select", str(table), "--target", "colour", "--grid", "C=1"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("set()\n")
 
 
 def test_deprecations_of_dependencies_are_hidden(capsys):

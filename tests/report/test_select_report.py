@@ -171,7 +171,7 @@ def test_optional_parts(report, html):
     curve = lo.LooCurve(np.array([1.0, 2, 4]), np.array([0.5, 0.25]), np.zeros(2), 60)
     fewer = replace(fewer, curve=curve)
     text, found = format_select(fewer), describe_select(fewer)
-    nested = "Nested leave-one-out error 50.0 % (95 % interval 37.7 to 62.3 %): report"
+    nested = "To report: nested leave-one-out error 50.0 % (95 % interval 37.7 to "
     assert text.index(nested) < text.index("Leave-one-out error 1.7 %")
     assert "from 1 to 4 the smallest error is 25.0 %, for C from 2 to 4" in text
     assert found["honest"]["error"] == 0.5

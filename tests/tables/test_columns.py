@@ -159,7 +159,7 @@ def test_words_are_categories(read, words):
         (pd.DataFrame({"a": range(60), "y": np.arange(60) % 25}), "y",
          r"'y' has 25 distinct values in 60 rows. It looks like a regression target"),
         (pd.DataFrame({"a": range(270), "y": [99, *np.arange(269) % 40]}), "y",
-         r"'y' has 41 .*: choose another column, .* Write classes that have numbers"),
+         r"'y' has 41 .*: choose another column, .* If the numbers name classes"),
         ("1 1:2 2:3\n-1 x:y\n", None, "table.csv': corrupt svmlight file"),
         ("1 1:inf\n-1 1:2\n", None, "not finite"),
         ("1 1:2\n-1 99999999999999999999:3\n", None, "corrupt svmlight file"),

@@ -51,7 +51,7 @@ def main(
 @command
 def select(
     *,
-    table: opt.TableOptions,
+    table: opt.GroupedTableOptions,
     model: opt.KernelOptions,
     wanted: opt.SelectOptions,
     show: opt.ShowOptions,
@@ -68,7 +68,7 @@ def select(
 @command
 def loo(
     *,
-    table: opt.TableOptions,
+    table: opt.GroupedTableOptions,
     model: opt.ModelOptions,
     output: opt.Output = None,
     n_jobs: opt.Jobs = 1,
@@ -84,10 +84,15 @@ def loo(
 @command
 def audit(
     *,
-    table: opt.TableOptions,
+    table: opt.GroupedTableOptions,
     model: opt.ModelOptions,
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of samples to list.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Number of samples to list.",
+            parser=opt.reader("a positive whole number", int, lambda n: n > 0),
+        ),
     ] = 20,
     output: opt.Output = None,
     n_jobs: opt.Jobs = 1,

@@ -38,7 +38,7 @@ def load(table: TableOptions) -> Dataset:
         table.data,
         table.target,
         id_column=table.id_column,
-        group_column=table.groups,
+        group_column=vars(table).get("groups"),
         drop=table.drop or (),
         categorical=table.categorical or (),
         **table.format,
@@ -106,8 +106,7 @@ def check_binary(dataset: Dataset, what: str, way_out: str) -> None:
 
 def make_svc(options: KernelOptions) -> SVC:
     """Return an SVC with this kernel and weight, not fitted."""
-    weight = None if options.class_weight is None else options.class_weight.value
-    return SVC(kernel=options.kernel.value, class_weight=weight)
+    return SVC(kernel=options.kernel, class_weight=options.class_weight)
 
 
 def search_grid(

@@ -8,10 +8,12 @@ parameters. Fields of the last base come first.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,43 +21,27 @@ import typer
 
 from leaveout.cli._grid import parse_grid
 
-
-class Kernel(StrEnum):
-    """Kernels that are positive semi-definite for any data."""
-
-    RBF = "rbf"
-    LINEAR = "linear"
-    POLY = "poly"
-    LAPLACIAN = "laplacian"
-    COSINE = "cosine"
+# Kernels that are positive semi-definite for any data.
+KERNELS = ("rbf", "linear", "poly", "laplacian", "cosine")
 
 
-class ClassWeight(StrEnum):
-    """How classes of different size are weighted."""
+def reader(
+    what: str, kind: Callable[[str], Any] = str, fits: Callable[[Any], bool] = bool
+) -> Callable[[Any], Any]:
+    """Return a function that reads a value, or says what was expected and given."""
 
-    BALANCED = "balanced"
+    def read(text: Any) -> Any:
+        with suppress(ValueError):
+            value = kind(text)
+            if fits(value):
+                return value
+        raise typer.BadParameter(f"expected {what}; got '{text}'.")
 
-
-class DecimalMark(StrEnum):
-    """Decimal marks of numbers."""
-
-    POINT = "."
-    COMMA = ","
-
-
-def _check_jobs(n_jobs: int) -> int:
-    if n_jobs == 0:
-        raise typer.BadParameter("must be positive, or -1 for one per core; got 0.")
-    return n_jobs
+    return read
 
 
-def _parse_gamma(text: str) -> float | str:
-    try:
-        return text if text in ("scale", "auto") else float(text)
-    except ValueError as why:
-        raise typer.BadParameter(
-            f"'{text}' is neither a number nor 'scale' or 'auto'."
-        ) from why
+def _read_gamma(text: str) -> float | str:
+    return text if text in ("scale", "auto") else float(text)
 
 
 def _check_grid(texts: list[str] | None) -> list[str] | None:
@@ -79,7 +65,7 @@ def check_folder(path: Path | None) -> Path | None:
     return path
 
 
-def _check_ending(path: Path | None, what: str, *endings: str) -> Path | None:
+def check_ending(path: Path | None, what: str, *endings: str) -> Path | None:
     """Refuse a file whose name promises another format than the one written."""
     if path is not None and path.suffix and path.suffix.lower() not in endings:
         right = path.with_suffix(endings[0])
@@ -90,17 +76,27 @@ def _check_ending(path: Path | None, what: str, *endings: str) -> Path | None:
 
 
 def _check_page(path: Path | None) -> Path | None:
-    return _check_ending(path, "the report is an HTML page", ".html", ".htm")
+    return check_ending(path, "the report is an HTML page", ".html", ".htm")
 
 
 def _check_model(path: Path | None) -> Path | None:
-    return _check_ending(path, "models are saved as .skops", ".skops")
+    return check_ending(path, "models are saved as .skops", ".skops")
 
 
 def _value(metavar: str | None, help: str, *names: str, **how: Any) -> Any:
     default = how.pop("default", None)
     option = typer.Option(*names, metavar=metavar, help=help, **how)
     return field(default=default, metadata={"typer": option})
+
+
+def _choice(
+    metavar: str, help: str, words: Sequence[str], default: str | None = None
+) -> Any:
+    *others, last = map(repr, words)
+    what = f"{', '.join(others)} or {last}" if others else last
+    parser = reader(what, fits=lambda word: word in words)
+    how = {"parser": parser, "autocompletion": lambda: list(words)}
+    return _value(metavar, help, default=default, **how)
 
 
 def _flag(help: str, *names: str) -> Any:
@@ -128,7 +124,9 @@ Output = Annotated[
 Jobs = Annotated[
     int,
     typer.Option(
-        metavar="N", help="Number of workers; -1: one per core.", callback=_check_jobs
+        metavar="N",
+        help="Number of workers; -1: one per core.",
+        parser=reader("a positive whole number, or -1 for one per core", int),
     ),
 ]
 
@@ -151,10 +149,16 @@ class ColumnOptions:
     categorical: list[str] | None = _value(
         "COL", "Numeric column to treat as categories; repeatable."
     )
-    groups: str | None = _value("COL", "Column of groups to leave out together.")
     no_standardize: bool = _flag(
         "Do not scale features to mean 0, variance 1.", "--no-standardize"
     )
+
+
+@dataclass(frozen=True)
+class GroupOptions(ColumnOptions):
+    """Also a column of groups."""
+
+    groups: str | None = _value("COL", "Column of groups to leave out together.")
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ class FormatOptions:
     """How numbers and text are written in a file."""
 
     sep: str | None = _value("CHAR", "Separator; detected by default.")
-    decimal: DecimalMark | None = _value("MARK", "Decimal mark: . or ,")
+    decimal: str | None = _choice("MARK", "Decimal mark: . or ,", (".", ","))
     encoding: str | None = _value("NAME", "Text encoding; default UTF-8.")
 
     @property
@@ -178,12 +182,17 @@ class TableOptions(FormatOptions, ColumnOptions):
 
 
 @dataclass(frozen=True)
+class GroupedTableOptions(TableOptions, GroupOptions):
+    """The same with groups."""
+
+
+@dataclass(frozen=True)
 class KernelOptions:
     """A classifier without its parameters."""
 
-    kernel: Kernel = _value("NAME", f"One of {', '.join(Kernel)}.", default=Kernel.RBF)
-    class_weight: ClassWeight | None = _value(
-        "balanced", "Give all classes the same total weight."
+    kernel: str = _choice("NAME", f"One of {', '.join(KERNELS)}.", KERNELS, "rbf")
+    class_weight: str | None = _choice(
+        "balanced", "Give all classes the same total weight.", ("balanced",)
     )
 
 
@@ -192,16 +201,30 @@ class ModelOptions(KernelOptions):
     """One classifier; a missing C or gamma is chosen."""
 
     C: float | None = _value(
-        "NUMBER", "Regularization parameter; chosen if omitted.", "--C"
+        "NUMBER",
+        "Regularization parameter; chosen if omitted.",
+        "--C",
+        parser=reader("a positive number", float, lambda C: 0 < C < math.inf),
     )
     gamma: Any = _value(
         "NUMBER",
         "Kernel coefficient or 'scale'; chosen if omitted.",
-        parser=_parse_gamma,
+        parser=reader(
+            "a number >= 0, 'scale' or 'auto'",
+            _read_gamma,
+            lambda gamma: isinstance(gamma, str) or 0 <= gamma < math.inf,
+        ),
     )
-    degree: int | None = _value("N", "Degree of --kernel poly; default 3.")
+    degree: int | None = _value(
+        "N",
+        "Degree of --kernel poly; default 3.",
+        parser=reader("a whole number >= 0", int, lambda degree: degree >= 0),
+    )
     coef0: float | None = _value(
-        "NUMBER", "Constant of --kernel poly; default 0.", "--coef0"
+        "NUMBER",
+        "Constant of --kernel poly; default 0.",
+        "--coef0",
+        parser=reader("a number", float, math.isfinite),
     )
 
 

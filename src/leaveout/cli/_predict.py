@@ -18,7 +18,7 @@ from leaveout.cli._command import (
     collect_warnings,
     print_status,
 )
-from leaveout.cli._options import FormatOptions, ShowOptions
+from leaveout.cli._options import FormatOptions, ShowOptions, check_ending
 from leaveout.exceptions import ModelFileError
 from leaveout.loo._summary import as_percent
 from leaveout.run._files import write_atomically
@@ -55,6 +55,9 @@ def run_predict(
 ) -> None:
     """Load a model, read new samples, print or write their classes."""
     check_files_differ({"MODEL": model, "DATA": data}, {"--output": output})
+    endings = (".json",) if show.as_json else (".csv", ".txt")
+    kind = "JSON" if show.as_json else "CSV"
+    check_ending(output, f"--output writes {kind}", *endings)
     if data.suffix == ".skops" and model.suffix != ".skops":
         raise ValueError("The model comes first: leaveout predict MODEL DATA.")
     clock = Clock()

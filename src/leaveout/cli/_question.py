@@ -30,7 +30,12 @@ from leaveout.cli._data import (
     prepare,
     search_grid,
 )
-from leaveout.cli._options import ModelOptions, ShowOptions, TableOptions
+from leaveout.cli._options import (
+    ModelOptions,
+    ShowOptions,
+    TableOptions,
+    check_ending,
+)
 from leaveout.estimators._svc import SVC
 from leaveout.loo._summary import wrap
 from leaveout.report._select_report import (
@@ -116,25 +121,27 @@ def run_question(
 ) -> None:
     """Read the samples, choose the classifier, compute, print and write."""
     check_files_differ({"DATA": table.data}, {"--output": output})
+    check_ending(output, "--output writes CSV", ".csv", ".txt")
     clock = Clock()
     with collect_warnings() as warned:
         with clock.measure("reading"):
             dataset = load(table)
         if question is compare_bounds:
-            other = "leaveout loo takes any number; or keep the rows of two classes."
+            other = "Keep the rows of two, or use leaveout loo."
             check_binary(dataset, "leaveout bounds", other)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
             svc, params, n_candidates = _choose(prepared, model, n_jobs)
         with clock.measure("leave-one-out"):
             answer = question(svc, prepared, n_jobs)
-    code = format_model(model.kernel.value, params, svc.class_weight)
+    code = format_model(model.kernel, params, svc.class_weight)
     head = f"{format_dataset(dataset)}\n{wrap([prepared.sentence])}\n\n{code}"
     if n_candidates > 1 and question is leave_out:
-        head += (
-            f"\nOptimistic: the smallest of {n_candidates} errors; leaveout select "
-            "--honest computes\n  the error to report"
+        note = (
+            f"Optimistic: the smallest of {n_candidates} errors; leaveout select "
+            "--honest computes the error to report"
         )
+        head += f"\n{wrap([note])}"
     text = f"{head}\n{answer.found}"
     try:
         if output is not None:
@@ -163,7 +170,7 @@ def _choose(
     prepared: Prepared, options: ModelOptions, n_jobs: int
 ) -> tuple[SVC, dict[str, Any], int]:
     """Return an SVC not fitted yet, its parameters, and among how many chosen."""
-    svc, kernel = make_svc(options), options.kernel.value
+    svc, kernel = make_svc(options), options.kernel
     given = {name: getattr(options, name) for name in ("C", "gamma", "degree", "coef0")}
     uses = parameters_of(kernel)
     for name, value in given.items():

@@ -33,10 +33,10 @@ from leaveout.cli._data import (
 )
 from leaveout.cli._grid import parse_grid
 from leaveout.cli._options import (
+    GroupedTableOptions,
     KernelOptions,
     SelectOptions,
     ShowOptions,
-    TableOptions,
 )
 from leaveout.estimators._svc import SVC
 from leaveout.loo._leave_out import Fitted
@@ -56,7 +56,10 @@ MAX_BOUNDS = 2000
 
 
 def run_select(
-    table: TableOptions, model: KernelOptions, wanted: SelectOptions, show: ShowOptions
+    table: GroupedTableOptions,
+    model: KernelOptions,
+    wanted: SelectOptions,
+    show: ShowOptions,
 ) -> None:
     """Search the grid, compute the extras, print and write the results."""
     writes = {
@@ -76,7 +79,7 @@ def run_select(
             check_binary(dataset, "--curve", finer)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
-            grid = complete_grid(values, prepared.numbers, model.kernel.value)
+            grid = complete_grid(values, prepared.numbers, model.kernel)
         with clock.measure("leave-one-out"):
             search = search_grid(
                 prepared,

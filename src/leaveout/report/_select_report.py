@@ -60,21 +60,23 @@ class SelectReport:
         return dict(self.cells["params"][self.best_index])
 
     @property
-    def edges(self) -> list[tuple[str, str, tuple[float, float, int]]]:
+    def edges(self) -> list[tuple[str, str, str]]:
         """C and gamma at an end of their values, and a grid two decades longer.
 
-        One entry for each: name, "smallest" or "largest", and (low, high, number).
+        One entry for each: name, "smallest" or "largest", and the option.
         """
         found = []
         for name in ("C", "gamma"):
             values, chosen = sorted(self.grid.get(name, [])), self.best_params.get(name)
             if len(values) < 2 or chosen not in (values[0], values[-1]):
                 continue
-            low, high, n = values[0], values[-1], len(values) + 2
+            low, high, end = values[0], values[-1], "largest"
             if chosen == low:
-                found.append((name, "smallest", (low / 100, high, n)))
+                low, end = low / 100, "smallest"
             else:
-                found.append((name, "largest", (low, high * 100, n)))
+                high *= 100
+            longer = f"--grid {name}={low:.4g}:{high:.4g}:{len(values) + 2}"
+            found.append((name, end, longer))
         return found
 
     @property

@@ -93,7 +93,7 @@ def format_choice(report: SelectReport) -> str:
     lines = [f"Chosen: {model}"]
     if honest is not None:
         error = format_error(honest.error, honest.interval)
-        lines.append(f"Nested leave-one-out error {error}: report this one")
+        lines.append(f"To report: nested leave-one-out error {error}")
     lines.append(f"Leave-one-out error {format_error(result.error, result.interval)}")
     if n_cells > 1:
         advice = "" if honest else "; --honest computes the error to report"
@@ -109,9 +109,8 @@ def format_choice(report: SelectReport) -> str:
         f"{as_percent(report.majority_error)}"
     )
     lines += [
-        f"{name} is the {end} of the grid: also try "
-        f"--grid {name}={low:.3g}:{high:.3g}:{count}"
-        for name, end, (low, high, count) in report.edges
+        f"{name} is the {end} of the grid: also try {option}"
+        for name, end, option in report.edges
     ]
     if curve is not None:
         low, high = curve.best_interval

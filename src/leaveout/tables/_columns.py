@@ -391,7 +391,7 @@ def _refuse_numbers_and_ids(
     else:
         size = 20 if counts.min() == 1 else 5
     if len(y) >= N_ROWS_FOR_ID and size * counts.size > len(y):
-        advice = "" if is_text else ". Write classes that have numbers as text"
+        advice = "" if is_text else ". If the numbers name classes, write them as text"
         raise ValueError(
             f"Column '{target}' has {counts.size} distinct values in {len(y)} rows. It "
             f"looks like {what}: choose another column, or bin it into classes{advice}."
