@@ -152,6 +152,49 @@ def test_numbers_in_the_readme_equal_stored_results():
     assert f"{exact:,} are exact" in text
 
 
+def stored_file(name):
+    """Return a stored result that is not a benchmark: JSON, or the rows of a CSV."""
+    path = ROOT / "benchmarks" / "results" / name
+    if path.suffix == ".json":
+        return json.loads(path.read_text())
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def total(name, *columns, **only):
+    """Sum integer columns over the rows of a stored result."""
+    rows = stored_file(f"{name}/results.csv")
+    rows = [row for row in rows if all(row[key] in only[key] for key in only)]
+    return f"{sum(int(row[column]) for row in rows for column in columns):,}"
+
+
+def test_counts_of_the_guarantees_equal_stored_results():
+    page = (ROOT / "docs" / "promises.md").read_text()
+    labels = ("compared", "compared", "path_compared", "magic_compared")
+    stress, fuzz = stored_file("stress/results.json"), stored_file("fuzz/results.json")
+    answers, fuzz = stress["answers"], fuzz["totals"]
+    flagged = answers["total"] - answers["exact"]
+    safety = stored_file("kernel_safety/results.json")
+    largest = max(float(r["deviation"]) for r in stored_file("exactness/results.csv"))
+    for text in (
+        f"{total('exactness', 'n')} left-out samples",
+        f"{total('exactness', 'checked')} of them",
+        f"largest deviation {largest:.1e}",
+        f"{total('exactness_multiclass', 'n')} left-out samples",
+        f"{total('franc2008_labels', 'n')} left-out samples",
+        f"{total('franc2008_labels', 'checked')} of them",
+        f"{total('wang2022_labels', *labels)} left-out labels",
+        f"{total('bounds', 'fits', kind=('bound', 'weak bound'))} bounds",
+        f"{answers['total']:,} results: {answers['exact']:,} exact, {flagged:,} ",
+        f"{stress['mirrored']['total']:,} results",
+        f"{stress['questions']['answered']} returned",
+        f"{fuzz['cases']:,} cases, {fuzz['samples_compared']:,} samples",
+        f"{safety['bounds']['passed']:,} tests",
+        f"{int(safety['sanitizer']['outcome'].split()[0]):,} tests",
+    ):
+        assert text in page, text
+
+
 def test_cost_in_the_readme_equals_stored_result():
     text = " ".join((ROOT / "README.md").read_text().split())
     assert "for about the cost of one or two fits" in text
