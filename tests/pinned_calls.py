@@ -205,7 +205,7 @@ CALLS |= {
     "svc_one_vs_rest": lambda: loo(OneVsRestClassifier(lo.SVC(C=1, gamma=0.1)), wine()),
     "pipeline_frozen": lambda: loo(pipeline(lo.SVC(C=5)), part_of_wine()),
     "pipeline_refit": lambda: loo(
-        pipeline(svm.SVC(C=5)), part_of_wine(), preprocessing="refit"
+        pipeline(svm.SVC(C=5)), part_of_wine(), preprocessing="fold"
     ),
 }
 
@@ -214,7 +214,7 @@ CALLS |= {
 def svc_balanced_fold():
     svc = lo.SVC(C=1, gamma=0.02, class_weight="balanced")
     frozen = loo(svc, cancer())
-    return {"fold": loo(svc, cancer(), balanced="fold"), "frozen": frozen["error"]}
+    return {"fold": loo(svc, cancer()), "frozen": frozen["error"]}
 
 
 @call

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""scikit-learn's loop over a Pipeline ÷ ``leave_one_out(preprocessing="refit")``.
+"""scikit-learn's loop over a Pipeline ÷ ``leave_one_out(preprocessing="fold")``.
 
 The loop fits a clone without one row and predicts that row, as ``cross_val_predict``
 with ``LeaveOneOut()`` does, at scikit-learn's default tolerance; it is timed on 40 of
@@ -64,20 +64,20 @@ def main() -> None:
         X, y = file["X"].astype(float), file["y"]
         rows = np.unique(np.linspace(0, y.size - 1, N_SPLITS).astype(int))
         loop(PIPELINES["scale + RBF"], X, y, rows[:1])  # the first calls load libraries
-        lo.leave_one_out(PIPELINES["scale + RBF"], X, y, preprocessing="refit")
+        lo.leave_one_out(PIPELINES["scale + RBF"], X, y, preprocessing="fold")
         for what, pipeline in PIPELINES.items():
             Z = with_holes(X, bench.args.seed) if "impute" in what else X
             times = bench.seconds(
                 {
                     "peer": lambda p=pipeline, Z=Z, y=y, r=rows: loop(p, Z, y, r),
                     "ours": lambda p=pipeline, Z=Z, y=y: lo.leave_one_out(
-                        p, Z, y, preprocessing="refit"
+                        p, Z, y, preprocessing="fold"
                     ),
                 },
                 5,
             )
             peer = times["peer"] * y.size / rows.size
-            result = lo.leave_one_out(pipeline, Z, y, preprocessing="refit")
+            result = lo.leave_one_out(pipeline, Z, y, preprocessing="fold")
             tight = clone(pipeline).set_params(svc__tol=1e-8)
             clear = ~result.ambiguous[rows]
             other = (loop(tight, Z, y, rows) != result.predictions[rows])[clear]

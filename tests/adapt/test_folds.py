@@ -29,7 +29,7 @@ BALANCED = sklearn.svm.SVC(C=20.0, class_weight="balanced", tol=1e-10)
 def assert_equal_to_refits(pipeline, X, y, **options):
     """Values of all subproblems, and the labels where they are unique."""
     found, wanted = (
-        leave_one_out(pipeline, X, y, preprocessing="refit", method=how, **options)
+        leave_one_out(pipeline, X, y, preprocessing="fold", method=how, **options)
         for how in ("auto", "refit")
     )
     if hasattr(found, "q2"):
@@ -93,7 +93,7 @@ def test_stateless_steps_have_one_kernel(n_classes, rng, monkeypatch):
 def test_result_says_how_steps_were_fitted(rng):
     X, y = draw(rng, 20, 4, 2)
     steps = [StandardScaler(), QuantileTransformer(n_quantiles=5), PCA(2)]
-    found = leave_one_out(make_pipeline(*steps, RBF), X, y, preprocessing="refit")
+    found = leave_one_out(make_pipeline(*steps, RBF), X, y, preprocessing="fold")
     assert found.preprocessing == {
         "standardscaler": "closed form",
         "quantiletransformer": "fitted in each fold",
@@ -141,6 +141,6 @@ def test_samples_far_from_the_margin_are_checked(kernel, rng):
     found = assert_equal_to_refits(make_pipeline(StandardScaler(), svm), X, y)
     assert kernel == "poly" or found.counts["repeated"] > 0  # far samples moved
     threads = leave_one_out(
-        make_pipeline(StandardScaler(), svm), X, y, preprocessing="refit", n_jobs=2
+        make_pipeline(StandardScaler(), svm), X, y, preprocessing="fold", n_jobs=2
     )
     np.testing.assert_array_equal(found.decision_values, threads.decision_values)

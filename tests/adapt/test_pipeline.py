@@ -52,13 +52,10 @@ PRECOMPUTED = sklearn.svm.SVC(kernel="precomputed", tol=1e-10)
 
 
 def frozen(estimator, X, y, **arguments):
-    with pytest.warns(PreprocessingWarning, match="fitted once on all rows") as caught:
-        result = leave_one_out(estimator, X, y, **arguments)
-    assert [warning.filename for warning in caught] == [__file__]
-    return result
+    return leave_one_out(estimator, X, y, preprocessing="frozen", **arguments)
 
 
-# Refit: equal to cross_val_predict
+# In the fold: equal to cross_val_predict
 
 CANCER, BENIGN = load_breast_cancer(return_X_y=True)
 FRAME = pd.DataFrame(X[::4], columns=["a", "b", "c", "d"])
@@ -89,7 +86,7 @@ GRAM = rbf_kernel(X[50:][::2], gamma=0.3)
 )
 def test_refit_equals_scikit_learn(pipeline, X, y):
     before = content_hash(pipeline)
-    result = leave_one_out(pipeline, X, y, preprocessing="refit")
+    result = leave_one_out(pipeline, X, y)
     assert content_hash(pipeline) == before
     clear = ~result.ambiguous
     predictions, values = honest_refits(pipeline, X, y)
@@ -109,7 +106,7 @@ def test_refit_of_groups_equals_leave_one_group_out(svc):
     groups[labels == 0] = 4  # class 0 is in this group only
     data = make_pipeline(StandardScaler(), svc), few, labels
     with parallel_config(backend="threading"):
-        result = leave_one_out(*data, groups=groups, preprocessing="refit", n_jobs=2)
+        result = leave_one_out(*data, groups=groups, n_jobs=2)
     wanted = cross_val_predict(*data, groups=groups, cv=LeaveOneGroupOut())
     clear = ~result.ambiguous
     assert clear.mean() > 0.9
@@ -123,18 +120,17 @@ def test_refit_passes_weights_to_the_svc_only():
     weights[::7] = 0.0
     Xs, ys = X[50:][::2], y[50:][::2]
     pipeline = make_pipeline(StandardScaler(), TIGHT)
-    how = {"sample_weight": weights, "preprocessing": "refit"}
-    result = leave_one_out(pipeline, Xs, ys, **how)
+    result = leave_one_out(pipeline, Xs, ys, sample_weight=weights)
     _, wanted = honest_refits(pipeline, Xs, ys, weights, "svc__sample_weight")
     np.testing.assert_allclose(result.decision_values, wanted, atol=1e-5)
 
 
 def test_refit_takes_all_table_types():
     pipeline = make_pipeline(StandardScaler(with_mean=False), SVC())
-    wanted = leave_one_out(pipeline, X[::10], y[::10], preprocessing="refit")
+    wanted = leave_one_out(pipeline, X[::10], y[::10])
     polars = pl.DataFrame(X[::10], schema=["a", "b", "c", "d"])
     for table in (polars, sparse.coo_matrix(X[::10]), X[::10].tolist()):
-        found = leave_one_out(pipeline, table, y[::10], preprocessing="refit")
+        found = leave_one_out(pipeline, table, y[::10])
         np.testing.assert_allclose(
             found.decision_values, wanted.decision_values, atol=1e-12
         )
@@ -148,9 +144,9 @@ def test_an_error_in_a_fold_names_the_row():
     labels = [0, 0, 1, 1, 0, 1, 1]
     steps = make_pipeline(columns, SVC())
     with pytest.raises(ValueError, match=r"leaves out row 6: found unknown category"):
-        leave_one_out(steps, frame, labels, preprocessing="refit")
+        leave_one_out(steps, frame, labels)
     with pytest.raises(ValueError, match="unknown categories") as caught:
-        leave_one_out(steps, frame, labels, preprocessing="refit", method="refit")
+        leave_one_out(steps, frame, labels, method="refit")
     assert "left out row 6" in caught.value.__notes__[0]
 
 
@@ -169,7 +165,7 @@ def test_features_that_are_not_finite_in_a_fold_name_the_row():
 
     pipeline = make_pipeline(Whiten(), SVC(gamma=1.0))
     with pytest.raises(ValueError, match="NaN") as caught:
-        leave_one_out(pipeline, few, labels, preprocessing="refit")
+        leave_one_out(pipeline, few, labels)
     assert "left out row 3" in caught.value.__notes__[0]
 
 
@@ -178,14 +174,14 @@ def test_refit_of_a_singleton_class(svc, rng):
     few, labels = rng.normal(size=(20, 2)), np.arange(20) == 11
     pipeline = make_pipeline(StandardScaler(), svc)
     with pytest.warns(SingletonClassWarning, match=r"has only 1 sample \(row 11\)"):
-        result = leave_one_out(pipeline, few, labels, preprocessing="refit")
+        result = leave_one_out(pipeline, few, labels)
     assert not result.predictions[11]
 
 
 def test_refit_of_an_indefinite_kernel_is_not_certified():
     pipeline = make_pipeline(StandardScaler(), SVC(kernel="sigmoid", gamma=1.0))
     with pytest.warns(CertificateWarning, match=r"in 30 of 30 folds") as caught:
-        result = leave_one_out(pipeline, X[::5], y[::5], preprocessing="refit")
+        result = leave_one_out(pipeline, X[::5], y[::5])
     assert not result.certified.any()
     assert caught[0].filename == __file__
 
@@ -210,17 +206,17 @@ def test_frozen_equals_the_steps_applied_beforehand(rest, tmp_path):
     np.testing.assert_array_equal(result.decision_values, wanted.decision_values)
 
 
-def test_no_warning_if_no_step_is_fitted():
-    leave_one_out(make_pipeline("passthrough", None, SVC()), X, y)
-    assert leave_one_out(SVC(), X, y, preprocessing="refit").method == "walk"
+def test_frozen_steps_are_not_fitted():
     scaler = StandardScaler().fit(X[:50])
     mean = scaler.mean_.copy()
     pipeline = make_pipeline(FrozenEstimator(scaler), SVC())
-    result = leave_one_out(pipeline, X, y)
-    leave_one_out(pipeline, X[::5], y[::5], preprocessing="refit")
-    np.testing.assert_array_equal(scaler.mean_, mean)
-    wanted = leave_one_out(SVC(), scaler.transform(X), y)
-    np.testing.assert_array_equal(result.decision_values, wanted.decision_values)
+    for how in ("fold", "frozen"):
+        result = leave_one_out(pipeline, X, y, preprocessing=how)
+        np.testing.assert_array_equal(scaler.mean_, mean)
+        wanted = leave_one_out(SVC(), scaler.transform(X), y, preprocessing=how)
+        np.testing.assert_allclose(
+            result.decision_values, wanted.decision_values, atol=1e-9
+        )
 
 
 PIPELINE = make_pipeline(StandardScaler(), SVC())
@@ -229,15 +225,16 @@ PIPELINE = make_pipeline(StandardScaler(), SVC())
 @pytest.mark.parametrize(
     ("estimator", "labels", "options", "match"),
     [
-        (PIPELINE, y, {"method": "walk"}, r"method='walk' needs one Gram .*'frozen'"),
+        (PIPELINE, y, {"method": "magic"}, r"'magic' needs one Gram .* steps .*'frozen'"),
+        (SVC(), y, {"method": "magic"}, r"'magic' needs one Gram .* number for gamma"),
         (PIPELINE, y[1:], {}, "X has 150 rows but y has 149 labels"),
         (PIPELINE, 0 * y, {}, "y has only one class, 0, in all 150 rows"),
-        (SVC(), y, {"preprocessing": "thaw"}, r"'frozen' .* or 'refit' .*; got 'thaw'"),
+        (SVC(), y, {"preprocessing": "thaw"}, r"'fold' .* or 'frozen' .*; got 'thaw'"),
     ],
 )
 def test_bad_arguments(estimator, labels, options, match):
     with pytest.raises(ValueError, match=match):
-        leave_one_out(estimator, X, labels, **{"preprocessing": "refit", **options})
+        leave_one_out(estimator, X, labels, **options)
 
 
 # Steps that use y
@@ -280,7 +277,7 @@ def test_steps_that_use_y_are_refused(step):
     pipeline = Pipeline([("scale", StandardScaler()), ("mine", step), ("svc", SVC())])
     what = rf"Step 'mine' \({type(step).__name__}\) uses y: .* error is underest"
     with pytest.raises(ValueError, match=what):
-        leave_one_out(pipeline, X, y)
+        frozen(pipeline, X, y)
 
 
 @pytest.mark.parametrize(
@@ -329,4 +326,4 @@ def test_random_step_is_refused_as_random():
     with pytest.raises(
         ValueError, match=r"Step 'func.* a different output at every fit"
     ):
-        leave_one_out(make_pipeline(jitter, SVC()), X, y)
+        frozen(make_pipeline(jitter, SVC()), X, y)

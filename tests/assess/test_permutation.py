@@ -24,7 +24,7 @@ def iris_part():
     return X[rows], np.array(["a", "b", "c"])[y[rows]]
 
 
-@pytest.mark.parametrize("case", ["multi", "one_vs_rest", "weights", "groups"])
+@pytest.mark.parametrize("case", ["multi", "one_vs_rest", "weights", "groups", "selects"])
 def test_same_permutations_and_scores_as_scikit_learn(case):
     X, y = iris_part() if case in ("multi", "one_vs_rest") else noisy(36, 1)
     svc, groups, cv = SVC(C=0.7, gamma=0.3, tol=1e-8), None, LeaveOneOut()
@@ -34,6 +34,8 @@ def test_same_permutations_and_scores_as_scikit_learn(case):
         groups = np.random.default_rng(0).permutation(np.repeat(np.arange(9), 4))
         cv = LeaveOneGroupOut()
     model = OneVsRestClassifier(svc) if case == "one_vs_rest" else svc
+    if case == "selects":  # other features for each permutation and fold
+        model = make_pipeline(SelectKBest(k=2), svc.set_params(gamma="scale"))
     how = {"groups": groups, "n_permutations": 12, "random_state": 3}
     score, scores, p = peer(model, X, y, cv=cv, **how)
     test = lo.loo_permutation_test(model, X, y, **how)
@@ -97,6 +99,8 @@ def test_warns_of_a_singleton_class_once():
 
 def test_errors():
     with pytest.raises(ValueError, match="uses y"):
-        lo.loo_permutation_test(make_pipeline(SelectKBest(k=2), SVC()), *noisy(40, 8))
+        lo.loo_permutation_test(
+            make_pipeline(SelectKBest(k=2), SVC()), *noisy(40, 8), preprocessing="frozen"
+        )
     with pytest.raises(ValueError, match="n_permutations must be at least 1; got 0"):
         lo.loo_permutation_test(SVC(), *noisy(20, 9), n_permutations=0)

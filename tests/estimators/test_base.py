@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import KernelCenterer, StandardScaler
 
 import leaveout as lo
 from leaveout.kernel._gram import gram_matrix
@@ -139,6 +139,27 @@ def test_warnings(clf, kind, message):
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize("data", [(X[::2], Y[::2]), IRIS])
+@pytest.mark.parametrize("balanced", [None, "balanced"])
+@pytest.mark.parametrize("clf", [LPM, LOOM, LLW])
+def test_steps_gamma_and_class_weights_of_the_fold(clf, balanced, data):
+    clf = like(clf, gamma="scale", class_weight=balanced)
+    for model in (clf, make_pipeline(StandardScaler(), clf)):
+        found = lo.leave_one_out(model, *data)
+        wanted = cross_val_predict(
+            model, *data, cv=LeaveOneOut(), method="decision_function"
+        )
+        # Optima of linear programs may not be unique.
+        low, high = (
+            getattr(found, name).reshape(found.y.size, -1) for name in ("lower", "upper")
+        )
+        single = (high - low <= 1e-7).all(axis=1)
+        assert single.mean() > 0.6
+        values = found.decision_values
+        np.testing.assert_allclose(values[single], wanted[single], atol=1e-5)
+        assert found.certified.mean() > 0.9
+
+
 def leave_one_out(clf, **options):
     return lambda: lo.leave_one_out(clf, X, Y, **options)
 
@@ -147,7 +168,7 @@ def fit(clf, **params):
     return lambda: like(clf, **params).fit(X, Y)
 
 
-PIPELINE = make_pipeline(StandardScaler(), LPM)
+GIVEN = like(LPM, kernel="precomputed")
 OTHERS = "it works with leave_one_out"
 
 
@@ -162,9 +183,9 @@ OTHERS = "it works with leave_one_out"
             "not support method_params",
         ),
         (
-            leave_one_out(PIPELINE, preprocessing="refit"),
+            leave_one_out(make_pipeline(KernelCenterer(), GIVEN)),
             ValueError,
-            "does not support pre",
+            "steps cannot be fitted in each fold. Use preprocessing='frozen'",
         ),
         (leave_one_out(LOOM, method="walk"), ValueError, "'refit', 'bound'"),
         (leave_one_out(OneVsRestClassifier(LPM)), TypeError, OTHERS),

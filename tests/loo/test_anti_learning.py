@@ -43,7 +43,7 @@ def refit_error(C, X, y, **kwargs):
 def test_left_out_samples_of_the_lighter_class_are_wrong(sizes, class_weight, error):
     X, y = blobs(sizes)
     svc = lo.SVC(C=1e-3, gamma=0.1, class_weight=class_weight)
-    res = lo.leave_one_out(svc, X, y)
+    res = lo.leave_one_out(svc, X, y, preprocessing="frozen")
     # Class weights from all rows; refits do not change them.
     weights = dict(enumerate(1 / np.array(sizes))) if class_weight else None
     C = 1e-3 * (len(y) / len(sizes) if class_weight else 1.0)
@@ -106,7 +106,7 @@ def test_not_flagged_for_balanced_folds_or_noise(rng):
     free = lo.SVC(C=1e-3, gamma=0.1, fit_intercept=False)
     assert not lo.leave_one_out(free, *blobs([20, 20])).anti_learning
     own = lo.SVC(C=1e-3, gamma=0.1, class_weight="balanced")
-    folds = lo.leave_one_out(own, *blobs([24, 12]), balanced="fold")
+    folds = lo.leave_one_out(own, *blobs([24, 12]))
     assert not folds.anti_learning
     assert folds.error < 0.1
     assert not lo.leave_one_out(lo.SVC(C=1e-3), *blobs([20, 1])).anti_learning
@@ -129,7 +129,7 @@ def test_not_flagged_if_the_error_is_small(load, weights):
 def test_note_in_words():
     X, y = blobs([10, 10])
     for how in ({"method": "refit"}, {"labels_only": True}):
-        tiny = lo.leave_one_out(lo.SVC(C=1e-3), X, y, **how)
+        tiny = lo.leave_one_out(lo.SVC(C=1e-3, gamma=0.1), X, y, **how)
         assert "\nAnti-learning: C is so small" in str(tiny)
     assert lo.leave_one_out(lo.SVC(), X, y).anti_learning_note == ""
 

@@ -58,17 +58,22 @@ def test_two_classes_have_one_subproblem():
         np.testing.assert_allclose(getattr(result, name), getattr(pairs, name))
 
 
-def test_weights_and_balanced_classes_against_fits_with_weight_zero():
+@pytest.mark.parametrize("how", ["fold", "frozen"])
+def test_weights_and_balanced_classes_against_fits(how):
     # A row with weight 0 is left out, but "balanced" still counts it, as if frozen.
     X, y = load(load_iris, 5)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 30)
     weights[::7] = 0.0
     svc = SVC(gamma=0.2, class_weight="balanced")
-    result = leave_one_out(OneVsRestClassifier(svc), X, y, sample_weight=weights)
+    model, options = OneVsRestClassifier(svc), {"preprocessing": how}
+    result = leave_one_out(model, X, y, sample_weight=weights, **options)
     for r in range(30):
         without = np.where(np.arange(30) == r, 0.0, weights)
-        fits = [svc.fit(X, y == c, without).decision_function(X) for c in range(3)]
-        wanted = np.array(fits)[:, r]
+        kept = np.arange(30) != (r if how == "fold" else -1)
+        wanted = [
+            svc.fit(X[kept], (y == c)[kept], without[kept]).decision_function(X[[r]])[0]
+            for c in range(3)
+        ]
         np.testing.assert_allclose(result.decision_values[r], wanted, atol=1e-8)
 
 

@@ -125,20 +125,19 @@ def test_groups_and_weights_equal_libsvm():
     assert (found.settled_by[::9] == "untouched").all()
 
 
-def test_pipelines_frozen_and_refit():
+def test_pipelines_frozen_and_in_the_fold():
     X, y = load_diabetes(return_X_y=True)
     X, y = X[:60], y[:60]
     svr = sklearn.svm.SVR(C=30.0, epsilon=5.0, gamma=0.1, **LIBSVM)
     pipeline = make_pipeline(StandardScaler(), svr)
-    with pytest.warns(lo.PreprocessingWarning, match="fitted once"):
-        frozen = lo.leave_one_out(pipeline, X, y)
+    frozen = lo.leave_one_out(pipeline, X, y, preprocessing="frozen")
     scaled = StandardScaler().fit_transform(X)
     assert_allclose(frozen.predictions, lo.leave_one_out(svr, scaled, y).predictions)
     selecting = make_pipeline(StandardScaler(), SelectKBest(f_regression, k=3), svr)
     with pytest.raises(ValueError, match="uses y"):
-        lo.leave_one_out(selecting, X, y)
+        lo.leave_one_out(selecting, X, y, preprocessing="frozen")
     for estimator in (pipeline, selecting):
-        found = lo.leave_one_out(estimator, X, y, preprocessing="refit")
+        found = lo.leave_one_out(estimator, X, y)
         wanted = cross_val_predict(estimator, X, y, cv=LeaveOneOut())
         assert_allclose(found.predictions, wanted, atol=1e-5 * y.std(), rtol=0)
         assert found.certified.all()
@@ -225,7 +224,7 @@ def test_numbers_are_not_classes():
     assert_array_equal(found.lower, wanted.lower)
     X, y = diabetes(40)
     svr = lo.SVR(C=30.0, epsilon=5.0)
-    public = lo.leave_one_out(svr, X, y, labels_only=True, balanced="fold")
+    public = lo.leave_one_out(svr, X, y, labels_only=True)
     assert_array_equal(public.predictions, lo.leave_one_out(svr, X, y).predictions)
 
 

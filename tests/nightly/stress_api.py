@@ -82,7 +82,7 @@ def _fold(case, rng):
     codes = rng.integers(0, max(2, len(case.y) // 2), len(case.y))
     codes[:2] = [0, 1]
     found = _leave_out(
-        case, svc=_svc(case, class_weight="balanced"), groups=codes, balanced="fold"
+        case, svc=_svc(case, class_weight="balanced"), groups=codes
     )
     truths = [None] * len(codes)
     for group in np.unique(codes):

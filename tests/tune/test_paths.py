@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import leaveout as lo
 from leaveout import SVC, LooSearchCV
 from leaveout.data import make_mixture
-from leaveout.exceptions import PreprocessingWarning
+from leaveout.exceptions import SingletonClassWarning
 
 if sys.platform != "win32":
     import forks
@@ -28,11 +28,12 @@ GRID = {"C": [0.5, 5.0, 50.0], "gamma": [0.1, 1.0]}
 def test_two_processes_give_identical_results_and_warnings(rng):
     X = rng.normal(size=(60, 2500))  # above 1 MB joblib maps arrays read-only
     y = (X[:, :20].sum(axis=1) > 0).astype(int)
+    y[0] = 2
     pipeline = make_pipeline(StandardScaler(), SVC())
     grid = {"svc__C": [100, 1000], "svc__gamma": [1e-5, 1e-4]}
     values = []
     for n_jobs in (1, 2):
-        with pytest.warns(PreprocessingWarning, match="'standardscaler'") as caught:
+        with pytest.warns(SingletonClassWarning, match="Class 2 has only 1") as caught:
             search = LooSearchCV(pipeline, grid, n_jobs=n_jobs).fit(X, y)
         assert [w.filename for w in caught] == [__file__]
         values.append(search.best_loo_result_.decision_values.tobytes())
@@ -45,8 +46,9 @@ def test_second_run_uses_the_checkpoint(data, tmp_path, capsys):
     grid = {f"svc__{name}": values for name, values in GRID.items()}
     first = LooSearchCV(pipeline, grid, checkpoint=tmp_path / "run.db", verbose=1)
     second = clone(first).set_params(scoring="f1_macro")
+    labels[3] = "maybe"
     for search in (first, second):
-        with pytest.warns(PreprocessingWarning, match="fitted once"):  # repeated
+        with pytest.warns(SingletonClassWarning, match="only 1 sample"):  # repeated
             search.fit(X, labels)
     shown = capsys.readouterr().err
     n_cells = len(first.cv_results_["params"])
@@ -67,7 +69,7 @@ def test_checkpoint_of_another_run_names_the_difference(data, tmp_path):
         ("data", {}, {"groups": np.arange(30) // 2}),
         ("estimator", {"estimator__tol": 1e-8}, {}),
         ("grid", {"param_grid": {"C": [1.0]}}, {}),
-        ("estimator", {"balanced": "fold"}, {}),
+        ("estimator", {"preprocessing": "frozen"}, {}),
         ("estimator", {"method_params": {"eps": 1e-3}}, {}),
     ):
         with pytest.raises(lo.CheckpointError, match=rf"differs: {what}\."):

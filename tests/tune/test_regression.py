@@ -66,7 +66,7 @@ def test_several_scores():
     grid = {"svr__C": [1.0, 50.0]}
     pipeline = make_pipeline(StandardScaler(), sklearn.svm.SVR())
     search = lo.LooSearchCV(
-        pipeline, grid, scoring=LOSSES, refit=LOSSES[0], preprocessing="refit"
+        pipeline, grid, scoring=LOSSES, refit=LOSSES[0], preprocessing="fold"
     ).fit(X, y)
     best, table = search.best_loo_result_, search.cv_results_
     k = search.best_index_

@@ -36,7 +36,6 @@ MIXED_GRID = [
     {"gamma": [0.3, 0.4]},
 ]
 WEIGHTS = np.random.default_rng(0).integers(1, 4, 30).astype(float)
-frozen = pytest.mark.filterwarnings("ignore::leaveout.PreprocessingWarning")
 
 
 def every(step, load, prepare=scale):
@@ -60,7 +59,7 @@ WINE = every(6, load_wine, np.asarray)
 def test_equals_grid_search_with_leave_one_out(estimator, grid, data):
     X, y = data
     slow = GridSearchCV(estimator, grid, cv=LeaveOneOut()).fit(X, y)
-    fast = LooSearchCV(estimator, grid, preprocessing="refit").fit(X, y)
+    fast = LooSearchCV(estimator, grid, preprocessing="fold").fit(X, y)
     table, wanted = fast.cv_results_, slow.cv_results_
     assert table["n_ambiguous"].sum() == 0
     for name in ("best_params_", "best_index_", "best_score_", "n_splits_"):
@@ -95,10 +94,10 @@ def test_unsorted_sparse_input_is_not_changed(long, rng):
     np.testing.assert_array_equal(search.predict(X.toarray()), dense)
 
 
-@frozen
 def test_one_solve_per_candidate_and_none_for_the_refit(monkeypatch, tmp_path):
     kept = LooSearchCV(SVC(C=3.0), GRID, checkpoint=tmp_path / "run.db")
-    piped = LooSearchCV(make_pipeline(StandardScaler(), SVC()), PIPELINE_GRID)
+    steps = make_pipeline(StandardScaler(), SVC())
+    piped = LooSearchCV(steps, PIPELINE_GRID, preprocessing="frozen")
     monkeypatch.setattr(_short, "ALL_NEAR", 0)  # else its solves are not counted
     solves = count_calls(monkeypatch, _solve, "_solve")
     grams = count_calls(monkeypatch, _prepare, "make_gram")
@@ -148,7 +147,7 @@ def test_refit_selects_the_score_and_failed_fit_stores_nothing(data):
         (SVC(), {"error_score": "nan"}, ValueError, "error_score must be 'raise' or"),
         (SVC(), {"refit": 3}, ValueError, "refit must be True, False"),
         (SVC(), {"scoring": ["f1"]}, ValueError, "For multi-metric scoring, refit mu"),
-        (SVC(), {"preprocessing": "none"}, ValueError, "preprocessing must be 'froze"),
+        (SVC(), {"preprocessing": "none"}, ValueError, "preprocessing must be 'fold'"),
         (SVC(), {"n_jobs": 0}, ValueError, "n_jobs must be a whole number.*got 0"),
         (SVC(), {"verbose": "a"}, TypeError, "verbose must be an integer; got 'a'"),
         (SVC(), {"param_grid": []}, ValueError, "param_grid is empty"),
@@ -164,7 +163,6 @@ def test_wrong_arguments_are_named(data, estimator, params, error, match):
         LooSearchCV(estimator, **{"param_grid": {"C": [1.0]}, **params}).fit(*data)
 
 
-@frozen
 def test_weights_without_routing(data):
     (X, y), w = data, WEIGHTS
     slow = GridSearchCV(TIGHT, GRID, cv=LeaveOneOut()).fit(X, y, sample_weight=w)
@@ -232,7 +230,6 @@ def test_weights_are_routed_where_requested(data):
         LooSearchCV(SVC(), GRID).fit(X, y, sample_weight=w)
 
 
-@frozen
 @pytest.mark.usefixtures("routing")
 def test_weights_are_routed_into_pipelines_and_one_vs_rest():
     (X, y), w = IRIS, WEIGHTS
@@ -241,7 +238,8 @@ def test_weights_are_routed_into_pipelines_and_one_vs_rest():
     pipeline = make_pipeline(scaler, OneVsRestClassifier(svc))
     grid = {"onevsrestclassifier__estimator__C": [0.5]}
     scorer = get_scorer("accuracy").set_score_request(sample_weight=False)
-    search = LooSearchCV(pipeline, grid, scoring=scorer).fit(X, y, trust=w)
+    search = LooSearchCV(pipeline, grid, scoring=scorer, preprocessing="frozen")
+    search.fit(X, y, trust=w)
     model = OneVsRestClassifier(SVC(C=0.5, gamma=0.1))
     alone = lo.leave_one_out(model, scale(X), y, sample_weight=w)
     values = search.best_loo_result_.decision_values

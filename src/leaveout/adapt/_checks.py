@@ -184,11 +184,11 @@ def _is_plain(X: Any) -> bool:
 
 
 def check_preprocessing(preprocessing: Any) -> None:
-    """Refuse all but "frozen" and "refit"."""
-    if preprocessing not in ("frozen", "refit"):
+    """Refuse all but "fold" and "frozen"."""
+    if preprocessing not in ("fold", "frozen"):
         raise ValueError(
-            "preprocessing must be 'frozen' (steps fitted once on all rows) or 'refit' "
-            f"(fitted again without each sample); got {preprocessing!r}."
+            "preprocessing must be 'fold' (steps fitted without each left-out sample) "
+            f"or 'frozen' (fitted once on all rows); got {preprocessing!r}."
         )
 
 

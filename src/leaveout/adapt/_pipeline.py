@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +22,17 @@ from leaveout.adapt._checks import check_features
 from leaveout.engine._certificate import intervals_at_new_rows
 from leaveout.engine._problem import INDEFINITE, REFIT, Folds, LooIntervals
 from leaveout.exceptions import CertificateWarning, PreprocessingWarning
-from leaveout.kernel._gram import gram_matrix, make_gram, may_be_indefinite
+from leaveout.kernel._gram import (
+    gram_matrix,
+    kernel_parameters,
+    make_gram,
+    may_be_indefinite,
+    resolve_gamma,
+)
 from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._family import FAMILIES
 from leaveout.loo._leave_out import LeftOut, Plan
-from leaveout.loo._task import Target, Task, make_task
+from leaveout.loo._task import Target, Task, make_task, resolve_class_weight
 from leaveout.run._parallel import count_workers, map_parallel
 
 if TYPE_CHECKING:
@@ -46,29 +53,33 @@ PARTS_PER_WORKER = 8
 
 
 def fit_steps_once(
-    steps: Sequence[tuple[str, Any]], X: Any, labels: NDArray[Any], *, stacklevel: int
+    steps: Sequence[tuple[str, Any]], X: Any, labels: NDArray[Any]
 ) -> Any:
     """Return X transformed by all steps, each a clone fitted on all rows.
 
-    Warns that the left-out samples are included, unless all steps are frozen. Raises
-    ValueError if the output of a step depends on the labels (checked y, also that of a
-    regression), or differs between fits.
+    Raises ValueError if the output of a step depends on the labels (checked y, also
+    that of a regression), or differs between fits.
     """
     for name, step in steps:
         if not _known_to_ignore_labels(step):
             _check_ignores_labels(name, step, X, labels)
         X = fit_transform(clone(step), X, labels)
+    return X
+
+
+def warn_frozen(
+    steps: Sequence[tuple[str, Any]], function: str, stacklevel: int
+) -> None:
+    """Warn that a function can only fit the steps on all rows."""
     fitted = [repr(name) for name, s in steps if not isinstance(s, FrozenEstimator)]
     if fitted:
         warnings.warn(
-            f"Pipeline: {', '.join(fitted)} {'is' if len(fitted) == 1 else 'are'} "
-            "fitted once on all rows, including the row that is left out. To fit them "
-            "without it, which is slower, use leave_one_out or LooSearchCV with "
-            "preprocessing='refit'.",
+            f"{function} fits {', '.join(fitted)} once on all rows, including the row "
+            "that is left out. leave_one_out and LooSearchCV fit the steps of a "
+            "Pipeline without it.",
             PreprocessingWarning,
             stacklevel=stacklevel,
         )
-    return X
 
 
 def fit_transform(transformer: Any, X: Any, labels: NDArray[Any]) -> Any:
@@ -108,12 +119,12 @@ def _check_ignores_labels(name: str, step: Any, X: Any, labels: NDArray[Any]) ->
                 raise ValueError(
                     f"{what} gives a different output at every fit on the same rows, "
                     "so leaveout cannot detect whether it uses y. Set random_state, "
-                    "or use leave_one_out(..., preprocessing='refit')."
+                    "or use leave_one_out(..., preprocessing='fold')."
                 )
             raise ValueError(
                 f"{what} uses y: fitted once on all rows, it has seen the labels of "
                 "the samples left out later, so the error is underestimated. Use "
-                "leave_one_out(..., preprocessing='refit'), which fits it without each "
+                "leave_one_out(..., preprocessing='fold'), which fits it without each "
                 "left-out sample."
             )
 
@@ -205,21 +216,21 @@ def refit_folds(
         folds = Folds.of_groups(plan.groups)
     g, n_workers = len(folds), count_workers(n_jobs)
     n_parts = 1 if n_workers == 1 else min(g, PARTS_PER_WORKER * n_workers)
+    leave_out = partial(_refit_without, model)
+    if not plan.family.leaves_groups_out:
+        leave_out = partial(_leave_out_of_fold, model, plan.method)
     jobs = (
-        (model, X, task.target, folds.take(numbers))
+        (leave_out, X, task.target, folds.take(numbers))
         for numbers in np.array_split(np.arange(g), n_parts)
     )
     parts = [
         fold
-        for part in map_parallel(_refit_some, jobs, n_jobs=n_workers)
+        for part in map_parallel(_leave_some_out, jobs, n_jobs=n_workers)
         for fold in part
     ]
-    found = []
-    for k in range(len(parts[0])):
-        whole = LooIntervals.empty(n, REFIT)
-        for rows, fold in zip(folds, parts, strict=True):
-            whole.write(rows, fold[k])
-        found.append(replace(whole, counts={"refits": float(g)}))
+    found = [
+        _put_together(folds, [fold[k] for fold in parts]) for k in range(len(parts[0]))
+    ]
     n_indefinite = np.count_nonzero(found[0].uncertified_by == INDEFINITE)
     if n_indefinite:
         warnings.warn(
@@ -252,30 +263,40 @@ def take_columns(X: Any, columns: IntArray) -> Any:
     return (X if hasattr(X, "shape") else np.asarray(X))[:, columns]
 
 
-def _refit_some(
-    model: Model, X: Any, target: Target, folds: Folds
+def _leave_some_out(
+    leave_out: Callable[..., list[LooIntervals]], X: Any, target: Target, folds: Folds
 ) -> list[list[LooIntervals]]:
     """Leave out some folds in turn; return one list of intervals per fold."""
-    own = clone(model.estimator)  # check_features stores the columns in it
-    return [_refit_without(model, own, X, target, rows) for rows in folds]
+    found = []
+    for rows in folds:
+        try:
+            found.append(leave_out(X, target, rows))
+        except Exception as error:
+            names = ", ".join(str(row) for row in rows[:5])
+            error.add_note(f"This fold left out row {names}{' …' * (rows.size > 5)}.")
+            raise
+    return found
+
+
+def _put_together(folds: Folds, parts: list[LooIntervals]) -> LooIntervals:
+    """Return the values of all samples from those of each fold."""
+    order = np.argsort(folds.members)
+    arrays = {
+        name: np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in ("lower", "upper", "settled_by", "uncertified_by", "values")
+    }
+    chosen = arrays.pop("values")
+    return LooIntervals(**arrays, counts={"refits": float(len(folds))}, chosen=chosen)
 
 
 def _refit_without(
-    model: Model, own: Any, X: Any, target: Target, rows: IntArray
+    model: Model, X: Any, target: Target, rows: IntArray
 ) -> list[LooIntervals]:
     """Fit without some rows; return the intervals of each subproblem at these rows."""
     params = model.params
-    kept = np.setdiff1d(np.arange(target.codes.shape[0]), rows)
-    try:
-        Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
-        Z = check_features(own, Z, reset=True)
-        z = check_features(own, z, reset=False)
-        gram = make_gram(Z, **params.kernel_options)
-        task = make_task(target.take(kept), gram, params, Z)
-    except Exception as error:
-        names = ", ".join(str(row) for row in rows[:5])
-        error.add_note(f"This fold left out row {names}{' …' * (rows.size > 5)}.")
-        raise
+    Z, z, kept = _features_of_fold(model, X, target, rows)
+    gram = make_gram(Z, **params.kernel_options)
+    task = make_task(target.take(kept), gram, params, Z)
     definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(task.K)
     found = []
     family = FAMILIES[params.family]
@@ -291,6 +312,58 @@ def _refit_without(
             values.uncertified_by[:] = INDEFINITE
         found.append(values)
     return found
+
+
+def _leave_out_of_fold(
+    model: Model, method: str, X: Any, target: Target, rows: IntArray
+) -> list[LooIntervals]:
+    """Leave one row out of the problem of all rows, with what its fold resolves.
+
+    Steps, gamma and class weights are those of the other rows.
+    """
+    params, family = model.params, FAMILIES[model.params.family]
+    Z, z, kept = _features_of_fold(model, X, target, rows)
+    options = params.kernel_options
+    if "gamma" in kernel_parameters(params.kernel):
+        options["gamma"] = resolve_gamma(params.gamma, Z)
+    weights = resolve_class_weight(params.class_weight, target.take(kept))
+    class_weight = dict(zip(target.classes.tolist(), weights.tolist(), strict=True))
+    if model.steps:
+        X = _put_back(Z, z, rows, kept)
+    task = make_task(
+        target, make_gram(X, **options), replace(params, class_weight=class_weight),
+        kernel_range=family.kernel_range,
+    )  # fmt: skip
+    parts = []
+    for sub in family.make_problems(task, True):
+        problem, solution = sub.problem, family.solve(sub.problem)
+        if family.tighten is not None:
+            problem, solution = family.tighten(problem, solution)
+        leave_out = family.methods[method].function
+        found = leave_out(problem, solution, Folds.singles(rows))
+        if family.certify is not None:
+            found = family.certify(problem, solution, found, None)
+        parts.append(found.take(rows))
+    return parts
+
+
+def _put_back(Z: Any, z: Any, rows: IntArray, kept: IntArray) -> Any:
+    """Return kept and left-out rows in their original order."""
+    order = np.argsort(np.concatenate([kept, rows]))
+    if sparse.issparse(Z):
+        return sparse.vstack([Z, z], format="csr")[order]
+    return np.concatenate([Z, z])[order]
+
+
+def _features_of_fold(
+    model: Model, X: Any, target: Target, rows: IntArray
+) -> tuple[Any, Any, IntArray]:
+    """Return checked features of the kept and the left-out rows, and the kept rows."""
+    own = clone(model.estimator)  # check_features stores the columns in it
+    kept = np.setdiff1d(np.arange(target.codes.shape[0]), rows)
+    Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
+    Z = check_features(own, Z, reset=True)
+    return Z, check_features(own, z, reset=False), kept
 
 
 def _transform_fold(

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from leaveout.adapt._checks import (
     check_features,
@@ -28,10 +29,15 @@ from leaveout.adapt._checks import (
     check_sample_weight,
     count_rows,
 )
-from leaveout.adapt._pipeline import fit_steps_once, refit_folds
+from leaveout.adapt._pipeline import fit_steps_once, refit_folds, warn_frozen
 from leaveout.adapt._unwrap import SVM_ONLY, Model, read_params, unwrap
 from leaveout.exceptions import CertificateWarning, SingletonClassWarning
-from leaveout.kernel._gram import KERNELS, make_gram, may_be_indefinite
+from leaveout.kernel._gram import (
+    KERNELS,
+    kernel_parameters,
+    make_gram,
+    may_be_indefinite,
+)
 from leaveout.kernel._symmetric import is_psd
 from leaveout.loo._family import FAMILIES, Family
 from leaveout.loo._leave_out import Plan
@@ -56,14 +62,14 @@ def prepare(
     groups: Any = None,
     method: str = "auto",
     method_params: Mapping[str, Any] | None = None,
-    preprocessing: str = "frozen",
-    balanced: str = "frozen",
+    preprocessing: str = "fold",
     labels_only: bool = False,
     n_jobs: int | None = None,
     C: float | None = None,
     families: tuple[str, ...] = SVM_ONLY,
     singletons: bool = True,
     psd_for: str = "",
+    frozen_for: str = "",
     stacklevel: int = 3,
 ) -> tuple[Task, Plan]:
     """Check all arguments, compute the Gram matrix once, and plan the leave-one-out.
@@ -71,7 +77,7 @@ def prepare(
     Parameters
     ----------
     estimator, X, y, sample_weight, groups, method, method_params, preprocessing, \
-            balanced, labels_only, n_jobs
+            labels_only, n_jobs
         As in :func:`leaveout.leave_one_out`.
     C : float, optional
         Replaces the estimator's own C, for a list of C.
@@ -81,6 +87,9 @@ def prepare(
         Whether to warn about classes with one sample.
     psd_for : str, default=""
         Name of the calling function, if it requires a positive semi-definite kernel.
+    frozen_for : str, default=""
+        Name of the calling function, if it can only fit the steps of a Pipeline once on
+        all rows; gamma="scale" and balanced class weights are then resolved there, too.
     stacklevel : int, default=3
         As in ``warnings.warn``; 3 is the caller of the function that calls this one.
 
@@ -88,53 +97,57 @@ def prepare(
     -------
     task : Task
         Target, Gram matrix and upper bounds; gamma and balanced class weights are
-        resolved on all rows. No Gram matrix if the steps are fitted in each fold.
+        resolved on all rows. No Gram matrix if every fold has a kernel of its own.
     plan : Plan
         How samples are left out.
     """
     check_flag("labels_only", labels_only)
     check_preprocessing(preprocessing)
-    if balanced not in ("frozen", "fold"):
-        raise ValueError(f"balanced must be 'frozen' or 'fold'; got {balanced!r}.")
     n_threads = count_threads(n_jobs)
     model = unwrap(estimator, families)
     if C is not None:
         model = replace(model, params=replace(model.params, C=C))
     params, family = model.params, FAMILIES[model.params.family]
-    refit = model.in_pipeline and preprocessing == "refit"
+    in_folds = preprocessing == "fold" and not frozen_for
+    rebalance = in_folds and params.class_weight == "balanced"
+    own_kernels = in_folds and _follows_fold(model)
+    own_kernels |= rebalance and not family.leaves_groups_out
+    rebalance &= not own_kernels  # folds with a kernel of their own have own weights
     name, chosen = _find_method(family, method)
-    rebalance = balanced == "fold" and params.class_weight == "balanced"
-    _check_family_options(family, method_params, groups, rebalance, refit)
+    _check_family_options(family, method_params, groups)
     options = bind_params(name, chosen, method_params) if method_params else {}
     if "verbose" in chosen.takes:
         options["verbose"] = params.verbose > 0
+    if own_kernels:
+        _check_fold_method(model, family, method, method_params)
+    check_memory(model.estimator, X, method)
     source = None
-    if refit:
-        _check_refit_options(method, method_params)
+    if own_kernels:
+        if not model.steps:
+            X = check_features(clone(model.estimator), X, reset=True)
         task = _task_without_gram(model, X, y, sample_weight)
-        if method == "auto" and _has_fold_kernels(model.params):
+        if method != "refit" and _has_fold_kernels(params):
             # Here, because it imports a large part of scikit-learn.
             from leaveout.adapt._folds import leave_folds_out
 
             source = partial(leave_folds_out, model, X)
         else:
-            name, chosen = "refit", family.methods["refit"]
+            if family.leaves_groups_out:
+                name, chosen = "refit", family.methods["refit"]
             source = partial(
                 refit_folds, model, X, n_jobs=n_jobs, stacklevel=stacklevel + 1
             )
     else:
-        check_memory(model.estimator, X, method)
-        task = _task(model, X, y, sample_weight, stacklevel=stacklevel + 1)
+        task = _task(model, X, y, sample_weight, frozen_for, stacklevel + 1)
         if task.gram.definite is False:
             _check_indefinite(task, psd_for, method, method_params, stacklevel + 1)
             name, chosen = "refit", family.methods["refit"]
-    rebalance = rebalance and not refit  # a refit rebalances anyway
     values_decide = len(task.target.classes) > 2 and (
         params.one_vs_rest or params.break_ties
     )
     grouped = groups is not None or rebalance
     _check_reach(name, chosen, method_params, grouped, values_decide)
-    weights = task.target.weights if refit else task.C
+    weights = task.target.weights if own_kernels else task.C
     codes = None if groups is None else check_groups(groups, weights)
     if np.count_nonzero(weights) < 2:
         raise ValueError(
@@ -202,12 +215,32 @@ def warn_singletons(target: Target, stacklevel: int) -> None:
         )
 
 
-def _task(model: Model, X: Any, y: Any, sample_weight: Any, *, stacklevel: int) -> Task:
+def _task(
+    model: Model,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    frozen_for: str,
+    stacklevel: int,
+) -> Task:
     """Return the task on all samples, with the Pipeline's steps fitted once."""
     if model.steps:
         checked = checked_y(y, count_rows(X), FAMILIES[model.params.family])
-        X = fit_steps_once(model.steps, X, checked, stacklevel=stacklevel + 1)
+        X = fit_steps_once(model.steps, X, checked)
+        if frozen_for:
+            warn_frozen(model.steps, frozen_for, stacklevel + 1)
     return fit_task(model.estimator, X, y, sample_weight, model.params)
+
+
+def _follows_fold(model: Model) -> bool:
+    """Whether the kernel of a fold depends on the rows that it leaves out."""
+    return bool(model.steps) or _scales_gamma(model.params)
+
+
+def _scales_gamma(params: Params) -> bool:
+    """Whether gamma is computed from the variance of the rows."""
+    has_gamma = "gamma" in kernel_parameters(params.kernel)
+    return has_gamma and isinstance(params.gamma, str) and params.gamma == "scale"
 
 
 def _has_fold_kernels(params: Params) -> bool:
@@ -240,35 +273,41 @@ def _find_method(family: Family, method: str) -> tuple[str, Method]:
     return name, family.methods[name]
 
 
-def _check_family_options(
-    family: Family, method_params: Any, groups: Any, rebalance: bool, refit: bool
-) -> None:
+def _check_family_options(family: Family, method_params: Any, groups: Any) -> None:
     """Refuse options that need methods for more than single samples."""
-    if "groups" in family.methods["refit"].takes:
+    if family.leaves_groups_out:
         return
-    refused = {
-        "method_params": method_params,
-        "groups": groups is not None,
-        "balanced='fold'": rebalance,
-        "preprocessing='refit'": refit,
-    }
-    for what, given in refused.items():
-        if given:
+    for what, given in {"method_params": method_params, "groups": groups}.items():
+        if given is not None:
             raise ValueError(
-                f"{family.name} does not support {what}: only single samples are "
-                "left out, with weights and preprocessing as on all rows. "
-                "Use sklearn.model_selection.cross_val_predict for refits."
+                f"{family.name} does not support {what}: only single samples are left "
+                "out. Use sklearn.model_selection.cross_val_predict for other folds."
             )
 
 
-def _check_refit_options(method: str, params: Mapping[str, Any] | None) -> None:
+def _check_fold_method(
+    model: Model,
+    family: Family,
+    method: str,
+    method_params: Mapping[str, Any] | None,
+) -> None:
     """Raise if a method needs one Gram matrix for all folds."""
-    if method not in ("auto", "refit") or params:
+    given = model.params.kernel == "precomputed" and not family.leaves_groups_out
+    if given and model.steps:
         raise ValueError(
-            f"method={method!r}{_given(params)} needs one Gram matrix for all samples, "
-            "but preprocessing='refit' computes one per fold. Use method='refit' or "
-            "preprocessing='frozen'."
+            f"{family.name} with kernel='precomputed' at the end of a Pipeline: steps "
+            "cannot be fitted in each fold. Use preprocessing='frozen'."
         )
+    if method in ("auto", "walk", "refit") and not method_params:
+        return
+    why, instead = "the steps of the Pipeline are fitted", ""
+    if not model.steps:
+        why, instead = "gamma='scale' is computed", "a number for gamma, "
+    raise ValueError(
+        f"method={method!r}{_given(method_params)} needs one Gram matrix for all "
+        f"samples, but {why} in each fold. Use {instead}preprocessing='frozen' or "
+        "method='auto'."
+    )
 
 
 def _check_indefinite(
@@ -312,8 +351,8 @@ def _check_reach(
     if grouped and ("groups" not in method.takes or params):
         raise ValueError(
             f"method={name!r}{_given(params)} leaves out single samples with fixed "
-            "upper bounds. With groups or balanced='fold' use method='walk' or 'refit' "
-            "without method_params."
+            "upper bounds. With groups or class_weight='balanced' use method='walk' or "
+            "'refit' without method_params, or preprocessing='frozen'."
         )
     if values_decide and "values" not in method.takes:
         raise ValueError(

@@ -196,7 +196,9 @@ def loo_bounds(
     ----------
     estimator : SVC, LPMClassifier, or Pipeline that ends in one
         scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
-        changed. The steps of a Pipeline are fitted once on all rows, with a warning.
+        changed. The bounds need one kernel for all folds: steps of a Pipeline are
+        fitted once on all rows, with a warning, and ``gamma="scale"`` and
+        ``class_weight="balanced"`` are resolved there.
         For an LPMClassifier only the support-vector count is known.
     exact : bool, default=True
         Whether to compute the exact error as well.
@@ -231,6 +233,7 @@ def loo_bounds(
         families=tuple(TABULATE),
         singletons=False,
         psd_for="loo_bounds",
+        frozen_for="loo_bounds",
     )
     if len(task.target.classes) != 2:
         raise ValueError(
@@ -264,8 +267,8 @@ def llw_bounds(
     Parameters
     ----------
     estimator : LLWClassifier, or Pipeline that ends in one
-        It does not need to be fitted and is not changed. The steps of a Pipeline are
-        fitted once on all rows, with a warning.
+        It does not need to be fitted and is not changed. As for :func:`loo_bounds`,
+        everything before the kernel is fitted once on all rows.
     exact : bool, default=True
         Whether to compute the exact error as well.
     X, y, sample_weight, n_jobs
@@ -308,6 +311,7 @@ def llw_bounds(
         n_jobs=n_jobs,
         families=("llw",),
         singletons=False,
+        frozen_for="llw_bounds",
     )
     with limit_blas(1):
         started = perf_counter()

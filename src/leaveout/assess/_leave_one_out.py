@@ -29,18 +29,18 @@ def leave_one_out(
     sample_weight: Any = None,
     method: str = "auto",
     groups: Any = None,
-    balanced: str = "frozen",
     labels_only: bool = False,
-    preprocessing: str = "frozen",
+    preprocessing: str = "fold",
     score_sample_weight: Any = None,
     method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> LooResult | LooRegressionResult:
     """Compute exact leave-one-out predictions for about the cost of one or two fits.
 
-    The prediction for sample r is that of the model trained on all other samples, with
-    the same C, epsilon, kernel and weights. ``gamma="scale"`` and
-    ``class_weight="balanced"`` are resolved once, on all rows.
+    The prediction for sample r is that of the model trained on all other samples, as by
+    ``cross_val_predict(estimator, X, y, cv=LeaveOneOut())`` at a tight tolerance. The
+    steps of a Pipeline, ``gamma="scale"`` and ``class_weight="balanced"`` are fitted
+    without the sample, too.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ def leave_one_out(
         scikit-learn's SVC and SVR or leaveout's. It does not need to be fitted and is
         not changed. Parameters that do not define the optimum, such as ``tol``,
         ``max_iter`` and ``probability``, have no effect. SVR, LPMClassifier and
-        LLWClassifier have the methods "walk" and "refit"; ``labels_only`` and
-        ``balanced`` have no effect on an SVR. LOOMClassifier has "refit" and "bound",
-        which evaluates the fitted model at each sample without the sample's own term;
-        its error is ``loo_bound_``, and nothing is certified. For LPMClassifier,
-        LOOMClassifier and LLWClassifier ``groups``, ``balanced="fold"`` and
-        ``preprocessing="refit"`` are not available, and ``labels_only`` has no effect.
+        LLWClassifier have the methods "walk" and "refit"; ``labels_only`` has no effect
+        on an SVR. LOOMClassifier has "refit" and "bound", which evaluates the fitted
+        model at each sample without the sample's own term; its error is ``loo_bound_``,
+        and nothing is certified. For LPMClassifier, LOOMClassifier and LLWClassifier
+        ``groups`` are not available, ``labels_only`` has no effect, and where a fold
+        changes the kernel or the class weights, each fold is solved from the start.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed". For a Pipeline,
         any input of its first step.
@@ -76,22 +76,17 @@ def leave_one_out(
         Samples with equal entries are left out together, as with LeaveOneGroupOut:
         replicates, subjects, batches, or the folds of K-fold. The interval of the error
         counts each group as one sample, which is too wide for the folds of K-fold.
-    balanced : {"frozen", "fold"}, default="frozen"
-        With ``class_weight="balanced"``: "frozen" computes the weights once from all
-        rows; "fold" computes them from the remaining rows, as a refit by scikit-learn
-        does. The weights without a sample depend only on its class, so "fold" solves
-        once more per class; groups with counts of their own are refitted.
     labels_only : bool, default=False
         Stop as soon as the label of a sample is known. Its decision value then has the
         correct sign, but is not the final value. This has no effect where values
         decide: for three or more classes with OneVsRestClassifier or ``break_ties``.
-    preprocessing : {"frozen", "refit"}, default="frozen"
-        How the steps of a Pipeline before the SVM are fitted. "frozen": clones
-        are fitted once on all rows, with a warning; a step whose output depends on y is
-        refused. "refit": the complete Pipeline is fitted again without each sample or
-        group, as cross_val_predict does; ``gamma="scale"`` and
-        ``class_weight="balanced"`` are then resolved in each fold, too. Without a
-        Pipeline both are the same. The Pipeline's ``memory`` is not used.
+    preprocessing : {"fold", "frozen"}, default="fold"
+        Where the steps of a Pipeline before the SVM, ``gamma="scale"`` and
+        ``class_weight="balanced"`` are fitted: in each fold, without the left-out
+        sample or group, or once on all rows. "fold" gives the error of the complete
+        Pipeline; ``result.preprocessing`` says how each step was fitted. With "frozen"
+        the steps have seen the left-out sample; a step whose output depends on y is
+        refused. Clones are fitted, and the Pipeline's ``memory`` is not used.
     score_sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in ``error``, or in ``q2``, ``rmse`` and ``mae``.
     method_params : mapping, default=None
@@ -145,7 +140,6 @@ def leave_one_out(
         method=method,
         method_params=method_params,
         preprocessing=preprocessing,
-        balanced=balanced,
         labels_only=labels_only,
         n_jobs=n_jobs,
         families=ALL_FAMILIES,
@@ -164,23 +158,25 @@ def loo_path(
     sample_weight: Any = None,
     method: str = "auto",
     groups: Any = None,
-    balanced: str = "frozen",
     labels_only: bool = False,
+    preprocessing: str = "fold",
     method_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> LooPath | LooRegressionPath:
     """Compute exact leave-one-out predictions for each C of a list.
 
     The results equal those of :func:`leave_one_out` at each C. The Gram matrix is
-    computed once, and each fit starts from the optimum of the previous one.
+    computed once, and each fit starts from the optimum of the previous one. Where a
+    fold has a Gram matrix of its own, it serves all C.
 
     Parameters
     ----------
     estimator : SVC, SVR, Pipeline that ends in one, or OneVsRestClassifier of an SVC
-        Its own C is ignored. The steps of a Pipeline are fitted once on all rows.
+        Its own C is ignored.
     Cs : array-like of shape (n_Cs,)
         Values of C, in any order.
-    X, y, sample_weight, method, groups, balanced, labels_only, method_params, n_jobs
+    X, y, sample_weight, method, groups, labels_only, preprocessing, method_params, \
+            n_jobs
         As in :func:`leave_one_out`.
 
     Returns
@@ -208,7 +204,7 @@ def loo_path(
         groups=groups,
         method=method,
         method_params=method_params,
-        balanced=balanced,
+        preprocessing=preprocessing,
         labels_only=labels_only,
         n_jobs=n_jobs,
         C=middle_penalty(penalties),

@@ -138,7 +138,9 @@ def loo_curve(
     ----------
     estimator : sklearn.svm.SVC or leaveout.SVC, or a Pipeline that ends in one
         Classifier for two classes. It does not need to be fitted and is not changed;
-        its own C is ignored.
+        its own C is ignored. The curve needs one kernel for all folds: steps of a
+        Pipeline are fitted once on all rows, with a warning, and ``gamma="scale"`` and
+        ``class_weight="balanced"`` are resolved there.
     C_min, C_max : float, default=1e-2, 1e3
         Ends of the range, 0 < C_min < C_max.
     X, y, sample_weight, n_jobs
@@ -172,7 +174,13 @@ def loo_curve(
     if low >= high:
         raise ValueError(f"C_min must be below C_max; got {C_min!r} and {C_max!r}.")
     task, plan = prepare(
-        estimator, X, y, sample_weight=sample_weight, n_jobs=n_jobs, psd_for="loo_curve"
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        n_jobs=n_jobs,
+        psd_for="loo_curve",
+        frozen_for="loo_curve",
     )
     if len(task.target.classes) != 2:
         raise ValueError(

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from leaveout._typing import FloatArray, IntArray
@@ -99,6 +101,7 @@ def loo_permutation_test(
     n_permutations: int = 1000,
     sample_weight: Any = None,
     groups: Any = None,
+    preprocessing: str = "fold",
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -107,15 +110,15 @@ def loo_permutation_test(
 
     If y does not depend on X, permuting the labels does not change the distribution of
     the error; p is the fraction of permutations with an error as small. All errors are
-    exact. Preprocessing and the Gram matrix do not depend on y and are computed once;
-    each permutation costs about two fits.
+    exact. If one Gram matrix serves all folds, it is computed once, and each
+    permutation costs about two fits; otherwise, as :func:`leave_one_out` does.
 
     Parameters
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
         scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
         changed. Its parameters must not have been tuned on these labels; otherwise p is
-        too small. A step of a Pipeline that uses y is refused.
+        too small. The steps of a Pipeline are fitted to the permuted labels, too.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed". For a Pipeline,
         any input of its first step.
@@ -130,6 +133,8 @@ def loo_permutation_test(
         Samples with equal entries are left out together. Labels are permuted within
         the groups, as in scikit-learn; if every group has a single label, the labels
         of whole groups are permuted.
+    preprocessing : {"fold", "frozen"}, default="fold"
+        As in :func:`leave_one_out`.
     random_state : int, RandomState instance or None, default=None
         Controls the permutations. They equal those of scikit-learn's
         ``permutation_test_score`` with the same seed, except for whole groups. The
@@ -164,21 +169,29 @@ def loo_permutation_test(
     started = perf_counter()
     check_count("n_permutations", n_permutations)
     rng = check_random_state(random_state)
-    task, plan = prepare(
+    prepared = partial(
+        prepare,
         estimator,
         X,
-        y,
         sample_weight=sample_weight,
         groups=groups,
+        preprocessing=preprocessing,
         labels_only=True,
         n_jobs=1,
     )
+    task, plan = prepared(y)
     error = leave_out(task, plan).result.error
     exchanged, orders = _draw(task.target, plan.groups, n_permutations, rng)
-    batches = iter(lambda: list(islice(orders, AT_A_TIME)), [])
+    remake: Callable[..., tuple[Task, Plan]]
+    if plan.source is None:  # the labels do not change the Gram matrix
+        remake = partial(_relabel, task, plan)
+    else:
+        remake = partial(prepared, singletons=False)
+    labels = task.target.labels
+    batches = iter(lambda: [labels[order] for order in islice(orders, AT_A_TIME)], [])
     found = map_parallel(
         _permuted_errors,
-        ((task, plan, batch) for batch in batches),
+        ((remake, batch) for batch in batches),
         n_jobs=count_workers(n_jobs),
     )
     errors = show_progress(
@@ -192,14 +205,17 @@ def loo_permutation_test(
     )
 
 
-def _permuted_errors(task: Task, plan: Plan, orders: list[IntArray]) -> FloatArray:
-    """Return the error for each of some permutations, with the same Gram matrix."""
-    target, errors = task.target, []
-    for order in orders:
-        permuted = make_target(target.labels[order], target.weights)
-        again = make_task(permuted, task.gram, task.params, task.X)
-        errors.append(leave_out(again, plan).result.error)
-    return np.array(errors)
+def _relabel(task: Task, plan: Plan, labels: NDArray[Any]) -> tuple[Task, Plan]:
+    """Return the task with other labels and the same Gram matrix."""
+    target = make_target(labels, task.target.weights)
+    return make_task(target, task.gram, task.params, task.X), plan
+
+
+def _permuted_errors(
+    remake: Callable[..., tuple[Task, Plan]], permuted: list[NDArray[Any]]
+) -> FloatArray:
+    """Return the error for each of some permutations of the labels."""
+    return np.array([leave_out(*remake(y)).result.error for y in permuted])
 
 
 def _draw(

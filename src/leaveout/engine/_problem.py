@@ -381,6 +381,13 @@ class LooIntervals:
         self.settled_by[entries] = other.settled_by
         self.uncertified_by[entries] = other.uncertified_by
 
+    def take(self, entries: IntArray) -> LooIntervals:
+        """Return some of the values."""
+        names = ("lower", "upper", "settled_by", "uncertified_by")
+        own = {name: getattr(self, name)[entries] for name in names}
+        chosen = None if self.chosen is None else self.chosen[entries]
+        return LooIntervals(**own, counts=self.counts, chosen=chosen)
+
     def share_with_copies(self, copies: IntArray, leaders: IntArray) -> None:
         """Copy the value of each leader, the first of equal samples, to its copies."""
         for array in (self.lower, self.upper, self.settled_by, self.uncertified_by):

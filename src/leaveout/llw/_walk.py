@@ -437,15 +437,15 @@ def loo_llw_walk(
 ) -> LooIntervals:
     """Leave every sample out, by walks from the full optimum.
 
-    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
-    only, and a hard margin must be separable. ``verbose`` shows progress on stderr. The
+    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; folds are single
+    samples, only their values are valid, and a hard margin must be separable. ``verbose`` shows progress on stderr. The
     values are h_k without r at x_r: one column for two classes, of class 1, else one
     per class. Each interval is that of its b_k alone: with more than two classes, not
     all combinations of their ends sum to 0.
     """
     walker = LlwWalker(problem, solution)
     leaver = _Leaver(problem, solution, walker if walker.ready else None)
-    return leaver.run(n_threads, verbose)
+    return leaver.run(folds, n_threads, verbose)
 
 
 def loo_llw_refit(
@@ -458,7 +458,8 @@ def loo_llw_refit(
     verbose: bool = False,
 ) -> LooIntervals:
     """Do the same, but solve each problem from scratch: slow, for comparison."""
-    return _Leaver(problem, solution, None, refit_all=True).run(n_threads, verbose)
+    leaver = _Leaver(problem, solution, None, refit_all=True)
+    return leaver.run(folds, n_threads, verbose)
 
 
 LLW_METHODS = {"walk": loo_llw_walk, "refit": loo_llw_refit}
@@ -487,13 +488,14 @@ class _Leaver:
         self.can_fall = (state == MARGIN) | (state == BOUNDED)
         self.can_rise = problem.open & (state != BOUNDED)
 
-    def run(self, n_threads: int, verbose: bool) -> LooIntervals:
+    def run(self, folds: Folds | None, n_threads: int, verbose: bool) -> LooIntervals:
         """Leave every sample out, and combine the columns."""
         n, Q = self.values.shape
+        members = np.arange(n) if folds is None else folds.members
         size = n_threads * LINE
-        starts = range(0, n, size)
+        starts = range(0, members.size, size)
         for first in show_progress(starts, len(starts), "left out", verbose=verbose):
-            rows = np.arange(first, min(first + size, n))
+            rows = members[first : first + size]
             map_chunks(partial(self._leave, rows), rows.size, n_threads, CHUNK)
         counts = {
             "walks": float(np.count_nonzero(self.settled_by == WALK)),

@@ -92,6 +92,11 @@ class Family:
     hard_margin: bool = False
     target: str = "classes"
 
+    @property
+    def leaves_groups_out(self) -> bool:
+        """Whether its methods leave out more than single samples."""
+        return "groups" in self.methods["refit"].takes
+
 
 def scale_bounds(
     problem: Any, factor: float, before: tuple[Any, Any] | None = None

@@ -521,14 +521,16 @@ def loo_loom_refit(
 ) -> LooIntervals:
     """Leave every sample out of one LOOM, by warm-started linear programs.
 
-    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
-    only. ``lower`` and ``upper`` are the ends of f over all optima without the sample
-    that have the smallest sum of coefficients.
+    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; folds are single
+    samples, and only their values are valid. ``lower`` and ``upper`` are the ends of f
+    over all optima without the sample that have the smallest sum of coefficients.
     """
     solver = LoomSolver(problem)
     full = solver.solve()
     ranges = _Ranges(problem, full)
     rows = np.flatnonzero(ranges.found.settled_by == REFIT)
+    if folds is not None:
+        rows = np.intersect1d(rows, folds.members)
 
     def run(part: slice) -> None:
         own = solver if n_threads == 1 else LoomSolver(problem, solver.start)

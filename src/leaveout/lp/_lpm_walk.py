@@ -58,10 +58,11 @@ def loo_lpm_walk(
 ) -> LooIntervals:
     """Leave every sample out of one LPM, by pivots from the full basis.
 
-    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; single samples
-    only. ``lower`` and ``upper`` are the ends of f over all optima without the sample.
+    Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; folds are single
+    samples, and only their values are valid. ``lower`` and ``upper`` are the ends of f
+    over all optima without the sample.
     """
-    leaver = _Leaver(problem, solution, n_threads)
+    leaver = _Leaver(problem, solution, folds, n_threads)
     tableau = None
     if solution.converged:
         tableau = build_lpm_tableau(problem, solution.basis)
@@ -80,7 +81,7 @@ def loo_lpm_refit(
     n_threads: int = 1,
 ) -> LooIntervals:
     """Do the same by one warm-started linear program per sample."""
-    return _Leaver(problem, solution, n_threads).refit()
+    return _Leaver(problem, solution, folds, n_threads).refit()
 
 
 LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
@@ -89,7 +90,13 @@ LPM_METHODS = {"walk": loo_lpm_walk, "refit": loo_lpm_refit}
 class _Leaver:
     """Values found so far, and the samples that are still open."""
 
-    def __init__(self, problem: Problem, solution: LpmSolution, n_threads: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        solution: LpmSolution,
+        folds: Folds | None,
+        n_threads: int,
+    ) -> None:
         self.problem, self.n_threads = problem, n_threads
         n = problem.n_samples
         self.found = found = LooIntervals.empty(n)
@@ -98,7 +105,8 @@ class _Leaver:
         idle = (solution.coef == 0.0) & (solution.row_dual == 0.0)
         found.settled_by[idle] = ZERO_ALPHA
         found.settled_by[problem.C == 0.0] = UNTOUCHED
-        self.rows = np.setdiff1d(np.arange(n), settle_singletons(problem, found))
+        rows = np.arange(n) if folds is None else folds.members
+        self.rows = np.setdiff1d(rows, settle_singletons(problem, found))
         self.counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
 
     def walk(self, tableau: LpmTableau, capacity: int) -> None:

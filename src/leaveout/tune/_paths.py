@@ -68,7 +68,6 @@ class PathJob:
     method: str
     method_params: Mapping[str, Any] | None
     preprocessing: str
-    balanced: str
     catch: bool  # store a candidate's error as its outcome instead of raising it
     n_threads: int = 1
 
@@ -194,18 +193,17 @@ def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[L
         "method": job.method,
         "method_params": job.method_params,
         "preprocessing": job.preprocessing,
-        "balanced": job.balanced,
         "n_jobs": job.n_threads,
         "families": ALL_FAMILIES,
     }
-    refit = model.in_pipeline and job.preprocessing == "refit"
     # A path needs one Gram matrix for all folds and finite values of C.
-    if not refit and FAMILIES[model.params.family].bounds_alpha:
+    if FAMILIES[model.params.family].bounds_alpha:
         penalties = check_penalties(Cs)
         task, plan = prepare(
             estimator, job.X, job.y, C=middle_penalty(penalties), **how
         )
-        return leave_out_path(task, plan, penalties)
+        if plan.source is None:
+            return leave_out_path(task, plan, penalties)
     found = []
     for C in Cs:
         change = {} if C is None else {f"{model.prefix}C": C}
@@ -230,7 +228,7 @@ def run_paths(
     groups = None
     if job.groups is not None:
         groups = check_groups(job.groups, np.ones(len(labels)))
-    how = (job.method, job.method_params, job.preprocessing, job.balanced)
+    how = (job.method, job.method_params, job.preprocessing)
     # Scoring is not included: results hold predictions, which are scored later.
     kept = open_checkpoint(
         checkpoint,

@@ -95,11 +95,9 @@ class LooSearchCV(GridSearchCV):
         As in :func:`leave_one_out`; "bound" for a LOOMClassifier.
     method_params : mapping, default=None
         Parameters of the method, as in :func:`leave_one_out`.
-    preprocessing : {"frozen", "refit"}, default="frozen"
-        Whether the steps of a Pipeline are fitted once on all rows, or in each fold.
-    balanced : {"frozen", "fold"}, default="frozen"
-        Whether ``class_weight="balanced"`` is computed once from all rows, or in each
-        fold.
+    preprocessing : {"fold", "frozen"}, default="fold"
+        Whether the steps of a Pipeline, ``gamma="scale"`` and
+        ``class_weight="balanced"`` are fitted in each fold, or once on all rows.
 
     Attributes
     ----------
@@ -132,8 +130,9 @@ class LooSearchCV(GridSearchCV):
 
     Notes
     -----
-    ``gamma="scale"`` and ``class_weight="balanced"`` are resolved once on all rows;
-    GridSearchCV resolves them in each split. With numeric values both searches agree.
+    A Pipeline is fitted again without each sample, as by GridSearchCV. One
+    Gram matrix serves all folds if the features are preprocessed before the search and
+    gamma is a number, which takes less time.
 
     Examples
     --------
@@ -168,8 +167,7 @@ class LooSearchCV(GridSearchCV):
         error_score: Any = np.nan,
         method: str = "auto",
         method_params: Mapping[str, Any] | None = None,
-        preprocessing: str = "frozen",
-        balanced: str = "frozen",
+        preprocessing: str = "fold",
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -182,7 +180,6 @@ class LooSearchCV(GridSearchCV):
         self.method = method
         self.method_params = method_params
         self.preprocessing = preprocessing
-        self.balanced = balanced
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return which metadata go to the estimator, the scorers and the search."""
@@ -227,7 +224,7 @@ class LooSearchCV(GridSearchCV):
         labels = checked_y(y, count_rows(X), FAMILIES[models[0].params.family])
         weights, fit_params = self._share_metadata(params, estimators, models, scoring)
         paths = split_paths(candidates, models)
-        if not (models[0].in_pipeline and self.preprocessing == "refit"):
+        if not models[0].steps or self.preprocessing == "frozen":
             check_search_memory(
                 models[0].estimator,
                 len(labels),
@@ -237,7 +234,7 @@ class LooSearchCV(GridSearchCV):
                 refit=self.refit is not False,
             )
         catch = self.error_score != "raise"
-        how = (self.method, self.method_params, self.preprocessing, self.balanced)
+        how = (self.method, self.method_params, self.preprocessing)
         results, betas = run_paths(
             paths,
             PathJob(self.estimator, X, y, weights, groups, *how, catch),
