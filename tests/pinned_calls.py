@@ -190,7 +190,7 @@ CALLS |= {
     ),
     "svc_magic": lambda: loo(lo.SVC(C=1, gamma=0.02), cancer(), method="magic"),
     "svc_labels_only": lambda: loo(lo.SVC(C=10, gamma=0.2), banana(), labels_only=True),
-    "svc_of_sklearn": lambda: loo(svm.SVC(C=5), wine()),
+    "svc_of_sklearn": lambda: loo(svm.SVC(C=5), wine(), preprocessing="frozen"),
     "svc_twins": lambda: loo(lo.SVC(C=10, gamma=0.5), twins()),
     "svc_anti_learning": lambda: loo(lo.SVC(C=1e-6, gamma=0.5), banana()),
     "svc_sample_weight": lambda: loo(
@@ -203,17 +203,17 @@ CALLS |= {
         lo.SVC(C=3, gamma=0.2), banana(), groups=np.arange(60) // 4
     ),
     "svc_one_vs_rest": lambda: loo(OneVsRestClassifier(lo.SVC(C=1, gamma=0.1)), wine()),
-    "pipeline_frozen": lambda: loo(pipeline(lo.SVC(C=5)), part_of_wine()),
-    "pipeline_refit": lambda: loo(
-        pipeline(svm.SVC(C=5)), part_of_wine(), preprocessing="fold"
+    "pipeline_frozen": lambda: loo(
+        pipeline(lo.SVC(C=5)), part_of_wine(), preprocessing="frozen"
     ),
+    "pipeline_fold": lambda: loo(pipeline(svm.SVC(C=5)), part_of_wine()),
 }
 
 
 @call
 def svc_balanced_fold():
     svc = lo.SVC(C=1, gamma=0.02, class_weight="balanced")
-    frozen = loo(svc, cancer())
+    frozen = loo(svc, cancer(), preprocessing="frozen")
     return {"fold": loo(svc, cancer()), "frozen": frozen["error"]}
 
 

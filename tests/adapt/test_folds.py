@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Leave-one-out of Pipelines from the solution on all samples equals refits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sklearn.svm
 from oracles.refits import honest_refits
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.multiclass import OneVsRestClassifier
@@ -19,6 +22,9 @@ from sklearn.preprocessing import (
 
 from leaveout import SVC, leave_one_out
 from leaveout.adapt import _folds
+from leaveout.adapt._prepare import prepare
+from leaveout.adapt._unwrap import ALL_FAMILIES
+from leaveout.loo._leave_out import leave_out_grid
 
 RBF = sklearn.svm.SVC(C=3.0, tol=1e-10)
 LINEAR = sklearn.svm.SVC(C=0.3, kernel="linear", tol=1e-10)
@@ -144,3 +150,43 @@ def test_samples_far_from_the_margin_are_checked(kernel, rng):
         make_pipeline(StandardScaler(), svm), X, y, preprocessing="fold", n_jobs=2
     )
     np.testing.assert_array_equal(found.decision_values, threads.decision_values)
+
+
+@pytest.mark.parametrize("method", ["auto", "refit"])
+@pytest.mark.parametrize(
+    ("steps", "svm", "grid"),
+    [
+        ([StandardScaler()], SVC(), [{"gamma": "scale"}, {"gamma": 0.05}]),
+        ([SelectKBest(k=3)], SVC(kernel="linear"), [{}]),
+        ([Normalizer()], BALANCED, [{"gamma": "scale"}, {"gamma": 2.0}]),
+        (
+            [MinMaxScaler()],
+            OneVsRestClassifier(SVC(kernel="laplacian")),
+            [{}, {"kernel": "linear"}, {"kernel": "poly", "coef0": 1.0, "degree": 2}],
+        ),
+        ([StandardScaler()], sklearn.svm.SVR(tol=1e-10), [{}, {"gamma": 0.01}]),
+    ],
+)
+def test_grid_equals_single_models(steps, svm, grid, method, rng):
+    X, y = draw(rng, 30, 7, 3)
+    Cs = np.array([1.0, 0.01, 30.0])
+    pipeline, how = make_pipeline(*steps, svm), {"preprocessing": "fold"}
+    families = ALL_FAMILIES
+    task, plan = prepare(pipeline, X, y, C=1.0, method=method, families=families, **how)
+    tasks = [replace(task, params=replace(task.params, **own)) for own in grid]
+    prefix = f"{pipeline.steps[-1][0]}__" + "estimator__" * hasattr(svm, "estimator")
+    for params, runs in zip(grid, leave_out_grid(tasks, plan, Cs), strict=True):
+        for C, run in zip(Cs, runs, strict=True):
+            own = {f"{prefix}{name}": value for name, value in params.items()}
+            own = clone(pipeline).set_params(**{f"{prefix}C": C}, **own)
+            wanted = leave_one_out(own, X, y, method=method, **how)
+            np.testing.assert_allclose(
+                getattr(run.result, "binary_values", run.result.predictions),
+                getattr(wanted, "binary_values", wanted.predictions),
+                atol=1e-9,
+            )
+            if method == "auto":
+                model = own.fit(X, y)[-1]
+                models = getattr(model, "estimators_", [model])
+                counts = [np.unique(m.support_).size for m in models]
+                assert np.count_nonzero(run.betas.any(axis=0)) >= max(counts)

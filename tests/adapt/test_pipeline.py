@@ -37,7 +37,6 @@ from sklearn.utils import all_estimators
 from leaveout import (
     SVC,
     CertificateWarning,
-    PreprocessingWarning,
     SingletonClassWarning,
     leave_one_out,
 )
@@ -225,7 +224,12 @@ PIPELINE = make_pipeline(StandardScaler(), SVC())
 @pytest.mark.parametrize(
     ("estimator", "labels", "options", "match"),
     [
-        (PIPELINE, y, {"method": "magic"}, r"'magic' needs one Gram .* steps .*'frozen'"),
+        (
+            PIPELINE,
+            y,
+            {"method": "magic"},
+            r"'magic' needs one Gram .* steps .*'frozen'",
+        ),
         (SVC(), y, {"method": "magic"}, r"'magic' needs one Gram .* number for gamma"),
         (PIPELINE, y[1:], {}, "X has 150 rows but y has 149 labels"),
         (PIPELINE, 0 * y, {}, "y has only one class, 0, in all 150 rows"),

@@ -24,7 +24,9 @@ def iris_part():
     return X[rows], np.array(["a", "b", "c"])[y[rows]]
 
 
-@pytest.mark.parametrize("case", ["multi", "one_vs_rest", "weights", "groups", "selects"])
+@pytest.mark.parametrize(
+    "case", ["multi", "one_vs_rest", "weights", "groups", "selects"]
+)
 def test_same_permutations_and_scores_as_scikit_learn(case):
     X, y = iris_part() if case in ("multi", "one_vs_rest") else noisy(36, 1)
     svc, groups, cv = SVC(C=0.7, gamma=0.3, tol=1e-8), None, LeaveOneOut()
@@ -100,7 +102,9 @@ def test_warns_of_a_singleton_class_once():
 def test_errors():
     with pytest.raises(ValueError, match="uses y"):
         lo.loo_permutation_test(
-            make_pipeline(SelectKBest(k=2), SVC()), *noisy(40, 8), preprocessing="frozen"
+            make_pipeline(SelectKBest(k=2), SVC()),
+            *noisy(40, 8),
+            preprocessing="frozen",
         )
     with pytest.raises(ValueError, match="n_permutations must be at least 1; got 0"):
         lo.loo_permutation_test(SVC(), *noisy(20, 9), n_permutations=0)

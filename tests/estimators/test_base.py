@@ -151,7 +151,8 @@ def test_steps_gamma_and_class_weights_of_the_fold(clf, balanced, data):
         )
         # Optima of linear programs may not be unique.
         low, high = (
-            getattr(found, name).reshape(found.y.size, -1) for name in ("lower", "upper")
+            getattr(found, name).reshape(found.y.size, -1)
+            for name in ("lower", "upper")
         )
         single = (high - low <= 1e-7).all(axis=1)
         assert single.mean() > 0.6
@@ -185,7 +186,7 @@ OTHERS = "it works with leave_one_out"
         (
             leave_one_out(make_pipeline(KernelCenterer(), GIVEN)),
             ValueError,
-            "steps cannot be fitted in each fold. Use preprocessing='frozen'",
+            "cannot be fitted in each fold. Use preprocessing='frozen'",
         ),
         (leave_one_out(LOOM, method="walk"), ValueError, "'refit', 'bound'"),
         (leave_one_out(OneVsRestClassifier(LPM)), TypeError, OTHERS),

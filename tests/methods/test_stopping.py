@@ -179,6 +179,6 @@ def test_condition_is_switched_off_if_it_proves_little():
     ],
 )
 def test_wrong_method_params(method, params, message, rng):
-    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    X, y, svc = rng.normal(size=(20, 2)), np.arange(20) % 2, lo.SVC(gamma=0.5)
     with pytest.raises(ValueError, match=message):
-        lo.leave_one_out(lo.SVC(), X, y, method=method, method_params=params)
+        lo.leave_one_out(svc, X, y, method=method, method_params=params)

@@ -81,9 +81,7 @@ def _fold(case, rng):
     """Class weights that follow the counts of the fold."""
     codes = rng.integers(0, max(2, len(case.y) // 2), len(case.y))
     codes[:2] = [0, 1]
-    found = _leave_out(
-        case, svc=_svc(case, class_weight="balanced"), groups=codes
-    )
+    found = _leave_out(case, svc=_svc(case, class_weight="balanced"), groups=codes)
     truths = [None] * len(codes)
     for group in np.unique(codes):
         out = codes == group

@@ -139,7 +139,7 @@ def test_errors(search, groups, error, match):
 
 
 def test_warnings_of_folds_are_given_once():
-    X, y = noisy(14, 10)
+    X, _ = noisy(14, 10)
     # A class has two members; one of them may have weight 0.
     weights = np.r_[np.ones(13), 0.0]
     with (

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import Folds
@@ -375,3 +376,26 @@ def most_frequent(x: FloatArray, rows: FoldRows) -> FloatArray:
     left = counts[order] - removed[:, :-1]
     winners = left == left.max(axis=1, keepdims=True, initial=0.0)
     return np.where(winners, values[order], np.inf).min(axis=1, initial=np.inf)
+
+
+def variance_of(Z: Any) -> float:
+    """Variance of all entries, as scikit-learn computes it for gamma="scale"."""
+    if sparse.issparse(Z):
+        return float(Z.multiply(Z).mean() - Z.mean() ** 2)
+    return float(Z.var())
+
+
+def variances_of_rest(X: Any, rows: FoldRows) -> FloatArray:
+    """Variance of all entries of the kept rows of X in each fold, (g,)."""
+    if sparse.issparse(X):
+        sums, squares = X.sum(axis=1), X.multiply(X).sum(axis=1)
+    else:
+        d = X - X.mean()
+        sums, squares = d.sum(axis=1), np.einsum("ij,ij->i", d, d)
+    moments = np.column_stack([np.ravel(sums), np.ravel(squares)])
+    first, second = (moments.sum(axis=0) - rows.left_out_sums(moments)).T
+    size = rows.n_kept[:, 0] * X.shape[1]
+    variances = second / size - (first / size) ** 2
+    for k in np.flatnonzero(variances * size < CANCELLED * moments[:, 1].sum()):
+        variances[k] = variance_of(X[rows.kept(int(k))])
+    return variances

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Leave samples out of a Pipeline whose steps are fitted without them."""
+"""Leave samples out of a Pipeline whose steps are fitted without them.
+
+Steps, features, and inner products or distances of a fold are computed once for all
+kernels and all C. A thread has memory for one fold at a time: its features, and with
+several kernels or C up to two (n, n) matrices. The Gram matrices of all samples, one
+per kernel, are kept.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -19,12 +27,14 @@ from leaveout.engine._fold_walk import FoldSolver, NotFiniteError
 from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.kernel._gram import KERNELS, make_gram
 from leaveout.kernel._gram_fast import FoldGram, Formula, nearest_to_mean
+from leaveout.loo._family import scale_bounds
 from leaveout.loo._leave_out import (
+    Columns,
     LeftOut,
     Plan,
     fold_factors,
     has_anti_learning,
-    leave_subproblem_out,
+    solve_and_leave_out,
 )
 from leaveout.loo._task import Params, Subproblem, Task, make_task
 from leaveout.run._parallel import map_chunks
@@ -37,81 +47,182 @@ FOLDS_AT_ONCE = 32
 # Features whose terms for all pairs are in memory at once, and the most pairs of all
 # folds: 64 MB.
 FEATURES_AT_ONCE, MOST_PAIRS = 64, 2**23
+# With more problems of the same kernel all its values are computed first.
+FEW_PROBLEMS = 2
 
 
-@dataclass(frozen=True)
+@dataclass
+class Fold:
+    """One fold after another in one thread, and its memory."""
+
+    steps: FoldSteps
+    order: IntArray  # all samples
+    gram: FoldGram = field(default_factory=FoldGram)
+    k: int = -1
+    _blocks: dict[str, FloatArray] = field(default_factory=dict)
+    _memory: dict[str, FloatArray] = field(default_factory=dict)
+
+    def start(self, k: int) -> None:
+        """Go to fold k."""
+        self.k = k
+        self._blocks.clear()
+        self.__dict__.pop("features", None)
+
+    @cached_property
+    def features(self) -> Any:
+        """Features of all samples."""
+        return self.steps.features(self.k)
+
+    def keep(self, kind: str, fill: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return an (n, n) matrix of this fold; ``fill`` writes it on first use."""
+        if kind not in self._blocks:
+            if kind not in self._memory:
+                self._memory[kind] = np.empty((self.order.size, self.order.size))
+            self._blocks[kind] = fill(self._memory[kind])
+        return self._blocks[kind]
+
+    def square(self, out: FloatArray) -> FloatArray:
+        """Write all values of the kernel that is loaded."""
+        self.gram.arrange(self.order)
+        _, n_bad = self.gram.square(self.order.size, out)
+        if n_bad:
+            raise NotFiniteError(f"{n_bad} kernel values are not finite.")
+        return out
+
+    def products(self, kind: str, Z: Any, origin: int, out: FloatArray) -> FloatArray:
+        """Write the inner products or distances of all pairs."""
+        if kind == "absolute":
+            return manhattan_distances(Z)
+        if sparse.issparse(Z):
+            if kind == "squares":
+                return euclidean_distances(Z, squared=True)
+            out[:] = (Z @ Z.T).toarray()
+            return out
+        if kind == "squares":
+            self.gram.load(Z, Formula.SQUARES, origin=origin)
+        else:
+            self.gram.load(Z, Formula.LINEAR)
+        return self.square(out)
+
+
 class FoldKernels:
-    """Makes the kernel of each fold from its features.
+    """Makes the kernels of each fold from its features.
+
+    What several kernels are functions of, inner products or distances, is computed once
+    per fold, or once for all folds if none changes the features. With many problems
+    this also holds for the kernel values; with few, only those that are needed are
+    computed.
 
     Parameters
     ----------
-    params : Params
-        The kernel and its parameters.
-    scale : float
-        Factor of all kernel values.
-    origin : int
-        Sample from which distances are measured, so that they are accurate; or -1.
-    given : bool
-        Whether all inner products or distances are computed first: for distances that
-        are not Euclidean, and for sparse features.
+    tasks : list of Task
+        Tasks on all samples that differ in the kernel.
+    steps : FoldSteps
+        The features of each fold.
+    n_folds : int
+        Number of folds.
+    n_problems : float
+        Problems to solve per kernel and fold, each a share of all samples.
     """
 
-    params: Params
-    scale: float
-    origin: int
-    given: bool
-    pairs: FloatArray | None = None
+    def __init__(
+        self, tasks: list[Task], steps: FoldSteps, n_folds: int, n_problems: float
+    ) -> None:
+        self.tasks, self.steps = tasks, steps
+        self.many = n_problems > FEW_PROBLEMS
+        kinds = [_kind(task.params) for task in tasks]
+        X = steps.base
+        n, p = X.shape
+        self.origin = -1 if sparse.issparse(X) else nearest_to_mean(X)
+        self.shared: dict[str, FloatArray] = {}
+        self.pairs: dict[str, FloatArray] = {}
+        for kind in set(kinds):
+            if steps.are_alike:
+                Z = normalize(X) if kind == "unit" else X
+                fold = Fold(steps, np.arange(n))
+                out = np.empty((n, n))
+                self.shared[kind] = fold.products(kind, Z, self.origin, out)
+            elif kind in ("squares", "centred"):
+                pairs = _all_pairs(steps, n_folds, kind)
+                if pairs is not None:
+                    self.pairs[kind] = pairs
+        wide = self.many and 4 * p > n
+        self.blocks = {
+            kind
+            for kind in kinds
+            if kinds.count(kind) > 1
+            or kind == "absolute"
+            or sparse.issparse(X)
+            or (wide and kind != "squares")
+        }
 
-    @classmethod
-    def of(cls, task: Task, steps: FoldSteps, n_folds: int) -> FoldKernels:
-        """Return the kernels of the folds of a task."""
-        params, scale = task.params, float(np.ldexp(1.0, -task.gram.exponent))
-        pairs = None
-        # Without an intercept the linear kernel depends on the origin.
-        if params.kernel == "rbf" or (
-            params.kernel == "linear" and params.fit_intercept
-        ):
-            pairs = _all_pairs(steps, n_folds, params.kernel)
-        given = sparse.issparse(task.X) or params.kernel == "laplacian"
-        given |= pairs is not None
-        centred = params.kernel == "rbf" and not given
-        origin = nearest_to_mean(task.X) if centred else -1
-        return cls(params, scale, origin, given, pairs)
-
-    def empty(self) -> FoldGram:
-        """Return an object that takes one fold after another."""
-        params = self.params
+    def load(self, fold: Fold, i: int) -> FoldGram:
+        """Return the kernel values of task i in a fold."""
+        task, gram = self.tasks[i], fold.gram
+        params, kind = task.params, _kind(task.params)
         formula = KERNELS[str(params.kernel)].formula
-        if self.given and formula == Formula.RBF:
-            formula = Formula.LAPLACIAN  # of squared distances
-        coef0, degree = float(params.coef0), int(params.degree)
-        return FoldGram(formula, degree, coef0, self.scale, self.origin)
+        gamma = 1.0
+        if "gamma" in KERNELS[str(params.kernel)].parameters:
+            gamma = self._gamma(fold, params, kind)
+        numbers: dict[str, Any] = {"gamma": gamma, "degree": int(params.degree)}
+        numbers["coef0"] = float(params.coef0)
+        numbers["scale"] = float(np.ldexp(1.0, -task.gram.exponent))
+        block = self._find_block(fold, kind)
+        if block is not None:
+            own = Formula.LAPLACIAN if kind == "squares" else formula
+            gram.load(block, own, given=True, **numbers)
+        else:
+            Z = normalize(fold.features) if kind == "unit" else fold.features
+            origin = self.origin if kind == "squares" else -1
+            gram.load(Z, formula, origin=origin, **numbers)
+        if self.many and formula != Formula.LINEAR:
+            gram.load(fold.keep(f"kernel {i}", fold.square), Formula.LINEAR, given=True)
+        return gram
 
-    def load(self, gram: FoldGram, steps: FoldSteps, k: int) -> None:
-        """Load the features of all samples without fold k."""
-        kernel, gamma = str(self.params.kernel), self.params.gamma
-        Z = steps.base if self.pairs is not None else steps.features(k)
-        number = 1.0
-        if "gamma" in KERNELS[kernel].parameters:
-            number = gamma if not isinstance(gamma, str) else 1.0 / Z.shape[1]
-            if gamma == "scale":
-                variance = steps.variance(k, None if self.pairs is not None else Z)
-                number = number / variance if variance > 0.0 else 1.0
-        if kernel == "cosine":
-            Z = normalize(Z)
-        if self.pairs is not None:
-            n = Z.shape[0]
-            Z = np.empty((n, n))
-            rows, columns = np.tril_indices(n)
-            Z[rows, columns] = Z[columns, rows] = self.pairs[k]
-        elif self.given:
-            Z = _products_or_distances(kernel, Z)
-        elif sparse.issparse(Z):
-            Z = Z.toarray()
-        gram.load(Z, number, self.given)
+    def _gamma(self, fold: Fold, params: Params, kind: str) -> float:
+        """Return the number used for gamma in a fold."""
+        if not isinstance(params.gamma, str):
+            return float(params.gamma)
+        same = kind in self.shared or kind in self.pairs
+        Z = self.steps.base if same else fold.features
+        variance = 1.0
+        if params.gamma == "scale":
+            variance = self.steps.variance(fold.k, None if same else Z)
+            if variance <= 0.0:
+                return 1.0
+        return 1.0 / (Z.shape[1] * variance)
+
+    def _find_block(self, fold: Fold, kind: str) -> FloatArray | None:
+        """Return what the kernels of a kind are functions of, if that is shared."""
+        if kind in self.shared:
+            return self.shared[kind]
+        if kind in self.pairs:
+            return fold.keep(kind, partial(_unpack, self.pairs[kind][fold.k]))
+        if kind not in self.blocks:
+            return None
+        Z = normalize(fold.features) if kind == "unit" else fold.features
+        return fold.keep(kind, partial(fold.products, kind, Z, self.origin))
 
 
-def _all_pairs(steps: FoldSteps, n_folds: int, kernel: str) -> FloatArray | None:
+def _kind(params: Params) -> str:
+    """Return what the kernel is a function of.
+
+    With an intercept the linear kernel does not depend on the origin.
+    """
+    if params.kernel == "linear" and params.fit_intercept:
+        return "centred"
+    kinds = {"rbf": "squares", "laplacian": "absolute", "cosine": "unit"}
+    return kinds.get(str(params.kernel), "products")
+
+
+def _unpack(pairs: FloatArray, out: FloatArray) -> FloatArray:
+    """Write a symmetric matrix from its lower triangle."""
+    rows, columns = np.tril_indices(out.shape[0])
+    out[rows, columns] = out[columns, rows] = pairs
+    return out
+
+
+def _all_pairs(steps: FoldSteps, n_folds: int, kind: str) -> FloatArray | None:
     """Return squared distances, or inner products, of all pairs in every fold.
 
     (n_folds, n_pairs), the pairs in the order of ``np.tril_indices(n)``. A fold that
@@ -134,7 +245,7 @@ def _all_pairs(steps: FoldSteps, n_folds: int, kernel: str) -> FloatArray | None
     for first in range(0, p, FEATURES_AT_ONCE):
         Z = features[first : first + FEATURES_AT_ONCE]
         terms, others = (np.take(Z, which, axis=1) for which in (rows, columns))
-        if kernel == "rbf":
+        if kind == "squares":
             terms -= others
             others = terms
         terms *= others
@@ -142,93 +253,137 @@ def _all_pairs(steps: FoldSteps, n_folds: int, kernel: str) -> FloatArray | None
     return pairs
 
 
-def _products_or_distances(kernel: str, Z: Any) -> FloatArray:
-    """Return what the formula of the kernel is applied to, (n, n)."""
-    if kernel == "laplacian":
-        return manhattan_distances(Z)
-    if kernel == "rbf":
-        return euclidean_distances(Z, squared=True)
-    V = Z @ Z.T
-    return np.ascontiguousarray(V.toarray() if sparse.issparse(V) else V)
-
-
-def leave_folds_out(model: Model, X: Any, task: Task, plan: Plan) -> list[LeftOut]:
+def leave_folds_out(
+    model: Model, X: Any, tasks: list[Task], plan: Plan, factors: FloatArray
+) -> list[Columns]:
     """Leave every sample or group out, on features fitted without it.
 
     Bound to model and X, this function replaces ``solve_and_leave_out`` as the source
     of a plan.
     """
-    n = task.target.codes.shape[0]
+    n = tasks[0].target.codes.shape[0]
     codes = np.arange(n) if plan.groups is None else plan.groups
     folds = Folds.of_groups(codes)
-    steps = FoldSteps.of(model.steps, X, task.target.labels, folds)
-    task = _on_all_samples(model, task, steps.base)
-    subproblems = list(plan.family.make_problems(task, True))
-    if _is_one_kernel(task.params, steps, len(folds)):
-        parts = [leave_subproblem_out(task, plan, sub) for sub in subproblems]
-        return [
-            replace(part, solution=None, preprocessing=steps.paths) for part in parts
-        ]
-    solvers = [_solver(task, plan, sub, folds) for sub in subproblems]
-    kernels = FoldKernels.of(task, steps, len(folds))
-
-    def solve(numbers: IntArray, *, everywhere: bool = False) -> list[list[Any]]:
-        gram, values = kernels.empty(), []
-        work = [solver.start() for solver in solvers]
-        for k in numbers.tolist():
-            try:
-                kernels.load(gram, steps, k)
-                values.append(
-                    [
-                        solver.leave_out(k, gram, own, everywhere=everywhere)
-                        for solver, own in zip(solvers, work, strict=True)
-                    ]
-                )
-            except NotFiniteError as error:
-                _explain_not_finite(model, steps.features(k), folds[k], error)
-        return values
-
-    pilots = np.unique(np.concatenate([solver.pilots() for solver in solvers]))
-    values = solve(pilots, everywhere=True)
-    for i, solver in enumerate(solvers):
-        if pilots.size:
-            own = (f[i] for f in values)
-            solver.choose_near([f for f in own if f is not None])
-    others = np.setdiff1d(np.arange(len(folds)), pilots)
-
-    def run(part: slice) -> None:
-        solve(others[part])
-
-    map_chunks(run, others.size, plan.n_threads, FOLDS_AT_ONCE)
+    steps = FoldSteps.of(model.steps, X, tasks[0].target.labels, folds)
+    tasks = _on_all_samples(model, tasks, steps.base)
+    found: list[Columns] = [[] for _ in tasks]
+    one_kernel = [steps.are_alike and _is_fixed(task.params) for task in tasks]
+    for columns, task, fixed in zip(found, tasks, one_kernel, strict=True):
+        if fixed:
+            balanced = task.params.class_weight == "balanced"
+            own = replace(plan, source=None, rebalance=balanced)
+            columns += solve_and_leave_out(task, own, factors, whole=True)
+    rest = [i for i, fixed in enumerate(one_kernel) if not fixed]
+    if rest:
+        some = [tasks[i] for i in rest]
+        solved = _FoldsOfTasks(model, some, plan, factors, folds, steps).leave_out()
+        for i, columns in zip(rest, solved, strict=True):
+            found[i] = columns
     return [
-        replace(_collect(task, plan, sub, solver), preprocessing=steps.paths)
-        for sub, solver in zip(subproblems, solvers, strict=True)
+        [[replace(part, preprocessing=steps.paths) for part in parts] for parts in own]
+        for own in found
     ]
 
 
-def _is_one_kernel(params: Params, steps: FoldSteps, n_folds: int) -> bool:
-    """Whether no fold changes a feature, gamma or a class weight."""
-    has_gamma = "gamma" in KERNELS[str(params.kernel)].parameters
-    if params.class_weight == "balanced" or (has_gamma and params.gamma == "scale"):
-        return False
-    return len({steps.group_of(k) for k in range(n_folds)}) == 1
+def _is_fixed(params: Params) -> bool:
+    """Whether the kernel depends on a fold only through the features."""
+    return "gamma" not in KERNELS[str(params.kernel)].parameters or (
+        params.gamma != "scale"
+    )
 
 
-def _on_all_samples(model: Model, task: Task, Z: FloatArray) -> Task:
-    """Return the task on features from all samples."""
+def _on_all_samples(model: Model, tasks: list[Task], Z: FloatArray) -> list[Task]:
+    """Return the tasks on features from all samples."""
     own = clone(model.estimator)  # check_features stores the columns in it
     Z = check_features(own, Z, reset=True)
-    gram = make_gram(Z, **task.params.kernel_options)
-    return make_task(task.target, gram, task.params, Z)
+    grams = (make_gram(Z, **task.params.kernel_options) for task in tasks)
+    return [
+        make_task(task.target, gram, task.params, Z)
+        for task, gram in zip(tasks, grams, strict=True)
+    ]
 
 
-def _solver(task: Task, plan: Plan, sub: Subproblem, folds: Folds) -> FoldSolver:
-    """Return the solver of one subproblem, on bounds that no fold can reach."""
-    if task.params.class_weight == "balanced":
-        factors = fold_factors(sub.codes, sub.class_weight, folds)
-        folds = replace(folds, C_factors=factors[:, sub.signs])
-    problem, solution = sub.problem, plan.family.solve(sub.problem)
-    return FoldSolver(problem, solution, folds)
+class _FoldsOfTasks:
+    """Solves each task at each C without each fold."""
+
+    def __init__(
+        self,
+        model: Model,
+        tasks: list[Task],
+        plan: Plan,
+        factors: FloatArray,
+        folds: Folds,
+        steps: FoldSteps,
+    ) -> None:
+        self.model, self.tasks, self.plan = model, tasks, plan
+        self.folds, self.steps = folds, steps
+        # per task, factor and subproblem
+        self.cells = [_solvers(task, plan, factors, folds) for task in tasks]
+        solvers = [solver for _, solver in self.cells[0][0]]
+        shares = sum(np.count_nonzero(s.problem.C) / s.problem.y.size for s in solvers)
+        n_problems = float(shares) * factors.size
+        self.kernels = FoldKernels(tasks, steps, len(folds), n_problems)
+
+    def leave_out(self) -> list[Columns]:
+        """Solve some folds everywhere, then the others on the samples near a kink."""
+        chosen = np.empty(0, dtype=np.intp)
+        solvers = [s for cell in self.cells for parts in cell for _, s in parts]
+        for solver in solvers:
+            chosen = solver.pilots(chosen)
+        values = self._solve(chosen, everywhere=True)
+        for solver, own in zip(solvers, zip(*values, strict=True), strict=False):
+            solver.choose_near([f for f in own if f is not None])
+        others = np.setdiff1d(np.arange(len(self.folds)), chosen)
+
+        def run(part: slice) -> None:
+            self._solve(others[part])
+
+        map_chunks(run, others.size, self.plan.n_threads, FOLDS_AT_ONCE)
+        return [
+            [[_collect(task, self.plan, *each) for each in parts] for parts in cell]
+            for task, cell in zip(self.tasks, self.cells, strict=True)
+        ]
+
+    def _solve(self, numbers: IntArray, *, everywhere: bool = False) -> list[list[Any]]:
+        """Solve some folds; return f of all samples in each by solver, if asked for."""
+        n = self.tasks[0].target.codes.size
+        fold = Fold(self.steps, np.arange(n))
+        work, values = self.cells[0][0][0][1].start(), []
+        for k in numbers.tolist():
+            fold.start(k)
+            own = []
+            try:
+                for i, cell in enumerate(self.cells):
+                    gram = self.kernels.load(fold, i)
+                    own += [
+                        solver.leave_out(k, gram, work, everywhere=everywhere)
+                        for parts in cell
+                        for _, solver in parts
+                    ]
+            except NotFiniteError as error:
+                rows = self.folds[k]
+                _explain_not_finite(self.model, fold.features, rows, error)
+            values.append(own)
+        return values
+
+
+def _solvers(
+    task: Task, plan: Plan, factors: FloatArray, folds: Folds
+) -> list[list[tuple[Subproblem, FoldSolver]]]:
+    """Return the solvers of a task at each C, on bounds that no fold can reach."""
+    cells: list[list[tuple[Subproblem, FoldSolver]]] = [[] for _ in factors]
+    for sub in plan.family.make_problems(task, True):
+        own = folds
+        if task.params.class_weight == "balanced":
+            weights = fold_factors(sub.codes, sub.class_weight, folds)
+            own = replace(folds, C_factors=weights[:, sub.signs])
+        before = None
+        for k in np.argsort(factors, kind="stable"):
+            problem, start = scale_bounds(sub.problem, factors[k], before)
+            solution = plan.family.solve(problem, start=start)
+            before = problem, solution
+            cells[k].append((sub, FoldSolver(problem, solution, own)))
+    return cells
 
 
 def _collect(task: Task, plan: Plan, sub: Subproblem, solver: FoldSolver) -> LeftOut:
@@ -239,8 +394,9 @@ def _collect(task: Task, plan: Plan, sub: Subproblem, solver: FoldSolver) -> Lef
     whole = LooIntervals.empty(task.target.codes.shape[0])
     whole.write(folds.members, found)
     whole = replace(whole, counts={**found.counts, **solver.counts})
-    anti_learning = has_anti_learning(plan.family, sub, solution, whole, folds)
-    return LeftOut(whole, anti_learning=anti_learning)
+    own = replace(sub, problem=solver.problem)
+    anti_learning = has_anti_learning(plan.family, own, solution, whole, folds)
+    return LeftOut(whole, sub.rows, solution, anti_learning)
 
 
 def _explain_not_finite(

@@ -30,9 +30,9 @@ from leaveout.kernel._gram import (
     resolve_gamma,
 )
 from leaveout.kernel._symmetric import is_psd
-from leaveout.loo._family import FAMILIES
-from leaveout.loo._leave_out import LeftOut, Plan
-from leaveout.loo._task import Target, Task, make_task, resolve_class_weight
+from leaveout.loo._family import FAMILIES, scale_bounds
+from leaveout.loo._leave_out import Columns, LeftOut, Plan
+from leaveout.loo._task import Params, Target, Task, make_task, resolve_class_weight
 from leaveout.run._parallel import count_workers, map_parallel
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ IGNORE_LABELS = frozenset(
 )
 # Batches of folds per worker: enough to keep all workers busy until the end.
 PARTS_PER_WORKER = 8
+# Of each subproblem.
+Intervals = list[LooIntervals]
 
 
 def fit_steps_once(
@@ -201,26 +203,35 @@ def _stored(matrix: Any) -> tuple[NDArray[Any], ...]:
 
 
 def refit_folds(
-    model: Model, X: Any, task: Task, plan: Plan, *, n_jobs: int | None, stacklevel: int
-) -> list[LeftOut]:
-    """Leave every sample or group out by fitting steps and model on the others.
+    model: Model,
+    X: Any,
+    tasks: list[Task],
+    plan: Plan,
+    factors: FloatArray,
+    *,
+    n_jobs: int | None,
+    stacklevel: int,
+) -> list[Columns]:
+    """Leave every sample or group out by fitting steps and models on the others.
 
     gamma and balanced class weights are resolved on the remaining rows. If a class
     loses its only member, its subproblems remain and predict their other class. The
     steps are fitted without weights. Bound to model and X, this function replaces
     ``solve_and_leave_out`` as the source of a plan.
     """
-    n = task.target.codes.shape[0]
+    target = tasks[0].target
+    n = target.codes.shape[0]
     folds = Folds.singles(np.arange(n))
     if plan.groups is not None:
         folds = Folds.of_groups(plan.groups)
     g, n_workers = len(folds), count_workers(n_jobs)
     n_parts = 1 if n_workers == 1 else min(g, PARTS_PER_WORKER * n_workers)
-    leave_out = partial(_refit_without, model)
+    kernels = [task.params for task in tasks]
+    leave_out: Callable[..., list[Intervals]] = _refit
     if not plan.family.leaves_groups_out:
-        leave_out = partial(_leave_out_of_fold, model, plan.method)
+        leave_out = partial(_leave_row_out, plan.method)
     jobs = (
-        (leave_out, X, task.target, folds.take(numbers))
+        (leave_out, model, X, target, kernels, factors, folds.take(numbers))
         for numbers in np.array_split(np.arange(g), n_parts)
     )
     parts = [
@@ -229,18 +240,44 @@ def refit_folds(
         for fold in part
     ]
     found = [
-        _put_together(folds, [fold[k] for fold in parts]) for k in range(len(parts[0]))
+        [
+            [_gather(folds, own) for own in zip(*subs, strict=True)]
+            for subs in zip(*columns, strict=True)
+        ]
+        for columns in zip(*parts, strict=True)
     ]
-    n_indefinite = np.count_nonzero(found[0].uncertified_by == INDEFINITE)
-    if n_indefinite:
-        warnings.warn(
-            f"The kernel {model.params.kernel!r} is not positive semi-definite in "
-            f"{n_indefinite} of {n} folds, so these are not "
-            "certified. Use another kernel or other kernel parameters.",
-            CertificateWarning,
-            stacklevel=stacklevel,
-        )
-    return [LeftOut(intervals) for intervals in found]
+    _warn_indefinite(found, kernels, stacklevel + 2)
+    return found
+
+
+def _gather(folds: Folds, parts: Sequence[LooIntervals]) -> LeftOut:
+    """Return the values of all samples by one subproblem from those of its folds."""
+    order = np.argsort(folds.members)
+    names = ("lower", "upper", "settled_by", "uncertified_by")
+    own = {
+        name: np.concatenate([getattr(part, name) for part in parts])[order]
+        for name in names
+    }
+    counts = {"refits": float(len(folds))}
+    chosen = np.concatenate([part.values for part in parts])[order]
+    return LeftOut(LooIntervals(**own, counts=counts, chosen=chosen))
+
+
+def _warn_indefinite(
+    found: list[Columns], kernels: list[Params], stacklevel: int
+) -> None:
+    """Warn about kernels that are not positive semi-definite in some folds."""
+    for params, columns in zip(kernels, found, strict=True):
+        reasons = columns[0][0].found.uncertified_by
+        n_indefinite = np.count_nonzero(reasons == INDEFINITE)
+        if n_indefinite:
+            warnings.warn(
+                f"The kernel {params.kernel!r} is not positive semi-definite in "
+                f"{n_indefinite} of {reasons.size} folds, so these are not "
+                "certified. Use another kernel or other kernel parameters.",
+                CertificateWarning,
+                stacklevel=stacklevel,
+            )
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
@@ -264,13 +301,26 @@ def take_columns(X: Any, columns: IntArray) -> Any:
 
 
 def _leave_some_out(
-    leave_out: Callable[..., list[LooIntervals]], X: Any, target: Target, folds: Folds
-) -> list[list[LooIntervals]]:
-    """Leave out some folds in turn; return one list of intervals per fold."""
+    leave_out: Callable[..., list[Intervals]],
+    model: Model,
+    X: Any,
+    target: Target,
+    kernels: list[Params],
+    factors: FloatArray,
+    folds: Folds,
+) -> list[list[list[Intervals]]]:
+    """Return, for each fold in turn, the intervals by kernel, C and subproblem."""
+    own = clone(model.estimator)  # check_features stores the columns in it
     found = []
     for rows in folds:
+        kept = np.setdiff1d(np.arange(target.codes.shape[0]), rows)
         try:
-            found.append(leave_out(X, target, rows))
+            Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
+            Z = check_features(own, Z, reset=True)
+            z = check_features(own, z, reset=False)
+            found.append(
+                [leave_out(target, kept, rows, p, Z, z, factors) for p in kernels]
+            )
         except Exception as error:
             names = ", ".join(str(row) for row in rows[:5])
             error.add_note(f"This fold left out row {names}{' …' * (rows.size > 5)}.")
@@ -278,73 +328,73 @@ def _leave_some_out(
     return found
 
 
-def _put_together(folds: Folds, parts: list[LooIntervals]) -> LooIntervals:
-    """Return the values of all samples from those of each fold."""
-    order = np.argsort(folds.members)
-    arrays = {
-        name: np.concatenate([getattr(part, name) for part in parts])[order]
-        for name in ("lower", "upper", "settled_by", "uncertified_by", "values")
-    }
-    chosen = arrays.pop("values")
-    return LooIntervals(**arrays, counts={"refits": float(len(folds))}, chosen=chosen)
-
-
-def _refit_without(
-    model: Model, X: Any, target: Target, rows: IntArray
-) -> list[LooIntervals]:
-    """Fit without some rows; return the intervals of each subproblem at these rows."""
-    params = model.params
-    Z, z, kept = _features_of_fold(model, X, target, rows)
+def _refit(
+    target: Target,
+    kept: IntArray,
+    rows: IntArray,
+    params: Params,
+    Z: Any,
+    z: Any,
+    factors: FloatArray,
+) -> list[Intervals]:
+    """Fit at each C on Z; return the intervals of each subproblem at z."""
     gram = make_gram(Z, **params.kernel_options)
     task = make_task(target.take(kept), gram, params, Z)
     definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(task.K)
-    found = []
+    found: list[Intervals] = [[] for _ in factors]
     family = FAMILIES[params.family]
     for sub in family.make_problems(task, False):
-        solution = family.solve(sub.problem)
         K = _kernel_values(task, sub.rows, z)
         largest = float(np.abs(K).max(initial=0.0))
-        values = intervals_at_new_rows(
-            sub.problem, solution, K @ solution.beta, largest
-        )
-        values.settled_by[:] = REFIT
-        if not definite:
-            values.uncertified_by[:] = INDEFINITE
-        found.append(values)
+        before = None
+        for k in np.argsort(factors, kind="stable"):
+            problem, start = scale_bounds(sub.problem, factors[k], before)
+            solution = family.solve(problem, start=start)
+            before = problem, solution
+            products = K @ solution.beta
+            values = intervals_at_new_rows(problem, solution, products, largest)
+            values.settled_by[:] = REFIT
+            if not definite:
+                values.uncertified_by[:] = INDEFINITE
+            found[k].append(values)
     return found
 
 
-def _leave_out_of_fold(
-    model: Model, method: str, X: Any, target: Target, rows: IntArray
-) -> list[LooIntervals]:
-    """Leave one row out of the problem of all rows, with what its fold resolves.
+def _leave_row_out(
+    method: str,
+    target: Target,
+    kept: IntArray,
+    rows: IntArray,
+    params: Params,
+    Z: Any,
+    z: Any,
+    factors: FloatArray,
+) -> list[Intervals]:
+    """Leave one row out of the problem of all rows, with gamma and weights of others.
 
-    Steps, gamma and class weights are those of the other rows.
+    For families that have intervals only for samples of the problem itself.
     """
-    params, family = model.params, FAMILIES[model.params.family]
-    Z, z, kept = _features_of_fold(model, X, target, rows)
-    options = params.kernel_options
+    family, options = FAMILIES[params.family], params.kernel_options
     if "gamma" in kernel_parameters(params.kernel):
         options["gamma"] = resolve_gamma(params.gamma, Z)
     weights = resolve_class_weight(params.class_weight, target.take(kept))
     class_weight = dict(zip(target.classes.tolist(), weights.tolist(), strict=True))
-    if model.steps:
-        X = _put_back(Z, z, rows, kept)
-    task = make_task(
-        target, make_gram(X, **options), replace(params, class_weight=class_weight),
-        kernel_range=family.kernel_range,
-    )  # fmt: skip
-    parts = []
+    gram = make_gram(_put_back(Z, z, rows, kept), **options)
+    params = replace(params, class_weight=class_weight)
+    task = make_task(target, gram, params, kernel_range=family.kernel_range)
+    found: list[Intervals] = [[] for _ in factors]
     for sub in family.make_problems(task, True):
-        problem, solution = sub.problem, family.solve(sub.problem)
-        if family.tighten is not None:
-            problem, solution = family.tighten(problem, solution)
-        leave_out = family.methods[method].function
-        found = leave_out(problem, solution, Folds.singles(rows))
-        if family.certify is not None:
-            found = family.certify(problem, solution, found, None)
-        parts.append(found.take(rows))
-    return parts
+        for own, factor in zip(found, factors, strict=True):
+            problem, _ = scale_bounds(sub.problem, factor)
+            solution = family.solve(problem)
+            if family.tighten is not None:
+                problem, solution = family.tighten(problem, solution)
+            leave_out = family.methods[method].function
+            values = leave_out(problem, solution, Folds.singles(rows))
+            if family.certify is not None:
+                values = family.certify(problem, solution, values, None)
+            own.append(values.take(rows))
+    return found
 
 
 def _put_back(Z: Any, z: Any, rows: IntArray, kept: IntArray) -> Any:
@@ -353,17 +403,6 @@ def _put_back(Z: Any, z: Any, rows: IntArray, kept: IntArray) -> Any:
     if sparse.issparse(Z):
         return sparse.vstack([Z, z], format="csr")[order]
     return np.concatenate([Z, z])[order]
-
-
-def _features_of_fold(
-    model: Model, X: Any, target: Target, rows: IntArray
-) -> tuple[Any, Any, IntArray]:
-    """Return checked features of the kept and the left-out rows, and the kept rows."""
-    own = clone(model.estimator)  # check_features stores the columns in it
-    kept = np.setdiff1d(np.arange(target.codes.shape[0]), rows)
-    Z, z = _transform_fold(model, X, target.labels[kept], kept, rows)
-    Z = check_features(own, Z, reset=True)
-    return Z, check_features(own, z, reset=False), kept
 
 
 def _transform_fold(

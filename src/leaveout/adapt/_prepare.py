@@ -292,11 +292,11 @@ def _check_fold_method(
     method_params: Mapping[str, Any] | None,
 ) -> None:
     """Raise if a method needs one Gram matrix for all folds."""
-    given = model.params.kernel == "precomputed" and not family.leaves_groups_out
-    if given and model.steps:
+    if model.params.kernel == "precomputed" and not family.leaves_groups_out:
         raise ValueError(
-            f"{family.name} with kernel='precomputed' at the end of a Pipeline: steps "
-            "cannot be fitted in each fold. Use preprocessing='frozen'."
+            f"{family.name} with kernel='precomputed': steps of a Pipeline and "
+            "balanced class weights cannot be fitted in each fold. Use "
+            "preprocessing='frozen'."
         )
     if method in ("auto", "walk", "refit") and not method_params:
         return

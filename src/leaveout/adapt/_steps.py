@@ -41,7 +41,7 @@ from sklearn.preprocessing import (
 from sklearn.utils import get_tags
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.adapt._columns import FoldRows
+from leaveout.adapt._columns import FoldRows, variance_of, variances_of_rest
 from leaveout.adapt._fold_states import (
     Columns,
     Halves,
@@ -169,25 +169,33 @@ class FoldSteps:
         """
         return self._state.affine(k)
 
+    def group_of(self, k: int) -> Any:
+        """Return a key of fold k: folds with equal keys have equal features."""
+        return self._state.key(k)
+
+    @cached_property
+    def are_alike(self) -> bool:
+        """Whether no fold changes a feature."""
+        key = self.group_of(0)
+        return all(self.group_of(k) == key for k in range(1, len(self._rows)))
+
     def variance(self, k: int, Z: Any = None) -> float:
         """Variance of all entries of the kept rows, for gamma="scale".
 
         Z are the features of the fold, if they are known.
         """
-        if isinstance(self._state, Columns) and self._state.source.complete:
+        if self._variances is not None:
             return float(self._variances[k])
-        Z = take_rows(self.features(k) if Z is None else Z, self._rows.kept(k))
-        if sparse.issparse(Z):
-            return float(Z.multiply(Z).mean() - Z.mean() ** 2)
-        return float(Z.var())
+        Z = self.features(k) if Z is None else Z
+        return variance_of(take_rows(Z, self._rows.kept(k)))
 
     @cached_property
-    def _variances(self) -> FloatArray:
-        return self._state.variances()
-
-    def group_of(self, k: int) -> Any:
-        """Return a key of fold k: folds with equal keys have equal features."""
-        return self._state.key(k)
+    def _variances(self) -> FloatArray | None:
+        if self.are_alike:
+            return variances_of_rest(self.base, self._rows)
+        if isinstance(self._state, Columns) and self._state.source.complete:
+            return self._state.variances()
+        return None
 
     @property
     def clones(self) -> dict[str, int]:

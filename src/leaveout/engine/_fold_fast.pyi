@@ -1,5 +1,17 @@
 from leaveout._typing import FloatArray, IntArray, StateArray
 
+class FoldProblem:
+    def __init__(
+        self,
+        y: FloatArray,
+        offsets: FloatArray,
+        levels: FloatArray,
+        beta: FloatArray,
+        below: FloatArray,
+        above: FloatArray,
+        intercept: bool,
+    ) -> None: ...
+
 class FoldWork:
     order: IntArray
     beta: FloatArray
@@ -15,18 +27,14 @@ class FoldWork:
     worst: float
     b: float
     any_free: bool
-    def __init__(
-        self,
-        y: FloatArray,
-        offsets: FloatArray,
-        levels: FloatArray,
-        beta: FloatArray,
-        below: FloatArray,
-        above: FloatArray,
-        intercept: bool,
-    ) -> None: ...
+    def __init__(self, n: int, n_levels: int) -> None: ...
     def begin(
-        self, place: StateArray, rows: IntArray, down: float, up: float
+        self,
+        problem: FoldProblem,
+        place: StateArray,
+        rows: IntArray,
+        down: float,
+        up: float,
     ) -> None: ...
     def run(
         self,

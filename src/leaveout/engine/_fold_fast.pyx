@@ -18,13 +18,31 @@ cdef enum:
     PLACES = 4
 
 
-cdef class FoldWork:
-    """Memory and steps of the folds of one problem, for one thread."""
+cdef class FoldProblem:
+    """A problem and its optimum with all samples."""
 
-    # of the problem and its solution, by sample
-    cdef const double[::1] y, beta0, below, above, offsets
-    cdef const double[:, ::1] levels0
+    cdef const double[::1] y, beta, below, above, offsets
+    cdef const double[:, ::1] levels
     cdef bint intercept
+
+    def __init__(
+        self,
+        const double[::1] y,            # in, (n,)
+        const double[::1] offsets,      # in, (n_kinks,)
+        const double[:, ::1] levels,    # in, (n, n_kinks + 1)
+        const double[::1] beta,         # in, (n,) the optimum
+        const double[::1] below,        # in, (n,) range of f at these beta
+        const double[::1] above,
+        bint intercept,
+    ):
+        self.y, self.offsets, self.levels, self.beta = y, offsets, levels, beta
+        self.below, self.above, self.intercept = below, above, intercept
+
+
+cdef class FoldWork:
+    """Memory and steps of one fold after another, for one thread."""
+
+    cdef FoldProblem problem
     # of one fold, in its order
     cdef readonly object order          # (n,)
     cdef readonly object beta           # (n,)
@@ -43,22 +61,10 @@ cdef class FoldWork:
     cdef readonly double b
     cdef readonly bint any_free         # whether a beta is clearly between two levels
 
-    def __init__(
-        self,
-        const double[::1] y,            # in, (n,)
-        const double[::1] offsets,      # in, (n_kinks,)
-        const double[:, ::1] levels,    # in, (n, n_kinks + 1)
-        const double[::1] beta,         # in, (n,) the optimum with all samples
-        const double[::1] below,        # in, (n,) range of f at these beta
-        const double[::1] above,
-        bint intercept,
-    ):
-        cdef Py_ssize_t n = y.shape[0], width = levels.shape[1]
-        self.y, self.offsets, self.levels0, self.beta0 = y, offsets, levels, beta
-        self.below, self.above, self.intercept = below, above, intercept
+    def __init__(self, Py_ssize_t n, Py_ssize_t n_levels):
         self.order, self.M = np.empty((2, n), np.intp)
         self.beta, self.F = np.empty((2, n))
-        self.levels = np.empty((n, width))
+        self.levels = np.empty((n, n_levels))
         self._order, self._M, self._beta, self._F = self.order, self.M, self.beta, self.F
         self._levels = self.levels
         self._place, self._left = np.empty((2, n), np.intp)
@@ -69,6 +75,7 @@ cdef class FoldWork:
 
     def begin(
         self,
+        FoldProblem problem,
         const signed char[::1] place,   # in, (n,) NEAR, bounded, zero, absent: 0 to 3
         const Py_ssize_t[::1] rows,     # in, (k,) left out; they count as near
         double down,                    # factor of the C of negative samples
@@ -76,8 +83,9 @@ cdef class FoldWork:
     ):
         """Order the samples of a fold, and start from the optimum with all."""
         cdef Py_ssize_t first[PLACES + 1]
-        cdef Py_ssize_t n = place.shape[0], width = self.levels0.shape[1], i, j, a, at
+        cdef Py_ssize_t n = place.shape[0], width = problem.levels.shape[1], i, j, a, at
         cdef double factor
+        self.problem = problem
         for a in range(PLACES + 1):
             first[a] = 0
         for i in range(rows.shape[0]):
@@ -92,12 +100,12 @@ cdef class FoldWork:
             at = first[a]
             first[a] += 1
             self._order[at] = i
-            factor = up if self.y[i] > 0.0 else down
-            self._beta[at] = 0.0 if self._is_left[i] else factor * self.beta0[i]
+            factor = up if problem.y[i] > 0.0 else down
+            self._beta[at] = 0.0 if self._is_left[i] else factor * problem.beta[i]
             if a == NEAR:
                 for j in range(width):
                     self._levels[at, j] = (
-                        0.0 if self._is_left[i] else factor * self.levels0[i, j])
+                        0.0 if self._is_left[i] else factor * problem.levels[i, j])
         at = 0
         for i in range(self.n_near):
             if self._is_left[self._order[i]]:
@@ -119,16 +127,17 @@ cdef class FoldWork:
     ):
         """Go to the optimum of the near samples."""
         cdef ActiveSet s
+        cdef FoldProblem problem = self.problem
         cdef Py_ssize_t n = self.n_near, i
         cdef double size = 0.0, top = 0.0, tight, off = self.outside
-        cdef Stairs stairs = make_stairs(n, self.offsets.shape[0], &self._target[0],
-                                         &self.offsets[0], &self._levels[0, 0])
+        cdef Stairs stairs = make_stairs(n, problem.offsets.shape[0], &self._target[0],
+                                         &problem.offsets[0], &self._levels[0, 0])
         cdef Py_ssize_t ld = n + 8 if n % 64 == 0 else n, max_enter = max(1, n // 20)
         if self._L.shape[0] < n or self._L.shape[1] < ld:
             self._L = np.empty((n, ld))
         with nogil:
             for i in range(n):
-                self._target[i] = self.y[self._order[i]] - pull[i]
+                self._target[i] = problem.y[self._order[i]] - pull[i]
                 self._diagonal[i] = K[i, i]
                 top = max(top, K[i, i])
             for i in range(self.n_bounded):
@@ -140,7 +149,7 @@ cdef class FoldWork:
             s.L, s.M, s.place = &self._L[0, 0], &self._M[0], &self._place[0]
             s.u, s.v, s.moved = &self._work[0, 0], &self._work[1, 0], &self._work[2, 0]
             s.F_M = &self._work[3, 0]
-            s.intercept, s.outside = self.intercept, self.outside
+            s.intercept, s.outside = problem.intercept, self.outside
             recompute(&s)
             self.worst = optimise(&s, &self._work[4, 0], &self._small[1, 0],
                                   min(0.1 * tolerance, tight), max_steps, max_enter,
@@ -152,7 +161,7 @@ cdef class FoldWork:
             for i in range(n):
                 off += self._beta[i]
             self.tol = max(tolerance, rounding * top * size)
-            if self.intercept and fabs(off) > tolerance * size:
+            if problem.intercept and fabs(off) > tolerance * size:
                 self.worst = max(self.worst, fabs(off))
             self._find_intercept(&s)
 
@@ -172,7 +181,7 @@ cdef class FoldWork:
             if room > 1e-9 * min(height, largest):
                 self.any_free = True
             total += self._F[i] + s.stairs.offset[s.state[i] // 2]
-        self.b = total / s.m if self.intercept and s.m > 0 else 0.0
+        self.b = total / s.m if self.problem.intercept and s.m > 0 else 0.0
 
     def values(
         self,
@@ -182,7 +191,7 @@ cdef class FoldWork:
         cdef Py_ssize_t a, i
         for a in range(out.shape[0]):
             i = self._left[a]
-            out[a] = self.y[self._order[i]] - self._F[i] + self.b
+            out[a] = self.problem.y[self._order[i]] - self._F[i] + self.b
 
     def find_unclear(
         self,
@@ -198,6 +207,6 @@ cdef class FoldWork:
             i = self._order[self.n_near + a]
             f = products[a] + self.b
             slack = self.tol - (given[a] if given is not None else 0.0)
-            if not (self.below[i] - slack <= f <= self.above[i] + slack):
+            if not (self.problem.below[i] - slack <= f <= self.problem.above[i] + slack):
                 found.append(self.n_near + a)
         return found

@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray, StateArray
-from leaveout.engine._fold_fast import FoldWork
+from leaveout.engine._fold_fast import FoldProblem, FoldWork
 from leaveout.engine._problem import (
     CERTIFIED,
     NOT_CONVERGED,
@@ -92,7 +92,10 @@ class FoldSolver:
     def __init__(self, problem: Problem, solution: Solution, folds: Folds) -> None:
         self.problem, self.solution, self.folds = problem, solution, folds
         self.found = LooIntervals.empty(folds.members.size)
-        self.below, self.above = problem.bracket(solution.beta)
+        self.data = FoldProblem(
+            problem.y, problem.offsets, problem.levels, solution.beta,
+            *problem.bracket(solution.beta), problem.fit_intercept,
+        )  # fmt: skip
         absent = problem.C == 0.0
         self.all_near = np.where(absent, ABSENT, NEAR).astype(np.int8)
         self.place = self.all_near
@@ -102,15 +105,20 @@ class FoldSolver:
         self.factors = None if factors is None else factors.tolist()
         self.reason = CERTIFIED if solution.converged else NOT_CONVERGED
 
-    def pilots(self) -> IntArray:
-        """Return the folds to solve first, which tell what samples are near a kink."""
+    def pilots(self, chosen: IntArray) -> IntArray:
+        """Add to the folds that are solved first, to tell what samples are near a kink.
+
+        The left-out samples of most of them should have a beta.
+        """
         beta = self.solution.beta
         n_present = np.count_nonzero(self.problem.C)
         if n_present <= ALL_NEAR or not self.solution.free.any():
-            return np.empty(0, dtype=np.intp)
+            return chosen
         moving = np.flatnonzero([np.any(beta[rows] != 0.0) for rows in self.folds])
-        count = min(moving.size, PILOTS)
-        return moving[np.arange(count) * moving.size // max(count, 1)]
+        count = min(moving.size, PILOTS - np.isin(chosen, moving).sum())
+        if count <= PILOTS // 2 and chosen.size:
+            return chosen
+        return np.union1d(chosen, moving[np.arange(count) * moving.size // count])
 
     def choose_near(self, values: list[FloatArray]) -> None:
         """Choose the near samples from f of all samples without some folds, (n,) each.
@@ -118,6 +126,8 @@ class FoldSolver:
         Near is what the usual moves of f, times a factor, could take to a kink.
         """
         problem, solution = self.problem, self.solution
+        if np.count_nonzero(problem.C) <= ALL_NEAR or not solution.free.any():
+            return
         f = solution.decision_values
         moves = np.nan_to_num(np.array(values).reshape(-1, f.shape[0]) - f)
         size = np.sqrt((moves**2).mean(axis=0)) if len(values) else np.full_like(f, 1e9)
@@ -128,12 +138,8 @@ class FoldSolver:
         self.place[far] = np.where(solution.beta == 0.0, FAR_ZERO, FAR_BOUNDED)[far]
 
     def start(self) -> FoldWork:
-        """Return the memory of one thread."""
-        problem, beta = self.problem, self.solution.beta
-        return FoldWork(
-            problem.y, problem.offsets, problem.levels, beta, self.below, self.above,
-            problem.fit_intercept,
-        )  # fmt: skip
+        """Return memory for one thread, for all problems with as many samples."""
+        return FoldWork(*self.problem.levels.shape)
 
     def leave_out(
         self, k: int, kernel: FoldKernel, work: FoldWork, *, everywhere: bool = False
@@ -208,7 +214,7 @@ class FoldSolver:
         samples are needed because no beta is free.
         """
         down, up = (1.0, 1.0) if self.factors is None else self.factors[k]
-        work.begin(place, self.folds[k], down, up)
+        work.begin(self.data, place, self.folds[k], down, up)
         first, stop = work.n_near, work.n_present
         kernel.arrange(work.order)
         K, n_bad = kernel.square(first)

@@ -10,6 +10,7 @@ class Formula(IntEnum):
     SIGMOID = 2
     RBF = 3
     LAPLACIAN = 4
+    SQUARES = 5
 
 def fill_rows(
     X: FloatArray | None,
@@ -27,17 +28,19 @@ def fill_rows(
 ) -> int: ...
 
 class FoldGram:
-    def __init__(
+    def load(
         self,
+        Z: FloatArray,
         formula: Formula,
+        gamma: float = 1.0,
         degree: int = 3,
         coef0: float = 0.0,
         scale: float = 1.0,
         origin: int = -1,
+        given: bool = False,
     ) -> None: ...
-    def load(self, Z: FloatArray, gamma: float, given: bool = False) -> None: ...
     def arrange(self, order: IntArray) -> None: ...
-    def square(self, k: int) -> tuple[FloatArray, int]: ...
+    def square(self, k: int, K: FloatArray | None = None) -> tuple[FloatArray, int]: ...
     def products(
         self, first: int, stop: int, start: int, beta: FloatArray, exact: bool = True
     ) -> tuple[FloatArray, FloatArray | None]: ...

@@ -10,6 +10,7 @@ symmetric, to its mirror image below the diagonal. With v = <x, y>, or a distanc
     SIGMOID      tanh(gamma v + coef0)
     RBF          exp(-gamma max(0, |x|^2 + |y|^2 - 2 v))
     LAPLACIAN    exp(-gamma v),    v = |x - y|_1
+    SQUARES      max(0, |x|^2 + |y|^2 - 2 v)
 
 exp and tanh use x = k log(2) + z, |z| <= log(2) / 2, and a polynomial for exp(z) - 1, which
 compilers vectorise. exp is within 1 ulp of the exact value, never above 1 for x <= 0, and 0
@@ -75,6 +76,15 @@ cdef extern from *:
         for (long j = 0; j < n; j++) {
             double d = square + squares[j] - 2.0 * v[j];
             v[j] = exp_negative(-gamma * (d < 0.0 ? 0.0 : d));
+        }
+    }
+
+    WIDEST static void apply_squares(
+        long n, double square, const double *squares, double *v)
+    {
+        for (long j = 0; j < n; j++) {
+            double d = square + squares[j] - 2.0 * v[j];
+            v[j] = d < 0.0 ? 0.0 : d;
         }
     }
 
@@ -202,6 +212,7 @@ cdef extern from *:
         LINE
     void apply_rbf(long, double, double, const double*, double*) noexcept nogil
     void apply_exp(long, double, double*) noexcept nogil
+    void apply_squares(long, double, const double*, double*) noexcept nogil
     double shift_row(long, const double*, const double*, double*) noexcept nogil
     void convert_row(long, const double*, float*) noexcept nogil
     void apply_rbf_float(long, float, float, const float*, float*) noexcept nogil
@@ -224,6 +235,7 @@ cpdef enum Formula:
     SIGMOID = 2
     RBF = 3
     LAPLACIAN = 4
+    SQUARES = 5
 
 
 cdef struct Kernel:
@@ -303,6 +315,8 @@ cdef long apply_kernel(
             apply_rbf(n, kernel.gamma, squares_X[i], squares_Y + first, v)
         elif kernel.formula == LAPLACIAN:
             apply_exp(n, kernel.gamma, v)
+        elif kernel.formula == SQUARES:
+            apply_squares(n, squares_X[i], squares_Y + first, v)
         elif kernel.formula == SIGMOID:
             apply_tanh(n, kernel.gamma, kernel.coef0, v)
         elif kernel.formula == POLY:
@@ -314,6 +328,8 @@ cdef long apply_kernel(
                 tile[i * ld + j] = tile[j * ld + i]
             if kernel.formula == RBF:
                 tile[i * ld + i] = 1.0
+            elif kernel.formula == SQUARES:
+                tile[i * ld + i] = 0.0
     return bad
 
 
@@ -339,36 +355,40 @@ cdef class FoldGram:
     cdef float[::1] tile32
     cdef object memory                  # of the matrix that square returns
 
-    def __init__(
-        self,
-        Formula formula,
-        long degree=3,
-        double coef0=0.0,
-        double scale=1.0,       # factor of all kernel values
-        Py_ssize_t origin=-1,   # sample at which distances are measured from; or none
-    ):
-        self.kernel = Kernel(formula, 1.0, coef0, degree)
-        self.scale, self.origin = scale, origin
+    def __init__(self):
         self.tile = np.empty(TILE + TILE * TILE)
         self.tile32 = np.empty(TILE * TILE, np.float32)
         self.memory = np.empty(0)
 
-    def load(self, const double[:, ::1] Z, double gamma, bint given=False):
-        """Start a fold: all its features, or what the formula is applied to."""
-        self.Z, self.given, self.kernel.gamma = Z, given, gamma
+    def load(
+        self,
+        const double[:, ::1] Z,     # in, (n, p) features, or (n, n) if given
+        Formula formula,
+        double gamma=1.0,
+        long degree=3,
+        double coef0=0.0,
+        double scale=1.0,           # factor of all kernel values
+        Py_ssize_t origin=-1,       # sample at which distances are measured from; or none
+        bint given=False,
+    ):
+        """Start a kernel of a fold from its features, or what the formula is applied to."""
+        self.kernel = Kernel(formula, gamma, coef0, degree)
+        self.Z, self.given, self.scale, self.origin = Z, given, scale, origin
 
     def arrange(self, const Py_ssize_t[::1] order):
         """Set the order of the samples."""
         cdef Py_ssize_t n = self.Z.shape[0], p = self.Z.shape[1], i
         cdef double total
+        cdef bint single = self.kernel.formula == RBF
         self.order, self.bad = order, 0
         if self.given:
             return
         if self.rows is None or self.rows.shape[0] != n or self.rows.shape[1] != p:
             self.rows, self.squares = np.empty((n, p)), np.empty(n)
-            if self.kernel.formula == RBF:
-                self.rows32, self.squares32 = (
-                    np.empty(shape, np.float32) for shape in ((n, p), n))
+            self.rows32 = None
+        if single and self.rows32 is None:
+            self.rows32, self.squares32 = (
+                np.empty(shape, np.float32) for shape in ((n, p), n))
         cdef const double* origin = NULL
         if self.origin >= 0:
             origin = &self.Z[self.origin, 0]
@@ -377,18 +397,19 @@ cdef class FoldGram:
                 total = shift_row(p, &self.Z[order[i], 0], origin, &self.rows[i, 0])
                 self.squares[i] = total
                 self.bad += not total < INFINITY
-                if self.kernel.formula == RBF:
+                if single:
                     self.squares32[i] = <float>total
                     convert_row(p, &self.rows[i, 0], &self.rows32[i, 0])
 
-    def square(self, Py_ssize_t k):
+    def square(self, Py_ssize_t k, K=None):
         """Return the kernel values between the first k samples, and how many are not finite.
 
-        The next call overwrites them.
+        They are written to K, (k, k); without it, the next call overwrites them.
         """
-        if self.memory.size < k * k:
-            self.memory = np.empty(k * k)
-        K = self.memory[:k * k].reshape(k, k)
+        if K is None:
+            if self.memory.size < k * k:
+                self.memory = np.empty(k * k)
+            K = self.memory[:k * k].reshape(k, k)
         cdef double[:, ::1] out = K
         cdef double* work = &self.tile[0]
         cdef double* tile = work + TILE

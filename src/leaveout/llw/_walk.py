@@ -438,10 +438,10 @@ def loo_llw_walk(
     """Leave every sample out, by walks from the full optimum.
 
     Parameters are those of :func:`~leaveout.engine._walk.loo_walk`; folds are single
-    samples, only their values are valid, and a hard margin must be separable. ``verbose`` shows progress on stderr. The
-    values are h_k without r at x_r: one column for two classes, of class 1, else one
-    per class. Each interval is that of its b_k alone: with more than two classes, not
-    all combinations of their ends sum to 0.
+    samples, only their values are valid, and a hard margin must be separable.
+    ``verbose`` shows progress on stderr. The values are h_k without r at x_r: one
+    column for two classes, of class 1, else one per class. Each interval is that of its
+    b_k alone: with more than two classes, not all combinations of their ends sum to 0.
     """
     walker = LlwWalker(problem, solution)
     leaver = _Leaver(problem, solution, walker if walker.ready else None)

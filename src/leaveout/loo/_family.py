@@ -108,8 +108,11 @@ def scale_bounds(
     the simulation of Wang & Yang (2022) this takes about 0.4 of the time of a start
     from zero.
     """
-    C = np.minimum(problem.C * factor, LARGEST_PENALTY)
-    scaled = replace(problem, C=C)
+    if factor == 1.0:
+        scaled, C = problem, problem.C
+    else:
+        C = np.minimum(problem.C * factor, LARGEST_PENALTY)
+        scaled = replace(problem, C=C)
     if before is None:
         return scaled, None
     last, beta = before[0].C, before[1].beta

@@ -41,6 +41,8 @@ from leaveout.methods._screening import PathMemory
 from leaveout.run._parallel import limit_blas
 
 REASONS = np.array(UNCERTIFIED)
+# The subproblems at each C.
+Columns = list[list[LeftOut]]
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,10 @@ class Plan:
         Name of one of its methods.
     options : dict
         Keyword arguments of this method only.
-    source : callable (task, plan) -> list of LeftOut
-        None for :func:`solve_and_leave_out`; with ``preprocessing="refit"`` a function
-        that fits the steps in each fold.
+    source : callable (tasks, plan, factors) -> list of lists of lists of LeftOut
+        None for :func:`solve_and_leave_out`; with ``preprocessing="fold"`` a function
+        that fits the steps in each fold. It takes tasks that differ in the kernel, and
+        factors of C; it returns one entry per task, factor and subproblem.
     groups : ndarray of shape (n,), optional
         Samples with equal numbers, from 0, are left out together.
     rebalance : bool, default=False
@@ -71,7 +74,7 @@ class Plan:
     family: Family
     method: str
     options: dict[str, Any] = field(default_factory=dict)
-    source: Callable[[Task, Plan], list[LeftOut]] | None = None
+    source: Callable[[list[Task], Plan, FloatArray], list[Columns]] | None = None
     groups: IntArray | None = None
     rebalance: bool = False
     labels_only: bool = False
@@ -136,18 +139,73 @@ def leave_out(task: Task, plan: Plan) -> LooRun:
     LooRun
         The result and the coefficients.
     """
+    return _leave_out([task], plan, np.ones(1))[0][0]
+
+
+def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooRun]:
+    """Leave out samples at each C, smallest first, each from the last solution.
+
+    ``task.params.C`` should be one of ``Cs``. Returns one run per C, in their order.
+    """
+    return _leave_out([task], plan, Cs / float(task.params.C))[0]
+
+
+def leave_out_grid(tasks: list[Task], plan: Plan, Cs: FloatArray) -> list[list[LooRun]]:
+    """Leave out samples for each task at each C.
+
+    The tasks differ in kernel, gamma, degree and coef0 only, so that they share the
+    steps that are fitted in each fold. Returns one path of runs per task.
+    """
+    return _leave_out(tasks, plan, Cs / float(tasks[0].params.C))
+
+
+def _leave_out(
+    tasks: list[Task], plan: Plan, factors: FloatArray
+) -> list[list[LooRun]]:
+    """Leave out samples for each task at bounds factor * C_i."""
     started = perf_counter()
     with limit_blas(1), _quiet_overflow():
-        parts = (plan.source or solve_and_leave_out)(task, plan)
-    return _assemble_runs(task, plan, [parts], [perf_counter() - started])[0]
+        if plan.source is None:
+            found = [solve_and_leave_out(task, plan, factors) for task in tasks]
+        else:
+            found = plan.source(tasks, plan, factors)
+    spent = np.array(
+        [[sum(p.seconds for p in parts) for parts in columns] for columns in found]
+    )
+    shared = (perf_counter() - started - spent.sum()) / spent.size
+    return [
+        _assemble_runs(task, plan, columns, (own + shared).tolist())
+        for task, columns, own in zip(tasks, found, spent, strict=True)
+    ]
 
 
-def solve_and_leave_out(task: Task, plan: Plan) -> list[LeftOut]:
-    """Solve each subproblem once, and leave out samples from its solution."""
+def solve_and_leave_out(
+    task: Task, plan: Plan, factors: FloatArray, *, whole: bool = False
+) -> Columns:
+    """Solve each subproblem at each C, smallest first, and leave samples out.
+
+    The subproblems have all samples if ``whole``, or if the plan needs that.
+    """
     if fits_groups(task, plan):
-        return leave_groups_out(task, plan, np.ones(1))[0]
-    subproblems = plan.family.make_problems(task, plan.whole)
-    return [leave_subproblem_out(task, plan, sub) for sub in subproblems]
+        return leave_groups_out(task, plan, factors)
+    columns: Columns = [[] for _ in factors]
+    regular = factors.size > 1 and plan.family.warm_start and is_regular(task.K)
+    for sub in plan.family.make_problems(task, plan.whole or whole):
+        if regular:
+            sub = replace(sub, problem=replace(sub.problem, regular=True))
+        memory = {}
+        if factors.size > 1 and "memory" in plan.family.methods[plan.method].takes:
+            memory["memory"] = PathMemory()
+        before = None
+        for k in np.argsort(factors, kind="stable"):
+            started = perf_counter()
+            problem, start = scale_bounds(sub.problem, factors[k], before)
+            own = replace(sub, problem=problem)
+            part = leave_subproblem_out(task, plan, own, start, **memory)
+            if plan.family.warm_start:
+                before = problem, part.solution
+            columns[k].append(replace(part, seconds=perf_counter() - started))
+    return columns
 
 
 def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
@@ -232,44 +290,6 @@ def has_anti_learning(
 def _quiet_overflow() -> np.errstate:
     """Ignore overflow: certificates test for finite numbers."""
     return np.errstate(over="ignore", invalid="ignore")
-
-
-def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooRun]:
-    """Leave out samples at each C, smallest first, each from the last solution.
-
-    ``task.params.C`` should be one of ``Cs``. Returns one run per C, in their order.
-    """
-    assert plan.source is None, "a path needs one Gram matrix for all folds"
-    factors = Cs / float(task.params.C)
-    if fits_groups(task, plan):
-        started = perf_counter()
-        with limit_blas(1), _quiet_overflow():
-            columns = leave_groups_out(task, plan, factors)
-        spent = (perf_counter() - started) / Cs.size
-        return _assemble_runs(task, plan, columns, [spent] * Cs.size)
-    order = np.argsort(Cs, kind="stable")
-    columns = [[] for _ in Cs]
-    seconds = np.zeros(Cs.size)
-    with limit_blas(1), _quiet_overflow():
-        regular = plan.family.warm_start and is_regular(task.K)
-        for sub in plan.family.make_problems(task, plan.whole):
-            started = perf_counter()
-            if regular:
-                sub = replace(sub, problem=replace(sub.problem, regular=True))
-            memory = {}
-            if "memory" in plan.family.methods[plan.method].takes:
-                memory["memory"] = PathMemory()
-            before = None
-            for k, factor in zip(order, factors[order], strict=True):
-                problem, start = scale_bounds(sub.problem, factor, before)
-                own = replace(sub, problem=problem)
-                part = leave_subproblem_out(task, plan, own, start, **memory)
-                if plan.family.warm_start:
-                    before = problem, part.solution
-                columns[k].append(part)
-                seconds[k] += perf_counter() - started
-                started = perf_counter()
-    return _assemble_runs(task, plan, columns, seconds.tolist())
 
 
 def _assemble_runs(

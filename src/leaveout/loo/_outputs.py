@@ -42,6 +42,7 @@ class LeftOut:
     solution: Any = None  # full solution, if there is one
     anti_learning: bool = False  # whether its labels follow the class proportions
     preprocessing: Mapping[str, str] = field(default_factory=dict)  # see LooResult
+    seconds: float = 0.0  # spent on this subproblem alone
 
 
 @dataclass(frozen=True)

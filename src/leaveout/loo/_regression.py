@@ -56,7 +56,7 @@ class LooRegressionResult(ExactResult):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> res = lo.leave_one_out(SVR(C=100, epsilon=10), X, y)
     >>> res
-    <LooRegressionResult: leave-one-out Q2 0.457, RMSE 56.73, MAE 43.76, 442 samples>
+    <LooRegressionResult: leave-one-out Q2 0.457, RMSE 56.74, MAE 43.76, 442 samples>
     """
 
     __module__ = "leaveout"

@@ -196,14 +196,12 @@ def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[L
         "n_jobs": job.n_threads,
         "families": ALL_FAMILIES,
     }
-    # A path needs one Gram matrix for all folds and finite values of C.
     if FAMILIES[model.params.family].bounds_alpha:
         penalties = check_penalties(Cs)
         task, plan = prepare(
             estimator, job.X, job.y, C=middle_penalty(penalties), **how
         )
-        if plan.source is None:
-            return leave_out_path(task, plan, penalties)
+        return leave_out_path(task, plan, penalties)
     found = []
     for C in Cs:
         change = {} if C is None else {f"{model.prefix}C": C}
