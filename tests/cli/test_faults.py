@@ -82,7 +82,7 @@ def test_stopped_search_keeps_its_cells(table, tmp_path, n_jobs, run):
     assert stopped.read_out() == ""
     assert count_cells(kept) == 3
     whole = run(*command.replace("DATA", str(table)).split(), "--verbose")
-    assert "Resumed: 3 of 6 paths are done." in whole.stderr
+    assert "Resumed with 3 of 6 paths done." in whole.stderr
     assert count_cells(kept) == 6
 
 

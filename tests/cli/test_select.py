@@ -57,7 +57,7 @@ def test_checkpoint_is_used_again_and_refused_for_other_data(run, ask, table, tm
     how = ("select", table, "--target", "colour", "--grid", "C=1,10")
     how = (*how, "--checkpoint", path)
     first = ask(*how)
-    assert "Resumed: 5 of 5" in run(*how, "--verbose").stderr
+    assert "Resumed with 5 of 5" in run(*how, "--verbose").stderr
     assert ask(*how)["cells"] == first["cells"]
     assert "run.db" in run(*how, "--no-standardize", code=1).stderr
 

@@ -83,7 +83,7 @@ def test_killed_scheduler_leaves_a_checkpoint_to_go_on_from(tmp_path, capsys):
             search(grid, checkpoint=path)
     assert "are saved in" in capsys.readouterr().err
     resumed = search(grid, checkpoint=path, verbose=1)
-    assert "Resumed: " in capsys.readouterr().err
+    assert "Resumed with " in capsys.readouterr().err
     assert digest(resumed) == digest(search(grid))
 
 

@@ -116,7 +116,7 @@ def test_interrupted_run_resumes_from_its_checkpoint(tmp_path, monkeypatch, capf
     monkeypatch.undo()
     assert "6 of 12 folds are saved" in capfd.readouterr().err
     found = lo.honest_loo(SEARCH, X, labels, checkpoint=path)
-    assert "Resumed: 6 of 12 folds are done." in capfd.readouterr().err
+    assert "Resumed with 6 of 12 folds done." in capfd.readouterr().err
     np.testing.assert_array_equal(found.predictions, wanted.predictions)
     assert found.params == wanted.params
     with pytest.raises(lo.CheckpointError, match="data"):

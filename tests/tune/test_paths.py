@@ -52,8 +52,8 @@ def test_second_run_uses_the_checkpoint(data, tmp_path, capsys):
             search.fit(X, labels)
     shown = capsys.readouterr().err
     n_cells = len(first.cv_results_["params"])
-    assert f"\r{n_cells} cells in 2 paths: 2 of 2, " in shown
-    assert shown.endswith("\nResumed: 2 of 2 paths are done.\n")
+    assert f"\r{n_cells} cells, paths: 1 of 1, " in shown
+    assert shown.endswith("\nResumed with 1 of 1 paths done.\n")
     predictions = second.best_loo_result_.predictions
     assert predictions.dtype == labels.dtype
     assert second.best_score_ == f1_score(labels, predictions, average="macro")

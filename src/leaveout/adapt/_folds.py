@@ -254,20 +254,29 @@ def _all_pairs(steps: FoldSteps, n_folds: int, kind: str) -> FloatArray | None:
 
 
 def leave_folds_out(
-    model: Model, X: Any, tasks: list[Task], plan: Plan, factors: FloatArray
+    model: Model,
+    X: Any,
+    tasks: list[Task],
+    plan: Plan,
+    factors: FloatArray,
+    folds: Folds | None = None,
 ) -> list[Columns]:
     """Leave every sample or group out, on features fitted without it.
 
     Bound to model and X, this function replaces ``solve_and_leave_out`` as the source
-    of a plan.
+    of a plan. If ``folds`` are passed, these are left out, and the values are one per
+    member. They may overlap; the members of each ascend.
     """
-    n = tasks[0].target.codes.shape[0]
-    codes = np.arange(n) if plan.groups is None else plan.groups
-    folds = Folds.of_groups(codes)
+    overlapping = folds is not None
+    if folds is None:
+        n = tasks[0].target.codes.shape[0]
+        folds = Folds.of_groups(np.arange(n) if plan.groups is None else plan.groups)
     steps = FoldSteps.of(model.steps, X, tasks[0].target.labels, folds)
     tasks = _on_all_samples(model, tasks, steps.base)
     found: list[Columns] = [[] for _ in tasks]
-    one_kernel = [steps.are_alike and _is_fixed(task.params) for task in tasks]
+    one_kernel = [
+        steps.are_alike and _is_fixed(task.params) and not overlapping for task in tasks
+    ]
     for columns, task, fixed in zip(found, tasks, one_kernel, strict=True):
         if fixed:
             balanced = task.params.class_weight == "balanced"
@@ -276,8 +285,9 @@ def leave_folds_out(
     rest = [i for i, fixed in enumerate(one_kernel) if not fixed]
     if rest:
         some = [tasks[i] for i in rest]
-        solved = _FoldsOfTasks(model, some, plan, factors, folds, steps).leave_out()
-        for i, columns in zip(rest, solved, strict=True):
+        solved = _FoldsOfTasks(model, some, plan, factors, folds, steps)
+        solved.leave_out()
+        for i, columns in zip(rest, solved.collect(overlapping), strict=True):
             found[i] = columns
     return [
         [[replace(part, preprocessing=steps.paths) for part in parts] for parts in own]
@@ -324,7 +334,7 @@ class _FoldsOfTasks:
         n_problems = float(shares) * factors.size
         self.kernels = FoldKernels(tasks, steps, len(folds), n_problems)
 
-    def leave_out(self) -> list[Columns]:
+    def leave_out(self) -> None:
         """Solve some folds everywhere, then the others on the samples near a kink."""
         chosen = np.empty(0, dtype=np.intp)
         solvers = [s for cell in self.cells for parts in cell for _, s in parts]
@@ -339,9 +349,15 @@ class _FoldsOfTasks:
             self._solve(others[part])
 
         map_chunks(run, others.size, self.plan.n_threads, FOLDS_AT_ONCE)
+
+    def collect(self, per_member: bool) -> list[Columns]:
+        """Return the values of all samples, or of all members of the folds."""
         return [
-            [[_collect(task, self.plan, *each) for each in parts] for parts in cell]
-            for task, cell in zip(self.tasks, self.cells, strict=True)
+            [
+                [_collect(self.plan, *each, per_member=per_member) for each in parts]
+                for parts in cell
+            ]
+            for cell in self.cells
         ]
 
     def _solve(self, numbers: IntArray, *, everywhere: bool = False) -> list[list[Any]]:
@@ -386,14 +402,19 @@ def _solvers(
     return cells
 
 
-def _collect(task: Task, plan: Plan, sub: Subproblem, solver: FoldSolver) -> LeftOut:
-    """Return the values of all samples by one subproblem."""
+def _collect(
+    plan: Plan, sub: Subproblem, solver: FoldSolver, *, per_member: bool
+) -> LeftOut:
+    """Return the values of all samples, or all members, by one subproblem."""
     found, folds, solution = solver.found, solver.folds, solver.solution
     assert plan.family.certify is not None
     found = plan.family.certify(solver.problem, solution, found, folds)
-    whole = LooIntervals.empty(task.target.codes.shape[0])
+    counts = {**found.counts, **solver.counts}
+    if per_member:
+        return LeftOut(replace(found, counts=counts), sub.rows, solution)
+    whole = LooIntervals.empty(solver.problem.n_samples)
     whole.write(folds.members, found)
-    whole = replace(whole, counts={**found.counts, **solver.counts})
+    whole = replace(whole, counts=counts)
     own = replace(sub, problem=solver.problem)
     anti_learning = has_anti_learning(plan.family, own, solution, whole, folds)
     return LeftOut(whole, sub.rows, solution, anti_learning)

@@ -55,15 +55,19 @@ Intervals = list[LooIntervals]
 
 
 def fit_steps_once(
-    steps: Sequence[tuple[str, Any]], X: Any, labels: NDArray[Any]
+    steps: Sequence[tuple[str, Any]],
+    X: Any,
+    labels: NDArray[Any],
+    *,
+    may_use_labels: bool = False,
 ) -> Any:
     """Return X transformed by all steps, each a clone fitted on all rows.
 
-    Raises ValueError if the output of a step depends on the labels (checked y, also
-    that of a regression), or differs between fits.
+    Unless steps may use the labels (checked y, also that of a regression), raises
+    ValueError if the output of a step depends on them, or differs between fits.
     """
     for name, step in steps:
-        if not _known_to_ignore_labels(step):
+        if not may_use_labels and not _known_to_ignore_labels(step):
             _check_ignores_labels(name, step, X, labels)
         X = fit_transform(clone(step), X, labels)
     return X

@@ -126,7 +126,7 @@ def prepare(
         if not model.steps:
             X = check_features(clone(model.estimator), X, reset=True)
         task = _task_without_gram(model, X, y, sample_weight)
-        if method != "refit" and _has_fold_kernels(params):
+        if method != "refit" and has_fold_kernels(params):
             # Here, because it imports a large part of scikit-learn.
             from leaveout.adapt._folds import leave_folds_out
 
@@ -134,6 +134,12 @@ def prepare(
         else:
             if family.leaves_groups_out:
                 name, chosen = "refit", family.methods["refit"]
+            if psd_for:
+                raise ValueError(
+                    f"{psd_for} cannot fit steps or gamma='scale' in each fold with "
+                    f"the kernel {params.kernel!r}. Use preprocessing='frozen', or a "
+                    f"number for gamma."
+                )
             source = partial(
                 refit_folds, model, X, n_jobs=n_jobs, stacklevel=stacklevel + 1
             )
@@ -185,6 +191,14 @@ def fit_task(
         definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(gram.K)
         gram = replace(gram, definite=definite)
     return make_task(target, gram, params, X, kernel_range=family.kernel_range)
+
+
+def task_on_all_rows(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Task:
+    """Return the task of the full model: steps, gamma and class weights of all rows."""
+    model = unwrap(estimator, SVM_ONLY)
+    labels = checked_y(y, count_rows(X), FAMILIES[model.params.family])
+    X = fit_steps_once(model.steps, X, labels, may_use_labels=True)
+    return fit_task(model.estimator, X, y, sample_weight, model.params)
 
 
 def checked_y(y: Any, n_samples: int, family: Family) -> NDArray[Any]:
@@ -243,7 +257,7 @@ def _scales_gamma(params: Params) -> bool:
     return has_gamma and isinstance(params.gamma, str) and params.gamma == "scale"
 
 
-def _has_fold_kernels(params: Params) -> bool:
+def has_fold_kernels(params: Params) -> bool:
     """Whether folds can start from the solution on all samples."""
     return (
         FAMILIES[params.family].needs_psd

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -11,19 +14,22 @@ import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_flag
-from leaveout.adapt._prepare import prepare
+from leaveout.adapt._prepare import prepare, task_on_all_rows
 from leaveout.engine._certificate import cap_unreachable_bounds, rounding_bound
-from leaveout.engine._problem import TIE, Folds, Problem, Solution
+from leaveout.engine._problem import TIE, Folds, LooIntervals, Problem, Solution
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Walker
+from leaveout.loo._leave_out import Plan
 from leaveout.loo._summary import Summary
-from leaveout.loo._task import svm_subproblems
+from leaveout.loo._task import Task, svm_subproblems
 from leaveout.run._parallel import limit_blas, show_progress
 
 # The end of a walk is verified to 1e-9: smaller differences may not be real.
 CHECKED = 1e-8
 # Pairs per batch; progress and Python's signals are handled between batches.
 PAIRS_AT_A_TIME = 20_000
+# The same if steps are fitted without each pair: bounds the memory of their statistics.
+FOLDS_AT_A_TIME = 2000
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,34 +83,44 @@ class PairAUC(Summary):
 
 
 def loo_pairs(
-    problem: Problem, solution: Solution, *, n_threads: int = 1, verbose: bool = False
+    problem: Problem,
+    solution: Solution,
+    leave_out: Callable[[Folds], LooIntervals] | None = None,
+    *,
+    n_threads: int = 1,
+    verbose: bool = False,
 ) -> PairAUC:
     """Leave out every pair of a positive and a negative sample, exactly.
 
     Both values of a pair come from one solution trained on neither sample. They share
     its intercept, so their order does not depend on it and no pair is ambiguous. Pooled
     leave-one-out values come from n solutions, and their AUC is biased (Airola et al.
-    2011).
+    2011). ``leave_out`` replaces the walks if every pair has a kernel of its own.
     """
     started = perf_counter()
-    problem = cap_unreachable_bounds(problem, solution)
+    walker, at_a_time = None, FOLDS_AT_A_TIME
+    if leave_out is None:
+        problem = cap_unreachable_bounds(problem, solution)
+        walker = Walker(problem, solution, n_threads=n_threads)
+        leave_out, at_a_time = walker.leave_out, PAIRS_AT_A_TIME
     sides = [(problem.y == sign) & (problem.C > 0.0) for sign in (1.0, -1.0)]
     grid = np.meshgrid(*map(np.flatnonzero, sides), indexing="ij")
     pairs = np.column_stack([axis.ravel() for axis in grid]).astype(np.intp)
-    walker = Walker(problem, solution, n_threads=n_threads)
     above, certified = np.zeros(pairs.shape[0]), True
     # If every pair contains all samples of a class, f is the constant b.
     one_class_left = problem.fit_intercept and min(side.sum() for side in sides) == 1
-    starts = range(0, 0 if one_class_left else pairs.shape[0], PAIRS_AT_A_TIME)
+    starts = range(0, 0 if one_class_left else pairs.shape[0], at_a_time)
+    counts: Counter[str] = Counter(refits=0)  # update adds
     for start in show_progress(starts, len(starts), "pair batches", verbose=verbose):
-        some = slice(start, start + PAIRS_AT_A_TIME)
-        found = walker.leave_out(_folds(pairs[some]))
+        some = slice(start, start + at_a_time)
+        found = leave_out(_folds(pairs[some]))
         above[some] = found.values[::2] - found.values[1::2]
         certified &= bool(found.certified.all())
+        counts.update(found.counts)
+    counts.update({} if walker is None else walker.counts)
     rounding = rounding_bound(problem, solution, _folds(pairs[:1]))
-    walker.counts["seconds"] = perf_counter() - started
-    walker.counts["rounding"] = rounding
-    return _summary(problem, rounding, pairs, above, certified, walker.counts)
+    counts["seconds"], counts["rounding"] = perf_counter() - started, rounding
+    return _summary(problem, rounding, pairs, above, certified, dict(counts))
 
 
 def _folds(pairs: IntArray) -> Folds:
@@ -150,6 +166,7 @@ def leave_pair_out_auc(
     y: Any,
     *,
     sample_weight: Any = None,
+    preprocessing: str = "fold",
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> PairAUC:
@@ -162,12 +179,17 @@ def leave_pair_out_auc(
 
     Parameters
     ----------
-    estimator : sklearn.svm.SVC or leaveout.SVC
-        It does not need to be fitted and is not changed.
+    estimator : SVC, or Pipeline that ends in one
+        scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
+        changed.
     y : array-like of shape (n_samples,)
         Labels of two classes; the second in sorted order is the positive class.
     sample_weight : array-like of shape (n_samples,), default=None
         Rescales C per sample; samples with weight 0 are not paired.
+    preprocessing : {"fold", "frozen"}, default="fold"
+        Whether the steps of a Pipeline, ``gamma="scale"`` and
+        ``class_weight="balanced"`` are fitted without each pair, or once on all rows,
+        which takes less time.
     X, n_jobs
         As in :func:`leave_one_out`.
     verbose : bool, default=False
@@ -198,6 +220,7 @@ def leave_pair_out_auc(
         X,
         y,
         sample_weight=sample_weight,
+        preprocessing=preprocessing,
         n_jobs=n_jobs,
         singletons=False,
         psd_for="leave_pair_out_auc",
@@ -208,16 +231,30 @@ def leave_pair_out_auc(
             f"y has {n_classes} classes, but the AUC is for two. Pass two of "
             "them, or one against the rest: y == label."
         )
-    if np.count_nonzero(task.C) == 2:
+    if np.count_nonzero(task.target.weights) == 2:
         raise ValueError(
             "X has 2 samples with weight, so leaving out a pair leaves none to train "
             "on. leave_pair_out_auc needs at least 3 samples."
         )
+    leave_out = None if plan.source is None else partial(_leave_folds, task, plan)
     with limit_blas(1):
+        if leave_out is not None:
+            task = task_on_all_rows(estimator, X, y, sample_weight)
         [sub] = svm_subproblems(task, whole=True)
         return loo_pairs(
             sub.problem,
             solve_svc(sub.problem),
+            leave_out,
             n_threads=plan.n_threads,
             verbose=verbose,
         )
+
+
+def _leave_folds(task: Task, plan: Plan, folds: Folds) -> LooIntervals:
+    """Leave pairs out of a task whose steps are fitted without them."""
+    assert plan.source is not None
+    pairs = folds.members.reshape(-1, 2)
+    order = np.argsort(pairs, axis=1)
+    ascending = _folds(np.take_along_axis(pairs, order, axis=1))
+    [[[left]]] = plan.source([task], plan, np.ones(1), folds=ascending)
+    return left.found.take((2 * np.arange(len(folds))[:, None] + order).ravel())

@@ -10,7 +10,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.adapt._checks import check_count, check_ids
-from leaveout.adapt._prepare import prepare
+from leaveout.adapt._prepare import prepare, task_on_all_rows
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Influence
 from leaveout.loo._leave_out import Plan, leave_out, margins_of
@@ -147,6 +147,7 @@ def suspects(
     top: int | None = None,
     sample_weight: Any = None,
     groups: Any = None,
+    preprocessing: str = "fold",
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Suspects:
@@ -160,8 +161,7 @@ def suspects(
     ----------
     estimator : SVC, Pipeline that ends in one, or OneVsRestClassifier of one
         scikit-learn's SVC or leaveout's. It does not need to be fitted and is not
-        changed. The steps of a Pipeline are fitted once on all rows, and refused if
-        they use y.
+        changed.
     ids : array-like of shape (n_samples,), default=None
         Ids of the samples. By default the index of a DataFrame, otherwise row numbers.
     top : int, default=None
@@ -173,7 +173,7 @@ def suspects(
         Samples with equal entries are left out together. Use this for replicates, which
         would otherwise support each other's wrong label. The influence is still that of
         the single sample.
-    X, y, n_jobs
+    X, y, preprocessing, n_jobs
         As in :func:`leave_one_out`.
     verbose : int, default=0
         If positive, show progress on stderr.
@@ -189,7 +189,9 @@ def suspects(
     minus m_j with r, where m_j is the margin of j on the training set: y_j f(x_j) for
     two classes, true class minus best other for more. It is positive if the margins of
     the others increase without r. Samples with alpha = 0 have influence 0, unless the
-    intercept is not unique.
+    intercept is not unique. Steps of a Pipeline, ``gamma="scale"`` and balanced class
+    weights are those of all rows here: the influence is that of the sample in the fit
+    of the classifier.
 
     Examples
     --------
@@ -209,12 +211,20 @@ def suspects(
     """
     names = check_ids(ids, X)
     task, plan = prepare(
-        estimator, X, y, sample_weight=sample_weight, groups=groups, n_jobs=n_jobs
+        estimator,
+        X,
+        y,
+        sample_weight=sample_weight,
+        groups=groups,
+        preprocessing=preprocessing,
+        n_jobs=n_jobs,
     )
     n = task.target.labels.size
     k = n if top is None else min(check_count("top", top), n)
     result = leave_out(task, plan).result
     rows = np.argsort(result.margins, kind="stable")[:k]
+    if plan.source is not None:
+        task = task_on_all_rows(estimator, X, y, sample_weight)
     with limit_blas(1):
         influence, known = measure_influence(task, plan, rows, verbose=verbose > 0)
     copied = ("predictions", "margins", "lower", "upper", "ambiguous")

@@ -74,7 +74,7 @@ class Plan:
     family: Family
     method: str
     options: dict[str, Any] = field(default_factory=dict)
-    source: Callable[[list[Task], Plan, FloatArray], list[Columns]] | None = None
+    source: Callable[..., list[Columns]] | None = None
     groups: IntArray | None = None
     rebalance: bool = False
     labels_only: bool = False
@@ -378,7 +378,7 @@ def fold_factors(codes: IntArray, class_weight: FloatArray, folds: Folds) -> Flo
     fold = np.repeat(np.arange(len(folds)), folds.sizes)
     own = codes[folds.members]
     np.add.at(counts, (fold[own >= 0], own[own >= 0]), 1.0)
-    left = counts.sum(axis=0) - counts
+    left = np.bincount(codes[codes >= 0], minlength=class_weight.size) - counts
     n_present = (left > 0).sum(axis=1)
     shares = n_present[:, None] * np.maximum(left, 1.0)
     weights = left.sum(axis=1)[:, None] / shares

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paths of a search: candidates that differ only in C share a Gram matrix."""
+"""The paths of a search: candidates that share a Gram matrix, or steps, in every fold.
+
+Candidates that differ only in C share one Gram matrix. If steps of a Pipeline are
+fitted in each fold, all C and all kernels share these steps.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +28,10 @@ import leaveout
 from leaveout import exceptions
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_groups, check_penalties, middle_penalty
-from leaveout.adapt._prepare import prepare
+from leaveout.adapt._prepare import has_fold_kernels, prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES, Model, unwrap
 from leaveout.loo._family import FAMILIES
-from leaveout.loo._leave_out import LooRun, leave_out, leave_out_path
+from leaveout.loo._leave_out import LooRun, leave_out, leave_out_grid
 from leaveout.loo._packing import pack_results, unpack_results
 from leaveout.loo._regression import LooRegressionResult
 from leaveout.loo._result import ExactResult, LooResult
@@ -42,18 +46,20 @@ from leaveout.run._parallel import (
     show_progress,
 )
 
+# What may differ between the kernels of a path.
+KERNEL_PARAMS = ("kernel", "gamma", "degree", "coef0")
 # With more samples a path takes seconds: workers are started at once.
 N_SAMPLES_SMALL = 1000
 
 
 @dataclass(frozen=True)
 class CandidatePath:
-    """Candidates that differ only in C."""
+    """Candidates that differ only in C, or in the kernel and C."""
 
     number: int
-    params: Mapping[str, Any]  # all others
+    params: tuple[Mapping[str, Any], ...]  # all but C, of each kernel
     Cs: tuple[Any, ...]  # as passed by the user; None if the classifier has no C
-    positions: tuple[int, ...]  # in the grid
+    positions: tuple[int, ...]  # in the grid: all C of the first kernel, then the next
 
 
 @dataclass(frozen=True)
@@ -123,25 +129,55 @@ def own_C(model: Model) -> Any:  # noqa: N802
 
 
 def split_paths(
-    candidates: Sequence[Mapping[str, Any]], models: Sequence[Model]
+    candidates: Sequence[Mapping[str, Any]],
+    models: Sequence[Model],
+    kernels_at_once: int = 1,
 ) -> list[CandidatePath]:
-    """Group candidates by everything except C, in the order of their first members."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    others: list[dict[str, Any]] = []
+    """Group candidates into paths, in the order of their first members.
+
+    Of a Pipeline, up to ``kernels_at_once`` kernels with equal lists of C form a path.
+    """
+    kernels: dict[Any, list[int]] = {}
     for position, (candidate, model) in enumerate(zip(candidates, models, strict=True)):
-        C_name = f"{model.prefix}C"
-        others.append({key: v for key, v in candidate.items() if key != C_name})
-        key = (C_name, *((name, _identity(v)) for name, v in others[-1].items()))
-        groups.setdefault(key, []).append(position)
+        kernels.setdefault(_key(candidate, model, ("C",)), []).append(position)
+    groups: dict[Any, list[list[int]]] = {}
+    for positions in kernels.values():
+        model = models[positions[0]]
+        key: Any = positions[0]
+        if kernels_at_once > 1 and model.steps and has_fold_kernels(model.params):
+            Cs = tuple(own_C(models[k]) for k in positions)
+            key = Cs, _key(candidates[positions[0]], model, ("C", *KERNEL_PARAMS))
+        groups.setdefault(key, []).append(positions)
+    parts = [
+        group[start : start + kernels_at_once]
+        for group in groups.values()
+        for start in range(0, len(group), kernels_at_once)
+    ]
     return [
         CandidatePath(
             number=number,
-            params=others[positions[0]],
-            Cs=tuple(own_C(models[k]) for k in positions),
-            positions=tuple(positions),
+            params=tuple(
+                _without(candidates[own[0]], models[own[0]], ("C",)) for own in part
+            ),
+            Cs=tuple(own_C(models[k]) for k in part[0]),
+            positions=tuple(k for own in part for k in own),
         )
-        for number, positions in enumerate(groups.values())
+        for number, part in enumerate(parts)
     ]
+
+
+def _key(candidate: Mapping[str, Any], model: Model, names: tuple[str, ...]) -> Any:
+    """Return a key of a candidate that ignores some of the classifier's parameters."""
+    others = _without(candidate, model, names)
+    return (model.prefix, *((name, _identity(v)) for name, v in others.items()))
+
+
+def _without(
+    candidate: Mapping[str, Any], model: Model, names: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the parameters of a candidate except some of the classifier's."""
+    left_out = {model.prefix + name for name in names}
+    return {key: value for key, value in candidate.items() if key not in left_out}
 
 
 def _identity(value: Any) -> Any:
@@ -150,43 +186,49 @@ def _identity(value: Any) -> Any:
 
 
 def leave_path_out(path: CandidatePath, job: PathJob) -> PathOutcome:
-    """Compute leave-one-out at every C of a path, in this process or in a worker."""
-    estimator = set_candidate(job.estimator, path.params)
+    """Compute leave-one-out for every candidate, in this process or in a worker."""
     with warnings.catch_warnings(record=True) as caught, limit_blas(job.n_threads):
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", DeprecationWarning)  # not the user's code
-        results, betas = zip(*_try_path(estimator, path.Cs, job), strict=True)
+        results, betas = zip(*_try_path(path.params, path.Cs, job), strict=True)
     warned = dict.fromkeys((w.category, str(w.message)) for w in caught)
     return PathOutcome(path.number, results, betas, tuple(warned))
 
 
 def _try_path(
-    estimator: Any, Cs: tuple[Any, ...], job: PathJob
-) -> Sequence[tuple[Outcome, FloatArray | None]]:
-    """Run all C at once; if that fails, each alone, so that only bad ones fail."""
+    params: tuple[Mapping[str, Any], ...], Cs: tuple[Any, ...], job: PathJob
+) -> list[tuple[Outcome, FloatArray | None]]:
+    """Run all at once; if that fails, each alone, so that only bad ones fail."""
     started = perf_counter()
     try:
-        fitted = _leave_out_path(estimator, Cs, job)
+        estimators = [set_candidate(job.estimator, own) for own in params]
+        fitted = _leave_path_out(estimators, Cs, job)
     except Exception as error:
         if not job.catch:
             raise
-        if len(Cs) == 1:
+        if len(params) > 1:
+            parts = [_try_path((own,), Cs, job) for own in params]
+        elif len(Cs) > 1:
+            parts = [_try_path(params, (C,), job) for C in Cs]
+        else:
             return [(error, None)]
-        return [_try_path(estimator, (C,), job)[0] for C in Cs]
-    # Gram matrix and preprocessing are shared by all C.
-    spent = sum(at_C.result.counts["seconds"] for at_C in fitted)
+        return [outcome for part in parts for outcome in part]
+    # Gram matrix and preprocessing are shared by all.
+    spent = sum(run.result.counts["seconds"] for run in fitted)
     shared = (perf_counter() - started - spent) / len(fitted)
-    found = []
-    for at_C in fitted:
-        seconds = at_C.result.counts["seconds"] + shared
-        counts = {**at_C.result.counts, "seconds": seconds}
-        found.append((replace(at_C.result, counts=counts), at_C.betas))
+    found: list[tuple[Outcome, FloatArray | None]] = []
+    for run in fitted:
+        seconds = run.result.counts["seconds"] + shared
+        counts = {**run.result.counts, "seconds": seconds}
+        found.append((replace(run.result, counts=counts), run.betas))
     return found
 
 
-def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[LooRun]:
-    """Compute leave-one-out at each C: as one path if possible, else one by one."""
-    model = unwrap(estimator, ALL_FAMILIES)
+def _leave_path_out(
+    estimators: Sequence[Any], Cs: tuple[Any, ...], job: PathJob
+) -> list[LooRun]:
+    """Compute leave-one-out for each kernel at each C, together where possible."""
+    model = unwrap(estimators[0], ALL_FAMILIES)
     how: dict[str, Any] = {
         "sample_weight": job.sample_weight,
         "groups": job.groups,
@@ -196,18 +238,19 @@ def _leave_out_path(estimator: Any, Cs: tuple[Any, ...], job: PathJob) -> list[L
         "n_jobs": job.n_threads,
         "families": ALL_FAMILIES,
     }
-    if FAMILIES[model.params.family].bounds_alpha:
-        penalties = check_penalties(Cs)
-        task, plan = prepare(
-            estimator, job.X, job.y, C=middle_penalty(penalties), **how
-        )
-        return leave_out_path(task, plan, penalties)
-    found = []
-    for C in Cs:
-        change = {} if C is None else {f"{model.prefix}C": C}
-        own = clone(estimator).set_params(**change)
-        found.append(leave_out(*prepare(own, job.X, job.y, **how)))
-    return found
+    if not FAMILIES[model.params.family].bounds_alpha:
+        found = []
+        for C in Cs:
+            change = {} if C is None else {f"{model.prefix}C": C}
+            own = clone(estimators[0]).set_params(**change)
+            found.append(leave_out(*prepare(own, job.X, job.y, **how)))
+        return found
+    penalties = check_penalties(Cs)
+    how["C"] = middle_penalty(penalties)
+    prepared = [prepare(own, job.X, job.y, **how) for own in estimators]
+    tasks = [task for task, _ in prepared]
+    found = leave_out_grid(tasks, prepared[0][1], penalties)
+    return [run for runs in found for run in runs]
 
 
 def run_paths(
@@ -285,7 +328,7 @@ def run_tasks(
             if stored is not None:
                 done[number] = unpack(number, *stored)
         if verbose > 0 and done:
-            sys.stderr.write(f"Resumed: {len(done)} of {len(tasks)} {unit} are done.\n")
+            sys.stderr.write(f"Resumed with {len(done)} of {len(tasks)} {unit} done.\n")
         left = [task for number, task in enumerate(tasks) if number not in done]
         if runs_here():  # on a cluster even a single task goes to a worker
             n_workers = min(n_workers, max(1, len(left)))
@@ -311,17 +354,25 @@ def _show(
     """Pass on the outcomes, with one progress line, or one line per outcome."""
     if verbose < 2:
         n_cells = sum(len(path.positions) for path in paths)
-        label = f"{n_cells} cells in {len(paths)} paths"
+        label = f"{n_cells} cells, paths"
         yield from show_progress(outcomes, total, label, verbose=verbose > 0)
         return
     for count, outcome in enumerate(outcomes, start=1):
         known = [r for r in outcome.results if isinstance(r, ExactResult)]
         seconds = sum(r.counts["seconds"] for r in known)
         sys.stderr.write(
-            f"Path {count} of {total}: {dict(paths[outcome.number].params)}, "
-            f"{len(outcome.results)} C, {_describe_best(known)}, {seconds:.2f} s\n"
+            f"Path {count} of {total}: {_describe_path(paths[outcome.number])}, "
+            f"{_describe_best(known)}, {seconds:.2f} s\n"
         )
         yield outcome
+
+
+def _describe_path(path: CandidatePath) -> str:
+    """Return what the candidates of a path have in common, in words."""
+    first, *others = path.params
+    same = {k: v for k, v in first.items() if all(p.get(k) is v for p in others)}
+    kernels = f"{len(path.params)} kernels, " if others else ""
+    return f"{same}, {kernels}{len(path.Cs)} C"
 
 
 def _describe_best(results: Sequence[Any]) -> str:

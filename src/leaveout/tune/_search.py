@@ -52,13 +52,17 @@ from leaveout.tune._paths import (
 )
 from leaveout.tune._scoring import Scoring, make_scoring
 
+# Values of the Gram matrices that kernels of a Pipeline keep at once: 1 GB.
+MOST_KERNEL_VALUES = 2**27
+
 
 class LooSearchCV(GridSearchCV):
     """Choose parameters of a support vector machine by exact leave-one-out.
 
     Gives the results of ``GridSearchCV(estimator, param_grid, cv=LeaveOneOut())``, with
     the same interface, for about the cost of fitting the grid once. All values of C
-    with the same kernel parameters form one path.
+    with the same kernel parameters form one path; of a Pipeline also all kernels, which
+    share the steps fitted in each fold.
 
     Parameters
     ----------
@@ -223,8 +227,10 @@ class LooSearchCV(GridSearchCV):
         models = [unwrap(estimator, ALL_FAMILIES) for estimator in estimators]
         labels = checked_y(y, count_rows(X), FAMILIES[models[0].params.family])
         weights, fit_params = self._share_metadata(params, estimators, models, scoring)
-        paths = split_paths(candidates, models)
-        if not models[0].steps or self.preprocessing == "frozen":
+        frozen = self.preprocessing == "frozen"
+        at_once = max(1, MOST_KERNEL_VALUES // max(1, len(labels)) ** 2)
+        paths = split_paths(candidates, models, 1 if frozen else at_once)
+        if not models[0].steps or frozen:
             check_search_memory(
                 models[0].estimator,
                 len(labels),
