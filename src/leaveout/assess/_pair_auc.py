@@ -119,8 +119,8 @@ def loo_pairs(
         counts.update(found.counts)
     counts.update({} if walker is None else walker.counts)
     rounding = rounding_bound(problem, solution, _folds(pairs[:1]))
-    counts["seconds"], counts["rounding"] = perf_counter() - started, rounding
-    return _summary(problem, rounding, pairs, above, certified, dict(counts))
+    own = {**counts, "seconds": perf_counter() - started, "rounding": rounding}
+    return _summary(problem, rounding, pairs, above, certified, own)
 
 
 def _folds(pairs: IntArray) -> Folds:

@@ -249,8 +249,8 @@ def _leave_path_out(
     how["C"] = middle_penalty(penalties)
     prepared = [prepare(own, job.X, job.y, **how) for own in estimators]
     tasks = [task for task, _ in prepared]
-    found = leave_out_grid(tasks, prepared[0][1], penalties)
-    return [run for runs in found for run in runs]
+    runs_of_kernels = leave_out_grid(tasks, prepared[0][1], penalties)
+    return [run for runs in runs_of_kernels for run in runs]
 
 
 def run_paths(
