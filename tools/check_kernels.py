@@ -29,7 +29,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 CHECKS = ROOT / "build" / "checks"
 RESULTS = ROOT / "benchmarks" / "results" / "kernel_safety" / "results.json"
-KERNEL_TESTS = ["engine", "methods", "lp", "llw", "loo", "large/test_feature_svc.py"]
+KERNEL_TESTS = [
+    "kernel", "engine", "methods", "lp", "llw", "loo", "adapt/test_folds.py",
+    "large/test_feature_svc.py",
+]  # fmt: skip
 # The plant: the gradient of an SVM without intercept, updated one sample too far.
 PLANT_IN = "src/leaveout/engine/_smo_fast.pyx"
 PLANT = ("for k in range(n):\n                F[k] -=", "range(n)", "range(n + 1)")
