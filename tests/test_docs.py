@@ -13,6 +13,7 @@ import tomllib
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import leaveout
@@ -142,6 +143,14 @@ def test_numbers_in_the_readme_equal_stored_results():
     assert "12 candidates, five data sets of 150 to 200 samples" in text
     compared = " ".join((ROOT / "docs" / "compare.md").read_text().split())
     assert f"it was {ends} times as fast" in compared
+
+    ratios = sorted(float(row["ratio"]) for row in stored("speed_fold").values())
+    ends, median = f"{ratios[0]:.0f} to {ratios[-1]:.0f}", np.median(ratios)
+    assert f"**{ends} times as fast with preprocessing in each fold.**" in text
+    assert f"The median is {median:.0f}." in text
+    page = " ".join((ROOT / "docs" / "pipelines.md").read_text().split())
+    assert f"was {ends} times as fast as scikit-learn's loop" in page
+    assert f"{median:.0f} times in the median" in page
 
     path = ROOT / "benchmarks" / "results" / "stress" / "results.json"
     answers = json.loads(path.read_text())["answers"]

@@ -70,7 +70,7 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     probability : bool, default=True
         Whether to enable probability estimates, at almost no cost.
     class_weight : dict or "balanced", default=None
-        Factor of C per class; "balanced" is resolved once, on all rows.
+        Factor of C per class; "balanced" is resolved in each fold.
     one_se : bool, default=False
         Choose the cell with the smallest C, then the smallest gamma, whose score is
         within one standard error of the best.
