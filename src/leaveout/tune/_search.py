@@ -134,9 +134,9 @@ class LooSearchCV(GridSearchCV):
 
     Notes
     -----
-    A Pipeline is fitted again without each sample, as by GridSearchCV. One
-    Gram matrix serves all folds if the features are preprocessed before the search and
-    gamma is a number, which takes less time.
+    The steps of a Pipeline are fitted without each sample, as by GridSearchCV. Without
+    a Pipeline, and if gamma is a number, one Gram matrix serves all folds, which takes
+    less time; but preprocessing before the search has seen the left-out samples.
 
     Examples
     --------

@@ -110,10 +110,11 @@ class SVCCV(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Scale the features first: ``make_pipeline(StandardScaler(), SVCCV())``. The scaler
-    is then fitted once on all rows, including those left out later. Ties go to the
-    smaller C, then to the smaller gamma. Cells whose C is too small, so that class
-    proportions alone decide (``LooResult.anti_learning``), are chosen only if there is
-    no other cell, with a warning.
+    is then fitted once on all rows, including those left out later;
+    :class:`LooSearchCV` on a Pipeline fits it without them. Ties go to the smaller C,
+    then to the smaller gamma. Cells whose C is too small, so that class proportions
+    alone decide (``LooResult.anti_learning``), are chosen only if there is no other
+    cell, with a warning.
 
     Probabilities come from Platt scaling of the exact left-out values [1]_ [2]_; for
     more than two classes they are coupled over pairs [3]_. If the left-out values rank
