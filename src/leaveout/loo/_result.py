@@ -129,8 +129,8 @@ class LooResult(ExactResult):
     preprocessing : mapping of str to str
         How each step of a Pipeline was fitted without the left-out samples: "closed
         form", "stateless" (the step has nothing to fit) or "fitted in each fold" (a
-        clone per fold). Empty if the steps were fitted once, or if every fold was fitted
-        from the start.
+        clone per fold). Empty if the steps were fitted once, or if every fold was
+        fitted from the start.
 
     Examples
     --------
