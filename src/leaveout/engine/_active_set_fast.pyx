@@ -449,7 +449,7 @@ cdef double optimise(
     return worst
 
 
-def run_active_set(
+cpdef run_active_set(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
     const double[::1] y,           # in, (n,)

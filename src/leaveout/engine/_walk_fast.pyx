@@ -915,7 +915,7 @@ cdef double find_reach(
     return max(sqrt(square), members / OF_MEMBERS()) if low == high else INFINITY
 
 
-def run_walks(
+cpdef run_walks(
     Tableau tableau,
     const Py_ssize_t[::1] members,   # in, (k,) samples to leave out, fold by fold
     const Py_ssize_t[::1] begin,     # in, (n_folds + 1,) where a fold begins
