@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.exceptions import GramTooLargeError
+from leaveout.kernel._gram_fast import is_finite
 from leaveout.loo._task import LARGEST_PENALTY, Params
 from leaveout.run._memory import GIB, available_memory
 from leaveout.run._parallel import count_workers, runs_here
@@ -34,6 +35,8 @@ MATRICES = {"auto": 3, "walk": 3, "consolidated": 12, "magic": 12}
 SMALL = 2**25
 # More classes than this, with fewer samples each, are not classes.
 MANY_CLASSES, LEAST_CLASS_SIZE = 20, 3
+# Kinds of arrays that are labels and cannot have missing entries.
+LABELS = "biuUS"
 # Squares of larger numbers would overflow.
 LARGEST_NUMBER = 1e150
 
@@ -42,7 +45,8 @@ def check_number(
     name: str, value: Any, *, above: float, inclusive: bool = False
 ) -> float:
     """Return a finite number larger than ``above``, or equal to it if ``inclusive``."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+    real = type(value) is float or isinstance(value, Real)
+    if not real or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number; got {value!r}.")
     number = float(value)
     if not (above < number < np.inf or (inclusive and number == above)):
@@ -179,8 +183,7 @@ def _is_plain(X: Any) -> bool:
     """Whether X is an array that needs no conversion: the checks below take longer."""
     if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
         return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        return X.flags.c_contiguous and bool(np.isfinite(X.sum()))
+    return X.flags.c_contiguous and is_finite(X)
 
 
 def check_preprocessing(preprocessing: Any) -> None:
@@ -206,7 +209,7 @@ def _check_column(y: Any, n_samples: int, model: str, entry: str) -> NDArray[Any
             f"X has {n_samples} rows but y has {y.shape[0]} {entry}s. "
             f"Pass one {entry} per row of X."
         )
-    missing = np.flatnonzero(is_missing(y))
+    missing = np.flatnonzero(is_missing(y)) if y.dtype.kind not in LABELS else y[:0]
     if missing.size:
         raise ValueError(
             f"y is missing (NaN, inf or None) in {missing.size} of {n_samples} rows, "
@@ -244,7 +247,7 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     y = _check_column(y, n_samples, "classifier", "label")
     # Integers, bools and strings are labels; type_of_target would be slow.
     kind = "multiclass"
-    if y.dtype.kind not in "biuUS":
+    if y.dtype.kind not in LABELS:
         kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
         advice = "It looks like a regression target: bin it, or use leaveout.SVR."

@@ -187,9 +187,8 @@ def fit_task(
     target = checked_target(y, X.shape[0], sample_weight, family)
     check_memory(estimator, X)
     gram = make_gram(X, **params.kernel_options)
-    if family.needs_psd:
-        definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(gram.K)
-        gram = replace(gram, definite=definite)
+    if family.needs_psd and gram.definite is None:
+        gram = replace(gram, definite=is_psd(gram.K))
     return make_task(target, gram, params, X, kernel_range=family.kernel_range)
 
 

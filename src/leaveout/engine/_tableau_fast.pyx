@@ -84,7 +84,7 @@ cdef Py_ssize_t POOL_SIZE = 2**23
 cdef borrow(list loans, tuple shape):
     """An array of doubles from the pool; loans remembers it for give_back."""
     cdef Py_ssize_t rows = shape[0], columns = shape[1], size = rows * columns, k
-    for k in range(len(pool)):
+    for k in range(len(pool) - 1, -1, -1):  # the last returned is still in the cache
         if size <= pool[k].size <= 4 * size + 1024:
             array = pool.pop(k)
             break

@@ -21,7 +21,13 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_array
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.kernel._gram_fast import Formula, fill_rows, nearest_to_mean
+from leaveout.kernel._gram_fast import (
+    Formula,
+    fill_rows,
+    is_finite,
+    nearest_to_mean,
+    squared_norms,
+)
 from leaveout.kernel._symmetric import (
     first_equal_rows,
     first_near_rows,
@@ -81,7 +87,7 @@ class Gram:
     exponent : int, default=0
         Scale of K, see :func:`~leaveout.loo._task.make_task`.
     definite : bool or None, default=None
-        Whether K is positive semi-definite; None if it was not tested.
+        Whether K is positive semi-definite; None if neither known nor tested.
     first_equal : ndarray of shape (n,) or None, default=None
         Index of the first equal sample (precomputed and callable kernels: of the first
         equal row of K); None if all are distinct.
@@ -113,7 +119,8 @@ def make_gram(
         number = resolve_gamma(gamma, X)
     parameters = _check_parameters(number, degree, coef0, X.shape[1])
     K, first = _compute(kernel, X, None, parameters)
-    return Gram(K, number, first_equal=first)
+    definite = None if may_be_indefinite(kernel, coef0) else True
+    return Gram(K, number, definite=definite, first_equal=first)
 
 
 def gram_matrix(
@@ -245,7 +252,7 @@ def _l1_distances(X: Any, Y: Any, out: FloatArray) -> None:
 def _squared_norms(X: Any) -> FloatArray:
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
+    return squared_norms(X)
 
 
 def _squared_distances(X: Any) -> FloatArray:
@@ -389,9 +396,8 @@ def _make_symmetric(K: FloatArray, name: str, letter: str) -> FloatArray:
 
 def _check_finite(K: FloatArray, name: str) -> None:
     """Raise if K has a NaN or an infinity, and say where."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(K.sum()):
-            return
+    if is_finite(K):
+        return
     for i, j in np.argwhere(~np.isfinite(K))[:1]:
         raise ValueError(
             f"The {name} is not finite: K[{i}, {j}] is {K[i, j]}. Standardise the "
@@ -402,10 +408,9 @@ def _check_finite(K: FloatArray, name: str) -> None:
 def _check_features(X: Any, name: str) -> Any:
     """Return X as finite float64, dense and C-contiguous or CSR."""
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.flags.c_contiguous:
-        # The usual case: an estimator has checked X. A sum over NaN is NaN.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if X.dtype == np.float64 and np.isfinite(X.sum()):
-                return X
+        # The usual case: an estimator has checked X.
+        if X.dtype == np.float64 and is_finite(X):
+            return X
     return check_array(
         X, accept_sparse="csr", dtype=np.float64, order="C", input_name=name
     )
@@ -437,7 +442,8 @@ def _check_parameters(
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    real = type(value) is float or isinstance(value, Real)
+    return real and not isinstance(value, bool)
 
 
 def evaluate_expansion(

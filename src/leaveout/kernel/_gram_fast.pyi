@@ -27,6 +27,9 @@ def fill_rows(
     K: FloatArray,
 ) -> int: ...
 
+def is_finite(X: FloatArray) -> bool: ...
+def squared_norms(X: FloatArray) -> FloatArray: ...
+
 class FoldGram:
     def load(
         self,

@@ -292,6 +292,29 @@ def fill_rows(
     return bad
 
 
+def is_finite(
+    const double[:, ::1] X,         # in, (n, p)
+):
+    """Whether all values are finite."""
+    cdef long size = X.shape[0] * X.shape[1]
+    with nogil:
+        size = count_not_finite(size, &X[0, 0]) if size > 0 else 0
+    return size == 0
+
+
+def squared_norms(
+    const double[:, ::1] X,         # in, (n, p)
+):
+    """Return the sum of squares of each row."""
+    cdef Py_ssize_t i, n = X.shape[0], p = X.shape[1]
+    cdef double[::1] work = np.empty(p)
+    cdef double[::1] squares = np.empty(n)
+    with nogil:
+        for i in range(n):
+            squares[i] = shift_row(p, &X[i, 0], NULL, &work[0])
+    return np.asarray(squares)
+
+
 cdef long apply_kernel(
     const Kernel* kernel,
     Py_ssize_t rows,

@@ -169,12 +169,11 @@ def _leave_out(
             found = [solve_and_leave_out(task, plan, factors) for task in tasks]
         else:
             found = plan.source(tasks, plan, factors)
-    spent = np.array(
-        [[sum(p.seconds for p in parts) for parts in columns] for columns in found]
-    )
-    shared = (perf_counter() - started - spent.sum()) / spent.size
+    spent = [[sum(p.seconds for p in parts) for parts in each] for each in found]
+    n_runs = len(tasks) * factors.size
+    shared = (perf_counter() - started - sum(map(sum, spent))) / n_runs
     return [
-        _assemble_runs(task, plan, columns, (own + shared).tolist())
+        _assemble_runs(task, plan, columns, [seconds + shared for seconds in own])
         for task, columns, own in zip(tasks, found, spent, strict=True)
     ]
 

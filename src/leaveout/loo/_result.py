@@ -408,8 +408,11 @@ def labels_follow_proportions(
 def holds_lighter_class(problem: Problem, solution: Solution | LpmSolution) -> bool:
     """Return whether every alpha of the class with the smaller sum of C is at C."""
     y, C = problem.y, problem.C
-    lighter = y == (-1.0 if C[y < 0].sum() <= C[y > 0].sum() else 1.0)
-    return bool((solution.alpha >= C * (1.0 - EQUAL))[lighter].all())
+    inside = y[~(solution.alpha >= C * (1.0 - EQUAL))]
+    if inside.size and inside.min() < inside.max():
+        return False
+    lighter = -1.0 if C[y < 0].sum() <= C[y > 0].sum() else 1.0
+    return not (inside == lighter).any()
 
 
 def _is_lighter_without(

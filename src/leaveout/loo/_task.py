@@ -186,7 +186,8 @@ class Subproblem:
 
 def make_target(labels: NDArray[Any], weights: FloatArray) -> Target:
     """Encode checked labels; raise ValueError if there is only one class."""
-    found, codes = np.unique(labels, return_inverse=True)
+    found = np.unique(labels)
+    codes = np.searchsorted(found, labels)
     kept = np.bincount(codes, weights, minlength=len(found)) > 0
     if kept.all() and len(found) > 1:
         return Target(labels, found, codes, weights)
@@ -267,6 +268,8 @@ def resolve_class_weight(class_weight: Any, target: Target) -> FloatArray:
 
 def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
     """Raise if C times the weights overflows, or underflows to 0."""
+    if C.size and C.min() > 0.0 and C.max() <= LARGEST_PENALTY:
+        return
     too_large = (C > LARGEST_PENALTY) & np.isfinite(penalty)
     lost = too_large | ((C == 0.0) & (factors > 0.0))
     if lost.any():
@@ -292,8 +295,9 @@ def svm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
     codes = task.target.codes
     for i, j in class_pairs(n_classes):
         positive = positive_class(i, j, n_classes)
-        y = np.where(codes == positive, 1.0, -1.0)
-        C = np.where((codes == i) | (codes == j), task.C, 0.0)
+        y, C = np.where(codes == positive, 1.0, -1.0), task.C
+        if n_classes > 2:
+            C = np.where((codes == i) | (codes == j), C, 0.0)
         signs = (j if positive == i else i, positive)
         yield _subproblem(task, y, C, codes, task.class_weight, signs, whole)
 
@@ -336,9 +340,11 @@ def _subproblem(
     whole: bool,
 ) -> Subproblem:
     """Return a binary SVM on all samples, or only on those with C > 0."""
-    rows = np.arange(y.shape[0]) if whole else np.flatnonzero(C > 0)
-    K = task.K if rows.size == y.shape[0] else task.K[np.ix_(rows, rows)]
-    copies = task.gram.first_equal
-    copies = None if copies is None else copies[rows]
-    problem = Problem(K, y[rows], C[rows], bool(task.params.fit_intercept), copies)
+    n, intercept = y.shape[0], bool(task.params.fit_intercept)
+    K, copies = task.K, task.gram.first_equal
+    rows = np.arange(n) if whole else np.flatnonzero(C > 0)
+    if rows.size < n:
+        K, y, C = K[np.ix_(rows, rows)], y[rows], C[rows]
+        copies = None if copies is None else copies[rows]
+    problem = Problem(K, y, C, intercept, copies)
     return Subproblem(problem, rows, codes, class_weight, signs)
