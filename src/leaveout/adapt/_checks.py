@@ -269,9 +269,11 @@ def check_classes_repeat(counts: Mapping[Any, int]) -> None:
     is 2, as in 442 numbers of which 214 are distinct, but there 84 occur once.
     """
     n_rows, n_classes = sum(counts.values()), len(counts)
+    if n_classes <= MANY_CLASSES:
+        return
     n_single = sum(n == 1 for n in counts.values())
     few = n_rows < LEAST_CLASS_SIZE * n_classes and 3 * n_single > n_classes
-    if n_classes > MANY_CLASSES and few:
+    if few:
         raise ValueError(
             f"y has {n_classes} distinct values in {n_rows} rows, {n_single} of "
             "which occur only once. It looks like a regression target or an id: bin it "

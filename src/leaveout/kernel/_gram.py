@@ -115,8 +115,7 @@ def make_gram(
     if kernel == "precomputed":
         K, first = _check_gram(X, None)
         return Gram(K, None, first_equal=first)
-    with np.errstate(over="ignore"):  # _check_finite has a clearer message
-        number = resolve_gamma(gamma, X)
+    number = resolve_gamma(gamma, X)
     parameters = _check_parameters(number, degree, coef0, X.shape[1])
     K, first = _compute(kernel, X, None, parameters)
     definite = None if may_be_indefinite(kernel, coef0) else True
@@ -174,7 +173,9 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     n_features = X.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    variance = float(X.multiply(X).mean() - X.mean() ** 2 if is_sparse else X.var())
+    with np.errstate(over="ignore"):  # _check_finite has a clearer message
+        variance = X.multiply(X).mean() - X.mean() ** 2 if is_sparse else X.var()
+    variance = float(variance)
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 

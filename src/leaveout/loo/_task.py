@@ -186,7 +186,10 @@ class Subproblem:
 
 def make_target(labels: NDArray[Any], weights: FloatArray) -> Target:
     """Encode checked labels; raise ValueError if there is only one class."""
-    found = np.unique(labels)
+    ordered = np.sort(labels)
+    new = np.ones(ordered.shape, dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    found = ordered[new]
     codes = np.searchsorted(found, labels)
     kept = np.bincount(codes, weights, minlength=len(found)) > 0
     if kept.all() and len(found) > 1:
@@ -233,10 +236,7 @@ def make_task(
         class_weight = resolve_class_weight(params.class_weight, target)
         # Samples with code -1 pick class_weight[-1], but their weight is 0.
         factors = class_weight[target.codes] * factors
-    C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
-    with np.errstate(over="ignore"):
-        np.multiply(factors, float(params.C), out=C, where=factors > 0.0)
-    _check_bounds(C, float(params.C), factors)
+    C = _upper_bounds(float(params.C), factors)
     own = unit_exponent(gram.K, kernel_range)
     if own:
         K = np.ldexp(gram.K, -own)
@@ -266,10 +266,14 @@ def resolve_class_weight(class_weight: Any, target: Target) -> FloatArray:
     return factors
 
 
-def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
-    """Raise if C times the weights overflows, or underflows to 0."""
-    if C.size and C.min() > 0.0 and C.max() <= LARGEST_PENALTY:
-        return
+def _upper_bounds(penalty: float, factors: FloatArray) -> FloatArray:
+    """Return C times the weights; raise if that overflows, or underflows to 0."""
+    least, most = penalty * float(factors.min()), penalty * float(factors.max())
+    if 0.0 < least and most <= LARGEST_PENALTY:
+        return penalty * factors
+    C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
+    with np.errstate(over="ignore"):
+        np.multiply(factors, penalty, out=C, where=factors > 0.0)
     too_large = (C > LARGEST_PENALTY) & np.isfinite(penalty)
     lost = too_large | ((C == 0.0) & (factors > 0.0))
     if lost.any():
@@ -279,6 +283,7 @@ def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
             f"{'too large' if C[row] else 'too small'} for a double. Use another C, "
             "or divide all weights by a common factor."
         )
+    return C
 
 
 def svm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
