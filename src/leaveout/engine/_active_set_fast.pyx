@@ -19,7 +19,7 @@ import numpy as np
 
 from libc.math cimport fabs, sqrt
 from scipy.linalg.cython_blas cimport daxpy, ddot, dtrsv
-from scipy.linalg.cython_lapack cimport dpstrf
+from scipy.linalg.cython_lapack cimport dpotrf, dpstrf
 
 cdef extern from "_simd.h":
     void delete_row(double*, long, long, long, double*, double*) noexcept nogil
@@ -283,19 +283,36 @@ cdef void recompute(ActiveSet* s) noexcept nogil:
             daxpy(&n, &minus, <double*>(s.K + i * s.n), &one, s.F, &one)
 
 
-cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
-    """Factor the m candidates in M (pivoted Cholesky), then add the dependent ones."""
-    cdef Py_ssize_t a, b, rank_
-    cdef int order = <int>m, ld = <int>s.ld, rank = 0, info = 0
-    cdef double largest = 0.0, tol
+cdef double write_block(ActiveSet* s, Py_ssize_t m) noexcept nogil:
+    """Write the lower triangle of K + c on the m candidates in M; return its largest K_ii."""
+    cdef Py_ssize_t a, b
+    cdef double largest = 0.0
     cdef const double* row
     for a in range(m):
         row = s.K + s.M[a] * s.n
         for b in range(a + 1):
             s.L[a * s.ld + b] = row[s.M[b]] + s.shift
         largest = max(largest, s.L[a * s.ld + a])
+    return largest
+
+
+cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
+    """Factor the m candidates in M; with pivots if some depend on others, added last."""
+    cdef Py_ssize_t a, rank_
+    cdef int order = <int>m, ld = <int>s.ld, rank = 0, info = 0
+    cdef double tol = dependence(m) * write_block(s, m), pivot
+    dpotrf(b"U", &order, s.L, &ld, &info)
+    for a in range(m if info == 0 else 0):
+        pivot = s.L[a * s.ld + a]
+        s.place[s.M[a]] = a
+        if not pivot * pivot > tol:
+            info = 1
+    if info == 0:
+        s.m = m
+        return
+    write_block(s, m)
+    for a in range(m):
         s.place[s.M[a]] = -1
-    tol = dependence(m) * largest
     dpstrf(b"U", &order, s.L, &ld, pivots, &rank, &tol, work, &info)
     # M takes the order of the pivots; moved serves as scratch and is cleared.
     for a in range(m):

@@ -22,7 +22,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, sgemm, sgemv
+from scipy.linalg.cython_blas cimport daxpy, dgemm, dgemv, dsyrk, sgemm, sgemv
 
 cdef extern from "_simd.h":
     pass
@@ -313,6 +313,23 @@ def squared_norms(
         for i in range(n):
             squares[i] = shift_row(p, &X[i, 0], NULL, &work[0])
     return np.asarray(squares)
+
+
+def combine_rows(
+    const double[:, ::1] K,         # in, (n, m)
+    const double[::1] weights,      # in, (n,)
+):
+    """Return weights @ K; rows of weight 0 are not read."""
+    cdef int m = <int>K.shape[1], one = 1
+    cdef Py_ssize_t i
+    cdef double weight
+    cdef double[::1] total = np.zeros(m)
+    with nogil:
+        for i in range(K.shape[0]):
+            weight = weights[i]
+            if weight != 0.0:
+                daxpy(&m, &weight, <double*>&K[i, 0], &one, &total[0], &one)
+    return np.asarray(total)
 
 
 cdef long apply_kernel(
