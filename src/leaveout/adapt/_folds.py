@@ -369,7 +369,11 @@ class _FoldsOfTasks:
         """Solve some folds everywhere, then the others on the samples near a kink."""
         chosen = np.empty(0, dtype=np.intp)
         solvers = [s for cell in self.cells for parts in cell for _, s in parts]
-        for solver in solvers:
+        n_threads = self.plan.n_threads
+        walked = all(self.expansions) and all(s.walk(n_threads) for s in solvers)
+        if walked:
+            self._choose_near()
+        for solver in [] if walked else solvers:
             chosen = solver.pilots(chosen)
         values = self._solve(chosen, everywhere=True)
         for solver, own in zip(solvers, zip(*values, strict=True), strict=False):
@@ -379,7 +383,19 @@ class _FoldsOfTasks:
         def run(part: slice) -> None:
             self._solve(others[part])
 
-        map_chunks(run, others.size, self.plan.n_threads, FOLDS_AT_ONCE)
+        map_chunks(run, others.size, n_threads, FOLDS_AT_ONCE)
+
+    def _choose_near(self) -> None:
+        """Choose the near samples from walks and the moves of f with gamma."""
+        fold = Fold(self.steps, np.arange(0))
+        for task, expansions in zip(self.tasks, self.expansions, strict=True):
+            for solver, expansion in expansions.items():
+                values, start = [], expansion.at(expansion.gamma)
+                for fold.k in solver.pilots(np.empty(0, dtype=np.intp)).tolist():
+                    gamma = self.kernels.gamma(fold, task.params, "squares")
+                    moved = expansion.at(gamma) - start
+                    values.append(solver.moved_values(fold.k) + moved)
+                solver.choose_near(values)
 
     def collect(self, per_member: bool) -> list[Columns]:
         """Return the values of all samples, or of all members of the folds."""
