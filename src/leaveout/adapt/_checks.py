@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.exceptions import GramTooLargeError
+from leaveout.kernel._gram import is_plain
 from leaveout.kernel._gram_fast import is_finite
 from leaveout.loo._task import LARGEST_PENALTY, Params
 from leaveout.run._memory import GIB, available_memory
@@ -32,7 +33,7 @@ SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
 FIT = 2
 MATRICES = {"auto": 3, "walk": 3, "consolidated": 12, "magic": 12}
 # Smaller requests are not checked: reading the limits takes as long as a small fit.
-SMALL = 2**25
+SMALL = 2**26
 # More classes than this, with fewer samples each, are not classes.
 MANY_CLASSES, LEAST_CLASS_SIZE = 20, 3
 # Kinds of arrays that are labels and cannot have missing entries.
@@ -151,7 +152,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     If ``reset`` is True, as in fit, the columns are stored in the estimator; if False,
     as in predict, they are compared with the stored ones; if None, neither.
     """
-    if reset is None and _is_plain(X):
+    if reset is None and is_plain(X) and is_finite(X):
         return X
     try:
         checked = check_array(
@@ -177,13 +178,6 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     owner = BaseEstimator() if reset is None else estimator
     validate_data(owner, X, reset=reset is not False, skip_check_array=True)
     return tidy_sparse(checked)
-
-
-def _is_plain(X: Any) -> bool:
-    """Whether X is an array that needs no conversion: the checks below take longer."""
-    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
-        return False
-    return X.flags.c_contiguous and is_finite(X)
 
 
 def check_preprocessing(preprocessing: Any) -> None:

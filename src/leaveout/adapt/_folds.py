@@ -30,7 +30,6 @@ from leaveout.kernel._gram_fast import FoldGram, Formula, nearest_to_mean
 from leaveout.kernel._moved_gram import (
     LARGEST_CHANGE,
     Expansion,
-    MovedGram,
     relative_change,
 )
 from leaveout.loo._family import scale_bounds
@@ -310,8 +309,7 @@ def _is_fixed(params: Params) -> bool:
 
 def _on_all_samples(model: Model, tasks: list[Task], Z: FloatArray) -> list[Task]:
     """Return the tasks on features from all samples."""
-    own = clone(model.estimator)  # check_features stores the columns in it
-    Z = check_features(own, Z, reset=True)
+    Z = check_features(model.estimator, Z, reset=None)
     grams = (make_gram(Z, **task.params.kernel_options) for task in tasks)
     return [
         make_task(task.target, gram, task.params, Z)
@@ -419,10 +417,8 @@ class _FoldsOfTasks:
                 for i, cell in enumerate(self.cells):
                     gram, gamma = self.kernels.load(fold, i)
                     for solver in (solver for parts in cell for _, solver in parts):
-                        kernel = gram
                         expansion = self.expansions[i].get(solver)
-                        if expansion is not None and expansion.reaches(gamma):
-                            kernel = MovedGram(gram, expansion, gamma)
+                        kernel = expansion.move(gram, gamma) if expansion else gram
                         own.append(
                             solver.leave_out(k, kernel, work, everywhere=everywhere)
                         )

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from leaveout.adapt._checks import (
     check_features,
@@ -124,7 +123,7 @@ def prepare(
     source = None
     if own_kernels:
         if not model.steps:
-            X = check_features(clone(model.estimator), X, reset=True)
+            X = check_features(model.estimator, X, reset=None)
         task = _task_without_gram(model, X, y, sample_weight)
         if method != "refit" and has_fold_kernels(params):
             # Here, because it imports a large part of scikit-learn.

@@ -104,6 +104,9 @@ class FoldSolver:
         self.place = self.all_near
         self.n_steps, self.n_repeated = np.zeros((2, len(folds)), dtype=np.intp)
         self.n_classes = self._count_classes()
+        self.moving = np.zeros(len(folds), dtype=bool)  # folds that lose a beta
+        fold = np.repeat(np.arange(len(folds)), folds.sizes)
+        self.moving[fold[solution.beta[folds.members] != 0.0]] = True
         factors = folds.C_factors
         self.factors = None if factors is None else factors.tolist()
         self.reason = CERTIFIED if solution.converged else NOT_CONVERGED
@@ -120,8 +123,7 @@ class FoldSolver:
         self.changes = np.zeros((g, n + 1))
         problem = cap_unreachable_bounds(self.problem, self.solution)
         walker = Walker(problem, self.solution, n_threads=n_threads, changes=True)
-        moving = [np.any(self.solution.beta[rows] != 0.0) for rows in self.folds]
-        some = np.flatnonzero(moving & (self.n_classes > 1))
+        some = np.flatnonzero(self.moving & (self.n_classes > 1))
         self.changes[some] = walker.leave_out(self.folds.take(some)).changes
         return True
 
@@ -137,11 +139,10 @@ class FoldSolver:
 
         The left-out samples of most of them should have a beta.
         """
-        beta = self.solution.beta
         n_present = np.count_nonzero(self.problem.C)
         if n_present <= ALL_NEAR or not self.solution.free.any():
             return chosen
-        moving = np.flatnonzero([np.any(beta[rows] != 0.0) for rows in self.folds])
+        moving = np.flatnonzero(self.moving)
         count = min(moving.size, PILOTS - np.isin(chosen, moving).sum())
         if count <= PILOTS // 2 and chosen.size:
             return chosen

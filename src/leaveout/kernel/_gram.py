@@ -25,6 +25,7 @@ from leaveout.kernel._gram_fast import (
     Formula,
     fill_rows,
     is_finite,
+    is_symmetric,
     nearest_to_mean,
     squared_norms,
 )
@@ -195,6 +196,9 @@ def _check_gram(K: Any, n_columns: int | None) -> tuple[FloatArray, IntArray | N
             "kernel='precomputed' needs a dense Gram matrix, but X is sparse. "
             "Pass X.toarray()."
         )
+    if n_columns is None and is_plain(K) and K.shape[0] == K.shape[1]:
+        if is_symmetric(K):
+            return _with_equal_copies(K)
     K = check_array(K, dtype=np.float64, order="C", input_name="X")
     name = "precomputed Gram matrix X"
     if n_columns == K.shape[1]:
@@ -406,12 +410,17 @@ def _check_finite(K: FloatArray, name: str) -> None:
         )
 
 
+def is_plain(X: Any) -> bool:
+    """Whether X is an array that needs no conversion."""
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2:
+        return False
+    return bool(X.size) and X.flags.c_contiguous
+
+
 def _check_features(X: Any, name: str) -> Any:
     """Return X as finite float64, dense and C-contiguous or CSR."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.flags.c_contiguous:
-        # The usual case: an estimator has checked X.
-        if X.dtype == np.float64 and is_finite(X):
-            return X
+    if is_plain(X) and is_finite(X):  # the usual case: an estimator has checked X
+        return X
     return check_array(
         X, accept_sparse="csr", dtype=np.float64, order="C", input_name=name
     )

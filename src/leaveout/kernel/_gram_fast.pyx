@@ -196,6 +196,15 @@ cdef extern from *:
             }
     }
 
+    /* Values that are not finite, or differ from those of y. */
+    WIDEST static long count_unequal(long n, const double *x, const double *y)
+    {
+        long count = 0;
+        for (long j = 0; j < n; j++)
+            count += !(x[j] == y[j]) | !(fabs(x[j]) <= DBL_MAX);
+        return count;
+    }
+
     /* A number that equal rows share; the bits of -0.0 count as those of 0.0. */
     static uint64_t hash_row(long p, const double *x)
     {
@@ -220,10 +229,12 @@ cdef extern from *:
     void apply_power(long, double, double, long, double*, double*) noexcept nogil
     long count_not_finite(long, const double*) noexcept nogil
     void write_transposed(long, long, const double*, long, double*, long) noexcept nogil
+    long count_unequal(long, const double*, const double*) noexcept nogil
     uint64_t hash_row(long, const double*) noexcept nogil
 
 cdef enum:
     TILE = 192      # 288 KB: fits into the second-level cache
+    SIDE = 32       # of blocks that are compared with their mirror images
 
 # Rows per call of fill_rows.
 TILE_ROWS = TILE
@@ -300,6 +311,28 @@ def is_finite(
     with nogil:
         size = count_not_finite(size, &X[0, 0]) if size > 0 else 0
     return size == 0
+
+
+def is_symmetric(
+    const double[:, ::1] K,         # in, (n, n)
+):
+    """Whether all values are finite and equal, to the last bit, to their mirror images."""
+    cdef double mirror[SIDE * SIDE]
+    cdef Py_ssize_t n = K.shape[0], blocks = (n + SIDE - 1) // SIDE, ti, tj, i, j, a
+    cdef long rows, columns, bad = 0
+    with nogil:
+        for ti in range(blocks):
+            i = ti * SIDE
+            rows = min(SIDE, n - i)
+            for tj in range(ti, blocks):
+                j = tj * SIDE
+                columns = min(SIDE, n - j)
+                write_transposed(columns, rows, &K[j, i], n, mirror, SIDE)
+                for a in range(rows):
+                    bad += count_unequal(columns, &K[i + a, j], mirror + a * SIDE)
+            if bad:
+                break
+    return bad == 0
 
 
 def squared_norms(
@@ -477,13 +510,16 @@ cdef class FoldGram:
         cdef int width = <int>columns, height = <int>rows, ld = TILE, p
         cdef double one = 1.0, zero = 0.0
         cdef const double* squares = NULL
+        cdef const double* row
+        cdef const Py_ssize_t* column = &self.order[j]
         cdef Py_ssize_t a, b
         cdef long bad
         cdef bint diagonal = i == j and rows == columns
         if self.given:
             for a in range(rows):
-                for b in range(columns):
-                    tile[a * TILE + b] = self.Z[self.order[i + a], self.order[j + b]]
+                row = &self.Z[self.order[i + a], 0]
+                for b in range(a // LINE * LINE if diagonal else 0, columns):
+                    tile[a * TILE + b] = row[column[b]]
         else:
             p = <int>self.rows.shape[1]
             squares = &self.squares[0]

@@ -14,7 +14,7 @@ which differ by at most x max_t t exp(-t) = x / e.
 
 from __future__ import annotations
 
-from math import e, pi, sqrt
+from math import e, factorial, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ ROUNDING = 2.0**-53
 
 def relative_change(gamma: float, to: Any) -> Any:
     """Return x, relative to the smaller of both."""
-    return np.abs(to - gamma) / np.minimum(gamma, to)
+    return abs(to - gamma) / np.minimum(gamma, to)
 
 
 class Expansion:
@@ -64,18 +64,21 @@ class Expansion:
         factors, left = K[:, some], beta[some]
         self.terms = np.empty((n_terms, beta.size))
         for m in range(n_terms):
-            self.terms[m] = factors @ left
+            self.terms[m] = factors @ left / factorial(m)
             factors *= t
-            factors /= m + 1.0
+        self.powers = np.arange(n_terms)
 
-    def reaches(self, gamma: float) -> bool:
-        """Whether the terms suffice for a gamma."""
-        return relative_change(self.gamma, gamma) <= self.change
+    def move(self, gram: FoldGram, gamma: float) -> FoldGram | MovedGram:
+        """Return a kernel of that gamma, faster if the terms suffice."""
+        change = abs(gamma - self.gamma) / min(gamma, self.gamma)
+        if change > self.change:
+            return gram
+        return MovedGram(gram, self, self.at(gamma), change / e)
 
     def at(self, gamma: float) -> FloatArray:
         """Return the product at another gamma, (n,)."""
         change = (gamma - self.gamma) / self.gamma
-        return (-change) ** np.arange(len(self.terms)) @ self.terms
+        return (-change) ** self.powers @ self.terms
 
 
 class MovedGram:
@@ -87,14 +90,17 @@ class MovedGram:
         The kernel, as a function of the distances between all samples.
     expansion : Expansion
         Products of the kernel with coefficients that most samples have.
-    gamma : float
-        Of the kernel.
+    known : ndarray of shape (n,)
+        These products at the gamma of the kernel.
+    distance : float
+        Largest change of a kernel value.
     """
 
-    def __init__(self, gram: FoldGram, expansion: Expansion, gamma: float) -> None:
+    def __init__(
+        self, gram: FoldGram, expansion: Expansion, known: FloatArray, distance: float
+    ) -> None:
         self.gram, self.expansion = gram, expansion
-        self.known = expansion.at(gamma)
-        self.distance = float(relative_change(expansion.gamma, gamma)) / e
+        self.known, self.distance = known, distance
 
     def arrange(self, order: IntArray) -> None:
         """Set the order of the samples."""
