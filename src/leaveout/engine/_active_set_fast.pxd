@@ -23,6 +23,7 @@ cdef struct ActiveSet:
     double shift            # c
     double outside          # sum of the beta of samples that are not among the n
     bint intercept
+    bint definite           # K is: where it is not, the order of M decides the optimum
 
 cdef void recompute(ActiveSet* s) noexcept nogil
 cdef double optimise(ActiveSet* s, double* work, int* pivots, double tol, Py_ssize_t max_steps,

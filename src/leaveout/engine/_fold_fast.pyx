@@ -152,7 +152,7 @@ cdef class FoldWork:
             s.L, s.M, s.place = &self._L[0, 0], &self._M[0], &self._place[0]
             s.u, s.v, s.moved = &self._work[0, 0], &self._work[1, 0], &self._work[2, 0]
             s.F_M = &self._work[3, 0]
-            s.intercept, s.outside = problem.intercept, self.outside
+            s.intercept, s.outside, s.definite = problem.intercept, self.outside, True
             recompute(&s)
             self.worst = optimise(&s, &self._work[4, 0], &self._small[1, 0],
                                   min(0.1 * tolerance, tight), max_steps, max_enter,
