@@ -84,7 +84,7 @@ def read_params(estimator: Any, one_vs_rest: bool = False) -> Params:
     assert family is not None
     foreign = isinstance(estimator, tuple(SKLEARN_FAMILIES))
     names = NAMES - IGNORED if foreign else NAMES
-    found = {name: getattr(estimator, name, MISSING) for name in names}
+    found: dict[str, Any] = {n: getattr(estimator, n, MISSING) for n in names}
     own = {name: value for name, value in found.items() if value is not MISSING}
     return Params(family=family, one_vs_rest=one_vs_rest, **own)
 

@@ -110,7 +110,8 @@ class FoldSolver:
         factors = folds.C_factors
         self.factors = None if factors is None else factors.tolist()
         self.reason = CERTIFIED if solution.converged else NOT_CONVERGED
-        self.changes: FloatArray | None = None  # (n_folds, n + 1) of beta and b, by walks
+        # (n_folds, n + 1) of beta and b, by walks
+        self.changes: FloatArray | None = None
 
     def walk(self, n_threads: int) -> bool:
         """Start folds where they are optimal for the kernel of all samples, by walks.

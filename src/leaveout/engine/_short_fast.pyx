@@ -76,17 +76,17 @@ cdef class Short:
     cdef bint _is_ordinary(self):
         """Two of each class, all present, with kernel values of one size; write levels."""
         cdef Py_ssize_t n = self._y.shape[0], i
-        cdef double least, all_C = 0.0, balance = 0.0, smallest = self._C[0]
+        cdef double least, all_C = 0.0, imbalance = 0.0, smallest = self._C[0]
         self.top = least = self._K[0, 0]
         for i in range(n):
             self._diagonal[i] = self._K[i, i]
             self.top, least = max(self.top, self._K[i, i]), min(least, self._K[i, i])
             smallest = min(smallest, self._C[i])
             all_C += self._C[i]
-            balance += self._y[i]
+            imbalance += self._y[i]
             self._levels[i, 0] = self._C[i] if self._y[i] > 0.0 else 0.0
             self._levels[i, 1] = 0.0 if self._y[i] > 0.0 else -self._C[i]
-        if not smallest > 0.0 or fabs(balance) > n - 4:
+        if not smallest > 0.0 or fabs(imbalance) > n - 4:
             return False
         return 0.0 < self.top <= DOMINATING * least and self.top * all_C >= SMALLEST_BOUNDS
 

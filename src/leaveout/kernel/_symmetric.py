@@ -107,6 +107,8 @@ def first_near_rows(K: FloatArray) -> IntArray | None:
     key = K @ (weights / units) / units
     order = np.argsort(key, kind="stable")
     new = np.flatnonzero(np.diff(key[order]) > NEAR * n_samples) + 1
+    if new.size == n_samples - 1:
+        return None
     ends = np.concatenate([[0], new, [n_samples]])
     first = np.arange(n_samples)
     for run in np.flatnonzero(np.diff(ends) > 1):

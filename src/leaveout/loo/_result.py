@@ -421,9 +421,10 @@ def _is_lighter_without(
     """Whether the class of a sample is there and the lighter one without its fold."""
     y, C = problem.y, problem.C
     codes = np.arange(y.size)
+    gone = [np.where(y == sign, C, 0.0) for sign in (-1.0, 1.0)]
     if folds is not None:
         codes[folds.members] = np.repeat(np.arange(len(folds)), folds.sizes)
-    gone = [np.bincount(codes, np.where(y == sign, C, 0.0)) for sign in (-1.0, 1.0)]
+        gone = [np.bincount(codes, own) for own in gone]
     left = totals - np.column_stack(gone)
     # A difference of sums is zero only up to rounding.
     left[left <= EQUAL * totals] = 0.0
