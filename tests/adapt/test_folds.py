@@ -24,6 +24,7 @@ from leaveout import SVC, leave_one_out
 from leaveout.adapt import _folds
 from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES
+from leaveout.engine import _fold_walk
 from leaveout.loo._leave_out import leave_out_grid
 
 RBF = sklearn.svm.SVC(C=3.0, tol=1e-10)
@@ -94,6 +95,34 @@ def test_stateless_steps_have_one_kernel(n_classes, rng, monkeypatch):
     monkeypatch.undo()
     pipeline = make_pipeline(Normalizer(), SVC(C=3.0, gamma="scale"))
     assert_equal_to_refits(pipeline, X, y)
+
+
+@pytest.mark.parametrize("most_changes", [2**23, 0])
+@pytest.mark.parametrize(
+    "svm",
+    [
+        RBF,
+        SVC(C=0.02),
+        SVC(C=1e3),
+        SVC(C=20.0, fit_intercept=False),
+        OneVsRestClassifier(RBF),
+        sklearn.svm.SVR(C=10.0, epsilon=0.2),
+        sklearn.svm.SVR(C=1.0, epsilon=0.0),
+    ],
+)
+def test_gamma_of_each_fold(svm, most_changes, rng, monkeypatch):
+    monkeypatch.setattr(_fold_walk, "MOST_CHANGES", most_changes)
+    X, y = draw(rng, 90, 4, 3 if svm is RBF else 2)
+    X[7] *= 20.0  # without it gamma is much larger
+    y = X[:, 0] + rng.normal(size=90) if isinstance(svm, sklearn.svm.SVR) else y
+    weights = rng.choice([0.0, 0.5, 2.0], 90, p=[0.1, 0.4, 0.5])
+    found = assert_equal_to_refits(svm, X, y)
+    assert found.counts["refits"] == 0
+    groups = np.arange(90) // 3
+    assert_equal_to_refits(svm, X, y, sample_weight=weights, groups=groups)
+    if svm is RBF:
+        predictions, _ = honest_refits(svm, X, y)
+        np.testing.assert_array_equal(found.predictions, predictions)
 
 
 def test_result_says_how_steps_were_fitted(rng):

@@ -19,6 +19,8 @@ from sklearn.utils.validation import validate_data
 
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.exceptions import GramTooLargeError
+from leaveout.kernel._gram import is_plain
+from leaveout.kernel._gram_fast import is_finite
 from leaveout.loo._task import LARGEST_PENALTY, Params
 from leaveout.run._memory import GIB, available_memory
 from leaveout.run._parallel import count_workers, runs_here
@@ -31,9 +33,11 @@ SMALLEST_KERNEL, LARGEST_KERNEL = 1e-90, 1e90
 FIT = 2
 MATRICES = {"auto": 3, "walk": 3, "consolidated": 12, "magic": 12}
 # Smaller requests are not checked: reading the limits takes as long as a small fit.
-SMALL = 2**25
+SMALL = 2**26
 # More classes than this, with fewer samples each, are not classes.
 MANY_CLASSES, LEAST_CLASS_SIZE = 20, 3
+# Kinds of arrays that are labels and cannot have missing entries.
+LABELS = "biuUS"
 # Squares of larger numbers would overflow.
 LARGEST_NUMBER = 1e150
 
@@ -42,7 +46,8 @@ def check_number(
     name: str, value: Any, *, above: float, inclusive: bool = False
 ) -> float:
     """Return a finite number larger than ``above``, or equal to it if ``inclusive``."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+    real = type(value) is float or isinstance(value, Real)
+    if not real or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number; got {value!r}.")
     number = float(value)
     if not (above < number < np.inf or (inclusive and number == above)):
@@ -147,7 +152,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     If ``reset`` is True, as in fit, the columns are stored in the estimator; if False,
     as in predict, they are compared with the stored ones; if None, neither.
     """
-    if reset is None and _is_plain(X):
+    if reset is None and is_plain(X) and is_finite(X):
         return X
     try:
         checked = check_array(
@@ -175,14 +180,6 @@ def check_features(estimator: Any, X: Any, *, reset: bool | None) -> Any:
     return tidy_sparse(checked)
 
 
-def _is_plain(X: Any) -> bool:
-    """Whether X is an array that needs no conversion: the checks below take longer."""
-    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
-        return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        return X.flags.c_contiguous and bool(np.isfinite(X.sum()))
-
-
 def check_preprocessing(preprocessing: Any) -> None:
     """Refuse all but "fold" and "frozen"."""
     if preprocessing not in ("fold", "frozen"):
@@ -206,7 +203,7 @@ def _check_column(y: Any, n_samples: int, model: str, entry: str) -> NDArray[Any
             f"X has {n_samples} rows but y has {y.shape[0]} {entry}s. "
             f"Pass one {entry} per row of X."
         )
-    missing = np.flatnonzero(is_missing(y))
+    missing = np.flatnonzero(is_missing(y)) if y.dtype.kind not in LABELS else y[:0]
     if missing.size:
         raise ValueError(
             f"y is missing (NaN, inf or None) in {missing.size} of {n_samples} rows, "
@@ -244,7 +241,7 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     y = _check_column(y, n_samples, "classifier", "label")
     # Integers, bools and strings are labels; type_of_target would be slow.
     kind = "multiclass"
-    if y.dtype.kind not in "biuUS":
+    if y.dtype.kind not in LABELS:
         kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
         advice = "It looks like a regression target: bin it, or use leaveout.SVR."
@@ -266,9 +263,11 @@ def check_classes_repeat(counts: Mapping[Any, int]) -> None:
     is 2, as in 442 numbers of which 214 are distinct, but there 84 occur once.
     """
     n_rows, n_classes = sum(counts.values()), len(counts)
+    if n_classes <= MANY_CLASSES:
+        return
     n_single = sum(n == 1 for n in counts.values())
     few = n_rows < LEAST_CLASS_SIZE * n_classes and 3 * n_single > n_classes
-    if n_classes > MANY_CLASSES and few:
+    if few:
         raise ValueError(
             f"y has {n_classes} distinct values in {n_rows} rows, {n_single} of "
             "which occur only once. It looks like a regression target or an id: bin it "

@@ -27,6 +27,11 @@ from leaveout.engine._fold_walk import FoldSolver, NotFiniteError
 from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.kernel._gram import KERNELS, make_gram
 from leaveout.kernel._gram_fast import FoldGram, Formula, nearest_to_mean
+from leaveout.kernel._moved_gram import (
+    LARGEST_CHANGE,
+    Expansion,
+    relative_change,
+)
 from leaveout.loo._family import scale_bounds
 from leaveout.loo._leave_out import (
     Columns,
@@ -156,14 +161,14 @@ class FoldKernels:
             or (wide and kind != "squares")
         }
 
-    def load(self, fold: Fold, i: int) -> FoldGram:
-        """Return the kernel values of task i in a fold."""
+    def load(self, fold: Fold, i: int) -> tuple[FoldGram, float]:
+        """Return the kernel values of task i in a fold, and its gamma or 1."""
         task, gram = self.tasks[i], fold.gram
         params, kind = task.params, _kind(task.params)
         formula = KERNELS[str(params.kernel)].formula
         gamma = 1.0
         if "gamma" in KERNELS[str(params.kernel)].parameters:
-            gamma = self._gamma(fold, params, kind)
+            gamma = self.gamma(fold, params, kind)
         numbers: dict[str, Any] = {"gamma": gamma, "degree": int(params.degree)}
         numbers["coef0"] = float(params.coef0)
         numbers["scale"] = float(np.ldexp(1.0, -task.gram.exponent))
@@ -177,9 +182,9 @@ class FoldKernels:
             gram.load(Z, formula, origin=origin, **numbers)
         if self.many and formula != Formula.LINEAR:
             gram.load(fold.keep(f"kernel {i}", fold.square), Formula.LINEAR, given=True)
-        return gram
+        return gram, gamma
 
-    def _gamma(self, fold: Fold, params: Params, kind: str) -> float:
+    def gamma(self, fold: Fold, params: Params, kind: str) -> float:
         """Return the number used for gamma in a fold."""
         if not isinstance(params.gamma, str):
             return float(params.gamma)
@@ -304,8 +309,7 @@ def _is_fixed(params: Params) -> bool:
 
 def _on_all_samples(model: Model, tasks: list[Task], Z: FloatArray) -> list[Task]:
     """Return the tasks on features from all samples."""
-    own = clone(model.estimator)  # check_features stores the columns in it
-    Z = check_features(own, Z, reset=True)
+    Z = check_features(model.estimator, Z, reset=None)
     grams = (make_gram(Z, **task.params.kernel_options) for task in tasks)
     return [
         make_task(task.target, gram, task.params, Z)
@@ -333,12 +337,41 @@ class _FoldsOfTasks:
         shares = sum(np.count_nonzero(s.problem.C) / s.problem.y.size for s in solvers)
         n_problems = float(shares) * factors.size
         self.kernels = FoldKernels(tasks, steps, len(folds), n_problems)
+        self.expansions = [
+            self._expand(task, cell)
+            for task, cell in zip(tasks, self.cells, strict=True)
+        ]
+
+    def _expand(self, task: Task, cell: Any) -> dict[FoldSolver, Expansion]:
+        """Return the products of full solutions with RBF kernels of similar gamma."""
+        kernels, start = self.kernels, task.gram.gamma
+        balanced = any(solver.factors for parts in cell for _, solver in parts)
+        if "squares" not in kernels.shared or task.params.kernel != "rbf":
+            return {}
+        if kernels.many or balanced or start is None:
+            return {}
+        fold = Fold(self.steps, np.arange(0))
+        gammas = np.empty(len(self.folds))
+        for fold.k in range(gammas.size):
+            gammas[fold.k] = kernels.gamma(fold, task.params, "squares")
+        changes = relative_change(start, gammas)
+        change = float(changes.max(where=changes <= LARGEST_CHANGE, initial=0.0))
+        distances = kernels.shared["squares"]
+        return {
+            solver: Expansion(distances, task.K, start, change, solver.solution.beta)
+            for parts in cell
+            for _, solver in parts
+        }
 
     def leave_out(self) -> None:
         """Solve some folds everywhere, then the others on the samples near a kink."""
         chosen = np.empty(0, dtype=np.intp)
         solvers = [s for cell in self.cells for parts in cell for _, s in parts]
-        for solver in solvers:
+        n_threads = self.plan.n_threads
+        walked = all(self.expansions) and all(s.walk(n_threads) for s in solvers)
+        if walked:
+            self._choose_near()
+        for solver in [] if walked else solvers:
             chosen = solver.pilots(chosen)
         values = self._solve(chosen, everywhere=True)
         for solver, own in zip(solvers, zip(*values, strict=True), strict=False):
@@ -348,7 +381,19 @@ class _FoldsOfTasks:
         def run(part: slice) -> None:
             self._solve(others[part])
 
-        map_chunks(run, others.size, self.plan.n_threads, FOLDS_AT_ONCE)
+        map_chunks(run, others.size, n_threads, FOLDS_AT_ONCE)
+
+    def _choose_near(self) -> None:
+        """Choose the near samples from walks and the moves of f with gamma."""
+        fold = Fold(self.steps, np.arange(0))
+        for task, expansions in zip(self.tasks, self.expansions, strict=True):
+            for solver, expansion in expansions.items():
+                values, start = [], expansion.at(expansion.gamma)
+                for fold.k in solver.pilots(np.empty(0, dtype=np.intp)).tolist():
+                    gamma = self.kernels.gamma(fold, task.params, "squares")
+                    moved = expansion.at(gamma) - start
+                    values.append(solver.moved_values(fold.k) + moved)
+                solver.choose_near(values)
 
     def collect(self, per_member: bool) -> list[Columns]:
         """Return the values of all samples, or of all members of the folds."""
@@ -370,12 +415,13 @@ class _FoldsOfTasks:
             own = []
             try:
                 for i, cell in enumerate(self.cells):
-                    gram = self.kernels.load(fold, i)
-                    own += [
-                        solver.leave_out(k, gram, work, everywhere=everywhere)
-                        for parts in cell
-                        for _, solver in parts
-                    ]
+                    gram, gamma = self.kernels.load(fold, i)
+                    for solver in (solver for parts in cell for _, solver in parts):
+                        expansion = self.expansions[i].get(solver)
+                        kernel = expansion.move(gram, gamma) if expansion else gram
+                        own.append(
+                            solver.leave_out(k, kernel, work, everywhere=everywhere)
+                        )
             except NotFiniteError as error:
                 rows = self.folds[k]
                 _explain_not_finite(self.model, fold.features, rows, error)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from leaveout.adapt._checks import (
     check_features,
@@ -124,7 +123,7 @@ def prepare(
     source = None
     if own_kernels:
         if not model.steps:
-            X = check_features(clone(model.estimator), X, reset=True)
+            X = check_features(model.estimator, X, reset=None)
         task = _task_without_gram(model, X, y, sample_weight)
         if method != "refit" and has_fold_kernels(params):
             # Here, because it imports a large part of scikit-learn.
@@ -187,9 +186,8 @@ def fit_task(
     target = checked_target(y, X.shape[0], sample_weight, family)
     check_memory(estimator, X)
     gram = make_gram(X, **params.kernel_options)
-    if family.needs_psd:
-        definite = not may_be_indefinite(params.kernel, params.coef0) or is_psd(gram.K)
-        gram = replace(gram, definite=definite)
+    if family.needs_psd and gram.definite is None:
+        gram = replace(gram, definite=is_psd(gram.K))
     return make_task(target, gram, params, X, kernel_range=family.kernel_range)
 
 

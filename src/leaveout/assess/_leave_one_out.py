@@ -145,8 +145,8 @@ def leave_one_out(
         families=ALL_FAMILIES,
     )
     result = leave_out(task, plan).result
-    counts = {**result.counts, "seconds": perf_counter() - started}
-    return replace(result, weights=weights, counts=counts)
+    result.counts["seconds"] = perf_counter() - started
+    return result if weights is None else replace(result, weights=weights)
 
 
 def loo_path(

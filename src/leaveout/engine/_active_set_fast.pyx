@@ -19,7 +19,7 @@ import numpy as np
 
 from libc.math cimport fabs, sqrt
 from scipy.linalg.cython_blas cimport daxpy, ddot, dtrsv
-from scipy.linalg.cython_lapack cimport dpstrf
+from scipy.linalg.cython_lapack cimport dpotrf, dpstrf
 
 cdef extern from "_simd.h":
     void delete_row(double*, long, long, long, double*, double*) noexcept nogil
@@ -33,6 +33,8 @@ from leaveout.engine._stairs cimport (
 # It cannot be larger: with smooth kernels and large C the optimum needs nearly dependent
 # points.
 cdef double SINGULAR = 1e-14
+# If no pivot is below this share, whatever the order, no point depends on the others.
+cdef double INDEPENDENT = 1e-8
 # A free beta this close to a level counts as being on it, relative to the range, or to the
 # largest beta if none comes near its C.
 cdef double AT_LEVEL = 1e-11
@@ -283,19 +285,44 @@ cdef void recompute(ActiveSet* s) noexcept nogil:
             daxpy(&n, &minus, <double*>(s.K + i * s.n), &one, s.F, &one)
 
 
-cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
-    """Factor the m candidates in M (pivoted Cholesky), then add the dependent ones."""
-    cdef Py_ssize_t a, b, rank_
-    cdef int order = <int>m, ld = <int>s.ld, rank = 0, info = 0
-    cdef double largest = 0.0, tol
+cdef double write_block(ActiveSet* s, Py_ssize_t m) noexcept nogil:
+    """Write the lower triangle of K + c on the m candidates in M; return its largest K_ii."""
+    cdef Py_ssize_t a, b
+    cdef double largest = 0.0
     cdef const double* row
     for a in range(m):
         row = s.K + s.M[a] * s.n
         for b in range(a + 1):
             s.L[a * s.ld + b] = row[s.M[b]] + s.shift
         largest = max(largest, s.L[a * s.ld + a])
+    return largest
+
+
+cdef bint factor_plainly(ActiveSet* s, Py_ssize_t m, double tol) noexcept nogil:
+    """Factor without pivots, which is faster, if no squared pivot is below tol."""
+    cdef Py_ssize_t a
+    cdef int order = <int>m, ld = <int>s.ld, info = 0
+    cdef double pivot
+    dpotrf(b"U", &order, s.L, &ld, &info)
+    for a in range(m):
+        pivot = s.L[a * s.ld + a]
+        s.place[s.M[a]] = a
+        if info != 0 or not pivot * pivot > tol:
+            write_block(s, m)
+            return False
+    s.m = m
+    return True
+
+
+cdef void factor_start(ActiveSet* s, Py_ssize_t m, double* work, int* pivots) noexcept nogil:
+    """Factor the m candidates in M; with pivots if some depend on others, added last."""
+    cdef Py_ssize_t a, rank_
+    cdef int order = <int>m, ld = <int>s.ld, rank = 0, info = 0
+    cdef double tol = dependence(m) * write_block(s, m)
+    if s.definite and factor_plainly(s, m, INDEPENDENT / SINGULAR * tol):
+        return
+    for a in range(m):
         s.place[s.M[a]] = -1
-    tol = dependence(m) * largest
     dpstrf(b"U", &order, s.L, &ld, pivots, &rank, &tol, work, &info)
     # M takes the order of the pivots; moved serves as scratch and is cleared.
     for a in range(m):
@@ -449,7 +476,7 @@ cdef double optimise(
     return worst
 
 
-def run_active_set(
+cpdef run_active_set(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
     const double[::1] y,           # in, (n,)
@@ -479,7 +506,7 @@ def run_active_set(
     s.state, s.beta, s.F, s.L = &small[0, 0], &beta[0], &F[0], &L[0, 0]
     s.u, s.v, s.moved, s.F_M = &work[0, 0], &work[1, 0], &work[2, 0], &work[3, 0]
     s.M, s.place = &members[0], &place[0]
-    s.intercept, s.outside = intercept, 0.0
+    s.intercept, s.outside, s.definite = intercept, 0.0, False
     with nogil:
         worst = optimise(&s, &work[4, 0], &small[1, 0], tol, max_steps, max_enter, &n_steps)
     return s.m, n_steps, worst

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from math import frexp
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,7 @@ def unit_exponent(K: FloatArray, kernel_range: int = KERNEL_RANGE) -> int:
     ``K -> 2^-e K, C -> 2^e C`` does not change f and is free of rounding.
     """
     top = float(K.diagonal().max(initial=0.0))
-    exponent = int(np.frexp(top)[1]) if top > 0.0 else 0
+    exponent = frexp(top)[1] if 0.0 < top < np.inf else 0
     return exponent if abs(exponent) > kernel_range else 0
 
 

@@ -62,7 +62,7 @@ cdef double violation_of(const Stairs* s, Py_ssize_t i, double beta, double f) n
     return max(max(below - f, f - above), 0.0)
 
 
-def measure(
+cpdef measure(
     const double[::1] y,           # in, (n,)
     const double[::1] offsets,     # in, (n_kinks,)
     const double[:, ::1] levels,   # in, (n, n_kinks + 1)
@@ -89,7 +89,7 @@ def measure(
     return worst, total, size, 0.5 * square + losses, gap - b * total
 
 
-def settle_members(
+cpdef settle_members(
     const double[::1] offsets,     # in, (n_kinks,)
     const double[:, ::1] levels,   # in, (n, n_kinks + 1)
     const double[::1] C,           # in, (n,)
@@ -129,7 +129,7 @@ def settle_members(
     return stays, stays and is_free, b
 
 
-def balance(
+cpdef balance(
     const double[::1] offsets,     # in, (n_kinks,)
     const double[:, ::1] levels,   # in, (n, n_kinks + 1)
     double[::1] beta,              # in/out, (n,)
@@ -153,7 +153,7 @@ def balance(
             beta[best] -= off
 
 
-def any_near(
+cpdef any_near(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] y,           # in, (n,) signs
     const double[::1] beta,        # in, (n,)

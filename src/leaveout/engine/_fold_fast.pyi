@@ -35,6 +35,7 @@ class FoldWork:
         rows: IntArray,
         down: float,
         up: float,
+        change: FloatArray | None = None,
     ) -> None: ...
     def run(
         self,

@@ -80,8 +80,9 @@ cdef class FoldWork:
         const Py_ssize_t[::1] rows,     # in, (k,) left out; they count as near
         double down,                    # factor of the C of negative samples
         double up,
+        const double[::1] change=None,  # in, (n,) of beta at the start
     ):
-        """Order the samples of a fold, and start from the optimum with all."""
+        """Order the samples of a fold, and start from the optimum with all, or nearby."""
         cdef Py_ssize_t first[PLACES + 1]
         cdef Py_ssize_t n = place.shape[0], width = problem.levels.shape[1], i, j, a, at
         cdef double factor
@@ -103,6 +104,8 @@ cdef class FoldWork:
             factor = up if problem.y[i] > 0.0 else down
             self._beta[at] = 0.0 if self._is_left[i] else factor * problem.beta[i]
             if a == NEAR:
+                if change is not None and not self._is_left[i]:
+                    self._beta[at] += factor * change[i]
                 for j in range(width):
                     self._levels[at, j] = (
                         0.0 if self._is_left[i] else factor * problem.levels[i, j])
@@ -149,7 +152,7 @@ cdef class FoldWork:
             s.L, s.M, s.place = &self._L[0, 0], &self._M[0], &self._place[0]
             s.u, s.v, s.moved = &self._work[0, 0], &self._work[1, 0], &self._work[2, 0]
             s.F_M = &self._work[3, 0]
-            s.intercept, s.outside = problem.intercept, self.outside
+            s.intercept, s.outside, s.definite = problem.intercept, self.outside, True
             recompute(&s)
             self.worst = optimise(&s, &self._work[4, 0], &self._small[1, 0],
                                   min(0.1 * tolerance, tight), max_steps, max_enter,

@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray, StateArray
+from leaveout.engine._certificate import cap_unreachable_bounds
 from leaveout.engine._fold_fast import FoldProblem, FoldWork
 from leaveout.engine._problem import (
     CERTIFIED,
@@ -34,7 +35,7 @@ from leaveout.engine._problem import (
     Solution,
 )
 from leaveout.engine._solve import ROUNDING, make_solution, solve_svc
-from leaveout.engine._walk import PILOTS
+from leaveout.engine._walk import LARGEST_WALK, PILOTS, Walker
 
 # Up to this many samples, all are near.
 ALL_NEAR = 64
@@ -44,6 +45,8 @@ NEAR_MOVES = 5.0
 # Largest violation of the optimality conditions, relative to the size of f.
 TOLERANCE = 1e-9
 MAX_STEPS = 500
+# Changes of coefficients by walks that are kept: 64 MB.
+MOST_CHANGES = 2**23
 # Rounds with more near samples before all are.
 ROUNDS = 6
 # With more samples that single precision cannot decide, they join at once.
@@ -101,20 +104,46 @@ class FoldSolver:
         self.place = self.all_near
         self.n_steps, self.n_repeated = np.zeros((2, len(folds)), dtype=np.intp)
         self.n_classes = self._count_classes()
+        self.moving = np.zeros(len(folds), dtype=bool)  # folds that lose a beta
+        fold = np.repeat(np.arange(len(folds)), folds.sizes)
+        self.moving[fold[solution.beta[folds.members] != 0.0]] = True
         factors = folds.C_factors
         self.factors = None if factors is None else factors.tolist()
         self.reason = CERTIFIED if solution.converged else NOT_CONVERGED
+        # (n_folds, n + 1) of beta and b, by walks
+        self.changes: FloatArray | None = None
+
+    def walk(self, n_threads: int) -> bool:
+        """Start folds where they are optimal for the kernel of all samples, by walks.
+
+        Return whether there is memory for that.
+        """
+        g, n = len(self.folds), self.problem.n_samples
+        if g * (n + 1) > MOST_CHANGES or self.folds.sizes.max() > LARGEST_WALK:
+            return False
+        self.changes = np.zeros((g, n + 1))
+        problem = cap_unreachable_bounds(self.problem, self.solution)
+        walker = Walker(problem, self.solution, n_threads=n_threads, changes=True)
+        some = np.flatnonzero(self.moving & (self.n_classes > 1))
+        self.changes[some] = walker.leave_out(self.folds.take(some)).changes
+        return True
+
+    def moved_values(self, k: int) -> FloatArray:
+        """Return f of all samples at the start of a fold."""
+        assert self.changes is not None
+        change = self.changes[k, :-1] @ self.problem.K + self.changes[k, -1]
+        values: FloatArray = self.solution.decision_values + change
+        return values
 
     def pilots(self, chosen: IntArray) -> IntArray:
         """Add to the folds that are solved first, to tell what samples are near a kink.
 
         The left-out samples of most of them should have a beta.
         """
-        beta = self.solution.beta
         n_present = np.count_nonzero(self.problem.C)
         if n_present <= ALL_NEAR or not self.solution.free.any():
             return chosen
-        moving = np.flatnonzero([np.any(beta[rows] != 0.0) for rows in self.folds])
+        moving = np.flatnonzero(self.moving)
         count = min(moving.size, PILOTS - np.isin(chosen, moving).sum())
         if count <= PILOTS // 2 and chosen.size:
             return chosen
@@ -214,7 +243,8 @@ class FoldSolver:
         samples are needed because no beta is free.
         """
         down, up = (1.0, 1.0) if self.factors is None else self.factors[k]
-        work.begin(self.data, place, self.folds[k], down, up)
+        change = None if self.changes is None else self.changes[k, :-1]
+        work.begin(self.data, place, self.folds[k], down, up, change)
         first, stop = work.n_near, work.n_present
         kernel.arrange(work.order)
         K, n_bad = kernel.square(first)

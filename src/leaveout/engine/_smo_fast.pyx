@@ -54,7 +54,7 @@ cdef inline double fall(const Stairs* s, Py_ssize_t i, double beta, double* down
     return beta - level_of(s, i, j + 1)
 
 
-def smo_with_intercept(
+cpdef smo_with_intercept(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
     const double[::1] y,           # in, (n,)

@@ -84,7 +84,7 @@ cdef Py_ssize_t POOL_SIZE = 2**23
 cdef borrow(list loans, tuple shape):
     """An array of doubles from the pool; loans remembers it for give_back."""
     cdef Py_ssize_t rows = shape[0], columns = shape[1], size = rows * columns, k
-    for k in range(len(pool)):
+    for k in range(len(pool) - 1, -1, -1):  # the last returned is still in the cache
         if size <= pool[k].size <= 4 * size + 1024:
             array = pool.pop(k)
             break
@@ -103,7 +103,7 @@ cdef give_back(list loans):
             pool.append(array)
 
 
-cdef enlarged(old, shape, type=float):
+cdef enlarged(old, tuple shape, type=float):
     """A copy of an array with more rows and columns."""
     new = np.empty(shape, type)
     if old is None or not old.shape[0]:
@@ -240,10 +240,21 @@ cdef class Tableau:
 
     def _sum_of_inverse(self, Py_ssize_t m):
         """P 1 / root and root for the first m free samples."""
-        lower = np.tril(np.asarray(self.inverse)[:m, :m])
-        half = lower.sum(axis=1)
-        root = float(np.sqrt(half @ half))
-        return (half / root) @ lower, root
+        cdef Py_ssize_t a, b
+        cdef double half, square = 0.0, root
+        cdef double[::1] ones = np.zeros(m)
+        with nogil:
+            for a in range(m):
+                half = 0.0
+                for b in range(a + 1):
+                    half += self.inverse[a, b]
+                square += half * half
+                for b in range(a + 1):
+                    ones[b] += half * self.inverse[a, b]
+            root = sqrt(square)
+            for a in range(m):
+                ones[a] /= root
+        return ones, root
 
     def add(self, rows):
         """Give samples slots; project and fill then compute their part of the tableau."""

@@ -915,7 +915,7 @@ cdef double find_reach(
     return max(sqrt(square), members / OF_MEMBERS()) if low == high else INFINITY
 
 
-def run_walks(
+cpdef run_walks(
     Tableau tableau,
     const Py_ssize_t[::1] members,   # in, (k,) samples to leave out, fold by fold
     const Py_ssize_t[::1] begin,     # in, (n_folds + 1,) where a fold begins
@@ -1194,29 +1194,38 @@ cdef class Space:
         give_back(self.loans)
 
     def __cinit__(self, Tableau tableau, Py_ssize_t n_folds, Py_ssize_t n_members):
-        cdef Py_ssize_t ld = tableau.T.shape[1], k = tableau.n_slots, m = tableau.n_free
-        cdef Py_ssize_t n_outside
+        cdef Py_ssize_t ld = tableau.T.shape[1], k = tableau.n_slots, n_change = 1
+        cdef double[:, ::1] block
+        cdef Py_ssize_t[::1] places = np.empty(2 * ld + n_members + 3 * n_folds, np.intp)
         self.has_far = k < tableau.y.shape[0]
-        # Folds without samples outside the slots need no product.
-        n_outside = n_folds if self.has_far else 0
         self.loans = []
-        self.rows, self.state = np.zeros((7, ld)), np.zeros(ld, np.intc)
-        self.L = borrow(self.loans, (MAX_PIVOTS, MAX_PIVOTS))
-        self.T_PP = borrow(self.loans, (MAX_PIVOTS, MAX_PIVOTS))
-        self.scratch = borrow(self.loans, (MAX_FROM_EMPTY, ld))
-        self.touched, self.flagged = np.empty((2, ld), np.intp)
-        self.slots, self.share = np.empty(n_members, np.intp), np.empty(n_members)
-        self.outside, self.order, self.n_checked = np.empty((3, n_folds), np.intp)
-        self.change = borrow(self.loans, (max(n_outside, 1), ld))
-        self.change[:, :] = 0.0
-        self.faded = borrow(self.loans, (n_outside, k))
-        self.Y = borrow(self.loans, (n_outside, max(m, 1)))
-        self.B = borrow(self.loans, (n_outside, max(m, 1)))
-        self.product = borrow(self.loans, (n_outside, max(k - m, 1)))
-        self.total, self.own, self.size, self.kept, self.moved = np.zeros((5, n_folds))
-        self.change32 = np.empty((n_outside, max(m, 1)), np.float32)
-        self.moves = np.empty((n_outside, CHUNK), np.float32)
+        self.touched, self.flagged = places[:ld], places[ld:2 * ld]
+        places = places[2 * ld:]
+        self.slots, places = places[:n_members], places[n_members:]
+        self.outside, self.order = places[:n_folds], places[n_folds:2 * n_folds]
+        self.n_checked = places[2 * n_folds:]
+        self.state, self.share = np.zeros(ld, np.intc), np.empty(n_members)
+        block = borrow(self.loans, (2 * MAX_PIVOTS, MAX_PIVOTS))
+        self.L, self.T_PP = block[:MAX_PIVOTS], block[MAX_PIVOTS:]
+        if self.has_far:
+            n_change = n_folds
+            self._reserve_outside(n_folds, k, tableau.n_free)
+        block = borrow(self.loans, (7 + MAX_FROM_EMPTY + n_change, ld))
+        self.rows, self.scratch = block[:7], block[7:7 + MAX_FROM_EMPTY]
+        self.change = block[7 + MAX_FROM_EMPTY:]
+        memset(&self.rows[0, 0], 0, 7 * ld * sizeof(double))
+        memset(&self.change[0, 0], 0, n_change * ld * sizeof(double))
         self._point(tableau)
+
+    cdef _reserve_outside(self, Py_ssize_t n_folds, Py_ssize_t k, Py_ssize_t m):
+        """Memory for samples without slots and their products."""
+        self.faded = borrow(self.loans, (n_folds, k))
+        self.Y = borrow(self.loans, (n_folds, max(m, 1)))
+        self.B = borrow(self.loans, (n_folds, max(m, 1)))
+        self.product = borrow(self.loans, (n_folds, max(k - m, 1)))
+        self.total, self.own, self.size, self.kept, self.moved = np.zeros((5, n_folds))
+        self.change32 = np.empty((n_folds, max(m, 1)), np.float32)
+        self.moves = np.empty((n_folds, CHUNK), np.float32)
 
     cdef void _point(self, Tableau tableau):
         """Let the walk use this memory, and start as the full solution."""

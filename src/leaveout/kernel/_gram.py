@@ -21,7 +21,14 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_array
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.kernel._gram_fast import Formula, fill_rows, nearest_to_mean
+from leaveout.kernel._gram_fast import (
+    Formula,
+    fill_rows,
+    is_finite,
+    is_symmetric,
+    nearest_to_mean,
+    squared_norms,
+)
 from leaveout.kernel._symmetric import (
     first_equal_rows,
     first_near_rows,
@@ -81,7 +88,7 @@ class Gram:
     exponent : int, default=0
         Scale of K, see :func:`~leaveout.loo._task.make_task`.
     definite : bool or None, default=None
-        Whether K is positive semi-definite; None if it was not tested.
+        Whether K is positive semi-definite; None if neither known nor tested.
     first_equal : ndarray of shape (n,) or None, default=None
         Index of the first equal sample (precomputed and callable kernels: of the first
         equal row of K); None if all are distinct.
@@ -109,11 +116,11 @@ def make_gram(
     if kernel == "precomputed":
         K, first = _check_gram(X, None)
         return Gram(K, None, first_equal=first)
-    with np.errstate(over="ignore"):  # _check_finite has a clearer message
-        number = resolve_gamma(gamma, X)
+    number = resolve_gamma(gamma, X)
     parameters = _check_parameters(number, degree, coef0, X.shape[1])
     K, first = _compute(kernel, X, None, parameters)
-    return Gram(K, number, first_equal=first)
+    definite = None if may_be_indefinite(kernel, coef0) else True
+    return Gram(K, number, definite=definite, first_equal=first)
 
 
 def gram_matrix(
@@ -167,7 +174,9 @@ def resolve_gamma(gamma: str | float, X: Any) -> float:
     n_features = X.shape[1]
     if gamma == "auto":
         return 1.0 / n_features
-    variance = float(X.multiply(X).mean() - X.mean() ** 2 if is_sparse else X.var())
+    with np.errstate(over="ignore"):  # _check_finite has a clearer message
+        variance = X.multiply(X).mean() - X.mean() ** 2 if is_sparse else X.var()
+    variance = float(variance)
     return 1.0 / (n_features * variance) if variance > 0 else 1.0
 
 
@@ -187,6 +196,9 @@ def _check_gram(K: Any, n_columns: int | None) -> tuple[FloatArray, IntArray | N
             "kernel='precomputed' needs a dense Gram matrix, but X is sparse. "
             "Pass X.toarray()."
         )
+    if n_columns is None and is_plain(K) and K.shape[0] == K.shape[1]:
+        if is_symmetric(K):
+            return _with_equal_copies(K)
     K = check_array(K, dtype=np.float64, order="C", input_name="X")
     name = "precomputed Gram matrix X"
     if n_columns == K.shape[1]:
@@ -245,7 +257,7 @@ def _l1_distances(X: Any, Y: Any, out: FloatArray) -> None:
 def _squared_norms(X: Any) -> FloatArray:
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
+    return squared_norms(X)
 
 
 def _squared_distances(X: Any) -> FloatArray:
@@ -389,9 +401,8 @@ def _make_symmetric(K: FloatArray, name: str, letter: str) -> FloatArray:
 
 def _check_finite(K: FloatArray, name: str) -> None:
     """Raise if K has a NaN or an infinity, and say where."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(K.sum()):
-            return
+    if is_finite(K):
+        return
     for i, j in np.argwhere(~np.isfinite(K))[:1]:
         raise ValueError(
             f"The {name} is not finite: K[{i}, {j}] is {K[i, j]}. Standardise the "
@@ -399,13 +410,17 @@ def _check_finite(K: FloatArray, name: str) -> None:
         )
 
 
+def is_plain(X: Any) -> bool:
+    """Whether X is an array that needs no conversion."""
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2:
+        return False
+    return bool(X.size) and X.flags.c_contiguous
+
+
 def _check_features(X: Any, name: str) -> Any:
     """Return X as finite float64, dense and C-contiguous or CSR."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.flags.c_contiguous:
-        # The usual case: an estimator has checked X. A sum over NaN is NaN.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if X.dtype == np.float64 and np.isfinite(X.sum()):
-                return X
+    if is_plain(X) and is_finite(X):  # the usual case: an estimator has checked X
+        return X
     return check_array(
         X, accept_sparse="csr", dtype=np.float64, order="C", input_name=name
     )
@@ -437,7 +452,8 @@ def _check_parameters(
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    real = type(value) is float or isinstance(value, Real)
+    return real and not isinstance(value, bool)
 
 
 def evaluate_expansion(

@@ -22,7 +22,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, sgemm, sgemv
+from scipy.linalg.cython_blas cimport daxpy, dgemm, dgemv, dsyrk, sgemm, sgemv
 
 cdef extern from "_simd.h":
     pass
@@ -196,6 +196,15 @@ cdef extern from *:
             }
     }
 
+    /* Values that are not finite, or differ from those of y. */
+    WIDEST static long count_unequal(long n, const double *x, const double *y)
+    {
+        long count = 0;
+        for (long j = 0; j < n; j++)
+            count += !(x[j] == y[j]) | !(fabs(x[j]) <= DBL_MAX);
+        return count;
+    }
+
     /* A number that equal rows share; the bits of -0.0 count as those of 0.0. */
     static uint64_t hash_row(long p, const double *x)
     {
@@ -220,10 +229,12 @@ cdef extern from *:
     void apply_power(long, double, double, long, double*, double*) noexcept nogil
     long count_not_finite(long, const double*) noexcept nogil
     void write_transposed(long, long, const double*, long, double*, long) noexcept nogil
+    long count_unequal(long, const double*, const double*) noexcept nogil
     uint64_t hash_row(long, const double*) noexcept nogil
 
 cdef enum:
     TILE = 192      # 288 KB: fits into the second-level cache
+    SIDE = 32       # of blocks that are compared with their mirror images
 
 # Rows per call of fill_rows.
 TILE_ROWS = TILE
@@ -290,6 +301,68 @@ def fill_rows(
                 write_transposed(rows, columns, tile, ld, &K[column, start], m)
             column += columns
     return bad
+
+
+def is_finite(
+    const double[:, ::1] X,         # in, (n, p)
+):
+    """Whether all values are finite."""
+    cdef long size = X.shape[0] * X.shape[1]
+    with nogil:
+        size = count_not_finite(size, &X[0, 0]) if size > 0 else 0
+    return size == 0
+
+
+def is_symmetric(
+    const double[:, ::1] K,         # in, (n, n)
+):
+    """Whether all values are finite and equal, to the last bit, to their mirror images."""
+    cdef double mirror[SIDE * SIDE]
+    cdef Py_ssize_t n = K.shape[0], blocks = (n + SIDE - 1) // SIDE, ti, tj, i, j, a
+    cdef long rows, columns, bad = 0
+    with nogil:
+        for ti in range(blocks):
+            i = ti * SIDE
+            rows = min(SIDE, n - i)
+            for tj in range(ti, blocks):
+                j = tj * SIDE
+                columns = min(SIDE, n - j)
+                write_transposed(columns, rows, &K[j, i], n, mirror, SIDE)
+                for a in range(rows):
+                    bad += count_unequal(columns, &K[i + a, j], mirror + a * SIDE)
+            if bad:
+                break
+    return bad == 0
+
+
+def squared_norms(
+    const double[:, ::1] X,         # in, (n, p)
+):
+    """Return the sum of squares of each row."""
+    cdef Py_ssize_t i, n = X.shape[0], p = X.shape[1]
+    cdef double[::1] work = np.empty(p)
+    cdef double[::1] squares = np.empty(n)
+    with nogil:
+        for i in range(n):
+            squares[i] = shift_row(p, &X[i, 0], NULL, &work[0])
+    return np.asarray(squares)
+
+
+def combine_rows(
+    const double[:, ::1] K,         # in, (n, m)
+    const double[::1] weights,      # in, (n,)
+):
+    """Return weights @ K; rows of weight 0 are not read."""
+    cdef int m = <int>K.shape[1], one = 1
+    cdef Py_ssize_t i
+    cdef double weight
+    cdef double[::1] total = np.zeros(m)
+    with nogil:
+        for i in range(K.shape[0]):
+            weight = weights[i]
+            if weight != 0.0:
+                daxpy(&m, &weight, <double*>&K[i, 0], &one, &total[0], &one)
+    return np.asarray(total)
 
 
 cdef long apply_kernel(
@@ -437,13 +510,16 @@ cdef class FoldGram:
         cdef int width = <int>columns, height = <int>rows, ld = TILE, p
         cdef double one = 1.0, zero = 0.0
         cdef const double* squares = NULL
+        cdef const double* row
+        cdef const Py_ssize_t* column = &self.order[j]
         cdef Py_ssize_t a, b
         cdef long bad
         cdef bint diagonal = i == j and rows == columns
         if self.given:
             for a in range(rows):
-                for b in range(columns):
-                    tile[a * TILE + b] = self.Z[self.order[i + a], self.order[j + b]]
+                row = &self.Z[self.order[i + a], 0]
+                for b in range(a // LINE * LINE if diagonal else 0, columns):
+                    tile[a * TILE + b] = row[column[b]]
         else:
             p = <int>self.rows.shape[1]
             squares = &self.squares[0]

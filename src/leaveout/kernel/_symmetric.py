@@ -6,7 +6,9 @@ Except for the factorisations, nothing here needs a second matrix of the same si
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -23,6 +25,9 @@ NEAR = 1e-12
 # Eigenvalues above -PSD_TOLERANCE * trace(K) count as zero: rounding errors are
 # smaller, and a kernel that is indefinite by construction exceeds it by far.
 PSD_TOLERANCE = 1e-12
+# Products of matrices that are positive semi-definite with a random vector: for a list
+# of C the test, which takes longer than a fit, is needed once.
+_known_psd: deque[bytes] = deque(maxlen=8)
 # Up to this size a dense eigenvalue solver takes less than a second.
 N_DENSE_EIGENVALUE = 1000
 
@@ -82,6 +87,12 @@ def _digest(values: FloatArray) -> bytes:
     return blake2b(values.data, digest_size=16).digest()
 
 
+@lru_cache(maxsize=8)
+def random_vector(n: int) -> FloatArray:
+    """Return n numbers between -1 and 1, the same in every run."""
+    return np.random.default_rng(n).uniform(-1.0, 1.0, n)
+
+
 def first_near_rows(K: FloatArray) -> IntArray | None:
     """Return, for each row of K, the index of the first row equal up to rounding.
 
@@ -91,11 +102,13 @@ def first_near_rows(K: FloatArray) -> IntArray | None:
     """
     n_samples = K.shape[0]
     norms = np.sqrt(np.maximum(K.diagonal(), 0.0))
-    weights = np.random.default_rng(n_samples).uniform(-1.0, 1.0, n_samples)
+    weights = random_vector(n_samples)
     units = np.where(norms > 0.0, norms, 1.0)
     key = K @ (weights / units) / units
     order = np.argsort(key, kind="stable")
     new = np.flatnonzero(np.diff(key[order]) > NEAR * n_samples) + 1
+    if new.size == n_samples - 1:
+        return None
     ends = np.concatenate([[0], new, [n_samples]])
     first = np.arange(n_samples)
     for run in np.flatnonzero(np.diff(ends) > 1):
@@ -124,16 +137,23 @@ def share_equal_rows(K: FloatArray, first: IntArray) -> None:
 def is_psd(K: FloatArray) -> bool:
     """Return whether the symmetric matrix K is positive semi-definite up to rounding.
 
-    The test: ``K + 1e-12 * trace(K) * I`` has a Cholesky factorisation.
+    The test: ``K + 1e-12 * trace(K) * I`` has a Cholesky factorisation. A matrix is
+    remembered by its product with a random vector, which changes unless rounding hides
+    the difference.
     """
     diagonal = np.diagonal(K)
     if diagonal.min() < 0:
         return False
+    key = (K @ random_vector(K.shape[0])).tobytes()
+    if key in _known_psd:
+        return True
     # The floor lets the zero matrix pass.
     shift = max((PSD_TOLERANCE * diagonal).sum(), np.finfo(np.float64).tiny)
     shifted = np.array(K, order="C")
     shifted.flat[:: K.shape[0] + 1] += shift
     _, failed = linalg.lapack.dpotrf(shifted.T, overwrite_a=True, clean=False)
+    if not failed:
+        _known_psd.append(key)
     return not failed
 
 

@@ -169,12 +169,11 @@ def _leave_out(
             found = [solve_and_leave_out(task, plan, factors) for task in tasks]
         else:
             found = plan.source(tasks, plan, factors)
-    spent = np.array(
-        [[sum(p.seconds for p in parts) for parts in columns] for columns in found]
-    )
-    shared = (perf_counter() - started - spent.sum()) / spent.size
+    spent = [[sum(p.seconds for p in parts) for parts in each] for each in found]
+    n_runs = len(tasks) * factors.size
+    shared = (perf_counter() - started - sum(map(sum, spent))) / n_runs
     return [
-        _assemble_runs(task, plan, columns, (own + shared).tolist())
+        _assemble_runs(task, plan, columns, [seconds + shared for seconds in own])
         for task, columns, own in zip(tasks, found, spent, strict=True)
     ]
 
@@ -198,13 +197,12 @@ def solve_and_leave_out(
             memory["memory"] = PathMemory()
         before = None
         for k in np.argsort(factors, kind="stable"):
-            started = perf_counter()
             problem, start = scale_bounds(sub.problem, factors[k], before)
             own = replace(sub, problem=problem)
             part = leave_subproblem_out(task, plan, own, start, **memory)
             if plan.family.warm_start:
                 before = problem, part.solution
-            columns[k].append(replace(part, seconds=perf_counter() - started))
+            columns[k].append(part)
     return columns
 
 
@@ -242,6 +240,7 @@ def leave_subproblem_out(
     **memory: Any,
 ) -> LeftOut:
     """Solve a subproblem, from ``start`` if the family can, and leave out samples."""
+    started = perf_counter()
     family, folds, problem = plan.family, plan.folds(sub), sub.problem
     solution = found = None
     if plan.method == "walk" and folds is None and family.leave_small is not None:
@@ -251,7 +250,8 @@ def leave_subproblem_out(
         solution = family.solve(problem, **starts)
     if found is not None:
         anti_learning = is_anti_learning(problem, solution, found.values)
-        return LeftOut(found, sub.rows, solution, anti_learning)
+        seconds = perf_counter() - started
+        return LeftOut(found, sub.rows, solution, anti_learning, seconds=seconds)
     tight = solution
     if family.tighten is not None:
         problem, tight = family.tighten(problem, tight)
@@ -271,7 +271,8 @@ def leave_subproblem_out(
         inside.write(folds.members, found)
         found = replace(inside, counts=found.counts)
     anti_learning = has_anti_learning(family, sub, solution, found, folds)
-    return LeftOut(found, sub.rows, tight, anti_learning)
+    seconds = perf_counter() - started
+    return LeftOut(found, sub.rows, tight, anti_learning, seconds=seconds)
 
 
 def has_anti_learning(

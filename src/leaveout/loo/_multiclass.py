@@ -103,19 +103,23 @@ def decide_one_vs_one(
     """
     params, target = task.params, task.target
     # With an intercept f is of the order of 1; without one, it may have any size.
-    scale = float(params.fit_intercept) + np.abs(values).max(axis=0)
-    lower = np.where(np.abs(lower) <= TIE * scale, 0.0, lower)
-    upper = np.where(np.abs(upper) <= TIE * scale, 0.0, upper)
+    slack = TIE * (float(params.fit_intercept) + np.abs(values).max(axis=0))
+    same = lower is upper
+    lower = np.where(np.abs(lower) <= slack, 0.0, lower)
+    upper = lower if same else np.where(np.abs(upper) <= slack, 0.0, upper)
     open_ = (lower <= 0.0) & (upper >= 0.0)
     if values.shape[1] == 1:
         f, sign = values[:, 0], _signs(target.codes)
-        ends = sign * lower[:, 0], sign * upper[:, 0]
+        low = high = sign * lower[:, 0]
+        if not same:
+            high = sign * upper[:, 0]
+            low, high = np.minimum(low, high), np.maximum(low, high)
         return {
             "decision_values": f,
             "predictions": target.classes[(f >= 0.0).astype(np.intp)],
             "margins": sign * f,
-            "lower": np.minimum(*ends),
-            "upper": np.maximum(*ends),
+            "lower": low,
+            "upper": high.copy() if same else high,
             "ambiguous": open_[:, 0],
         }
     per_class = one_value_per_class(values)

@@ -69,11 +69,10 @@ class Outputs:
 def stack_outputs(found: list[LooIntervals]) -> Outputs:
     """Combine subproblems that have values for all samples."""
     if len(found) == 1 and found[0].lower.ndim == 1:
-        only = found[0]
-        values, lower, upper = (
-            ends[:, None] for ends in (only.values, only.lower, only.upper)
-        )
-        steps = STEPS[only.settled_by]
+        only, steps = found[0], STEPS[found[0].settled_by]
+        values = lower = upper = only.values[:, None]
+        if only.lower is not only.upper:
+            lower, upper = only.lower[:, None], only.upper[:, None]
         return Outputs(values, lower, upper, steps, only.uncertified_by)
     values, lower, upper = (
         np.column_stack([getattr(intervals, name) for intervals in found])

@@ -409,8 +409,11 @@ def labels_follow_proportions(
 def holds_lighter_class(problem: Problem, solution: Solution | LpmSolution) -> bool:
     """Return whether every alpha of the class with the smaller sum of C is at C."""
     y, C = problem.y, problem.C
-    lighter = y == (-1.0 if C[y < 0].sum() <= C[y > 0].sum() else 1.0)
-    return bool((solution.alpha >= C * (1.0 - EQUAL))[lighter].all())
+    inside = y[~(solution.alpha >= C * (1.0 - EQUAL))]
+    if inside.size and inside.min() < inside.max():
+        return False
+    lighter = -1.0 if C[y < 0].sum() <= C[y > 0].sum() else 1.0
+    return not (inside == lighter).any()
 
 
 def _is_lighter_without(
@@ -419,9 +422,10 @@ def _is_lighter_without(
     """Whether the class of a sample is there and the lighter one without its fold."""
     y, C = problem.y, problem.C
     codes = np.arange(y.size)
+    gone = [np.where(y == sign, C, 0.0) for sign in (-1.0, 1.0)]
     if folds is not None:
         codes[folds.members] = np.repeat(np.arange(len(folds)), folds.sizes)
-    gone = [np.bincount(codes, np.where(y == sign, C, 0.0)) for sign in (-1.0, 1.0)]
+        gone = [np.bincount(codes, own) for own in gone]
     left = totals - np.column_stack(gone)
     # A difference of sums is zero only up to rounding.
     left[left <= EQUAL * totals] = 0.0

@@ -186,7 +186,11 @@ class Subproblem:
 
 def make_target(labels: NDArray[Any], weights: FloatArray) -> Target:
     """Encode checked labels; raise ValueError if there is only one class."""
-    found, codes = np.unique(labels, return_inverse=True)
+    ordered = np.sort(labels)
+    new = np.ones(ordered.shape, dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    found = ordered[new]
+    codes = np.searchsorted(found, labels)
     kept = np.bincount(codes, weights, minlength=len(found)) > 0
     if kept.all() and len(found) > 1:
         return Target(labels, found, codes, weights)
@@ -232,10 +236,7 @@ def make_task(
         class_weight = resolve_class_weight(params.class_weight, target)
         # Samples with code -1 pick class_weight[-1], but their weight is 0.
         factors = class_weight[target.codes] * factors
-    C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
-    with np.errstate(over="ignore"):
-        np.multiply(factors, float(params.C), out=C, where=factors > 0.0)
-    _check_bounds(C, float(params.C), factors)
+    C = _upper_bounds(float(params.C), factors)
     own = unit_exponent(gram.K, kernel_range)
     if own:
         K = np.ldexp(gram.K, -own)
@@ -265,8 +266,14 @@ def resolve_class_weight(class_weight: Any, target: Target) -> FloatArray:
     return factors
 
 
-def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
-    """Raise if C times the weights overflows, or underflows to 0."""
+def _upper_bounds(penalty: float, factors: FloatArray) -> FloatArray:
+    """Return C times the weights; raise if that overflows, or underflows to 0."""
+    least, most = penalty * float(factors.min()), penalty * float(factors.max())
+    if 0.0 < least and most <= LARGEST_PENALTY:
+        return penalty * factors
+    C = np.zeros_like(factors)  # an infinite C times a weight of 0 is 0, too
+    with np.errstate(over="ignore"):
+        np.multiply(factors, penalty, out=C, where=factors > 0.0)
     too_large = (C > LARGEST_PENALTY) & np.isfinite(penalty)
     lost = too_large | ((C == 0.0) & (factors > 0.0))
     if lost.any():
@@ -276,6 +283,7 @@ def _check_bounds(C: FloatArray, penalty: float, factors: FloatArray) -> None:
             f"{'too large' if C[row] else 'too small'} for a double. Use another C, "
             "or divide all weights by a common factor."
         )
+    return C
 
 
 def svm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
@@ -292,8 +300,9 @@ def svm_subproblems(task: Task, whole: bool) -> Iterator[Subproblem]:
     codes = task.target.codes
     for i, j in class_pairs(n_classes):
         positive = positive_class(i, j, n_classes)
-        y = np.where(codes == positive, 1.0, -1.0)
-        C = np.where((codes == i) | (codes == j), task.C, 0.0)
+        y, C = np.where(codes == positive, 1.0, -1.0), task.C
+        if n_classes > 2:
+            C = np.where((codes == i) | (codes == j), C, 0.0)
         signs = (j if positive == i else i, positive)
         yield _subproblem(task, y, C, codes, task.class_weight, signs, whole)
 
@@ -336,9 +345,11 @@ def _subproblem(
     whole: bool,
 ) -> Subproblem:
     """Return a binary SVM on all samples, or only on those with C > 0."""
-    rows = np.arange(y.shape[0]) if whole else np.flatnonzero(C > 0)
-    K = task.K if rows.size == y.shape[0] else task.K[np.ix_(rows, rows)]
-    copies = task.gram.first_equal
-    copies = None if copies is None else copies[rows]
-    problem = Problem(K, y[rows], C[rows], bool(task.params.fit_intercept), copies)
+    n, intercept = y.shape[0], bool(task.params.fit_intercept)
+    K, copies = task.K, task.gram.first_equal
+    rows = np.arange(n) if whole else np.flatnonzero(C > 0)
+    if rows.size < n:
+        K, y, C = K[np.ix_(rows, rows)], y[rows], C[rows]
+        copies = None if copies is None else copies[rows]
+    problem = Problem(K, y, C, intercept, copies)
     return Subproblem(problem, rows, codes, class_weight, signs)

@@ -93,8 +93,10 @@ def limit_blas(n_threads: int) -> Iterator[None]:
 def count_threads(n_jobs: int | None) -> int:
     """Convert scikit-learn's n_jobs to a number of threads on this computer."""
     n_jobs = check_jobs(n_jobs)
+    if n_jobs is None:
+        return 1
     in_worker = bool(get_active_backend()[0].nesting_level)
-    if n_jobs is None or (n_jobs < 0 and in_worker):  # others use the other cores
+    if n_jobs < 0 and in_worker:  # others use the other cores
         return 1
     if runs_here():
         return int(effective_n_jobs(n_jobs))
