@@ -153,7 +153,7 @@ def test_optional_parts(report, html):
     fewer = replace(report, curve=None, pairs=None)
     other = render(replace(fewer, bounds=bounds))
     assert len(Page(other).find("img")) == 3
-    assert "Ranking" not in other
+    assert "ROC curve" not in other
     assert "<code>--curve</code> gives every C" in other
     for row in bounds.rows:
         assert f"<td>{row.name}" in other

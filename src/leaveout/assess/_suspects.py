@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leaveout._messages import count_of
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.adapt._checks import check_count, check_ids
 from leaveout.adapt._prepare import prepare, task_on_all_rows
@@ -113,7 +114,7 @@ class Suspects(Summary):
     def _verdict(self) -> str:
         return (
             f"the rest of the data contradicts {self.n_flagged} of {self.n_samples} "
-            f"labels; {len(self)} samples listed"
+            f"labels; {count_of(len(self), 'sample')} listed"
         )
 
     def _rows(self) -> list[tuple[str, ...]]:

@@ -23,6 +23,7 @@ from leaveout.cli._command import (
 from leaveout.cli._data import (
     Prepared,
     check_binary,
+    check_parameters,
     complete_grid,
     load,
     make_svc,
@@ -30,6 +31,7 @@ from leaveout.cli._data import (
     prepare,
     search_grid,
 )
+from leaveout.cli._grid import GRID_PARAMETERS
 from leaveout.cli._options import (
     ModelOptions,
     ShowOptions,
@@ -43,7 +45,7 @@ from leaveout.report._select_report import (
     describe_dataset,
     describe_result,
 )
-from leaveout.report._text import format_dataset, format_model
+from leaveout.report._text import format_dataset, format_model, format_result
 from leaveout.run._files import write_atomically
 from leaveout.tables._files import format_csv, insert_names, to_records
 
@@ -52,12 +54,15 @@ if TYPE_CHECKING:
 
 # Defaults of SVC.
 POLY_DEFAULTS = {"degree": 3, "coef0": 0.0}
+LEGEND = """\
+margin: of the prediction when left out; below 0 it differs from the label
+influence: mean change of the margins of all other samples without this one"""
 
 
 class Answer(NamedTuple):
-    """A result: as text (``str``), for JSON, and as the table of --output."""
+    """A result: as text, for JSON, and as the table of --output."""
 
-    found: Any
+    text: str
     details: dict[str, Any]
     table: DataFrame
 
@@ -69,9 +74,11 @@ def leave_out(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
     dataset = prepared.dataset
     groups = dataset.groups
     found: Any = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
-    table = found.to_frame()
+    table = found.to_frame().rename(columns={"y": "label"})
     insert_names(table, dataset.id_name or "row", prepared.names)
-    return Answer(found, describe_result(found), table)
+    notes = [found.anti_learning_note] if found.anti_learning else []
+    text = wrap([*format_result(found), *notes])
+    return Answer(text, describe_result(found), table)
 
 
 def find_suspects(
@@ -91,7 +98,7 @@ def find_suspects(
         n_jobs=n_jobs,
         verbose=int(watched),
     )
-    found = replace(found, id_name=dataset.id_name or "row of the file")
+    found = replace(found, id_name=dataset.id_name or "row")
     table = found.to_frame().assign(row=found.rows + 1)  # counted from 1
     details = {
         "error": found.error,
@@ -100,7 +107,7 @@ def find_suspects(
     }
     if dataset.ids is not None:
         insert_names(table, dataset.id_name or "id", table.index)
-    return Answer(found, details, table)
+    return Answer(f"{found}\n{LEGEND}", details, table)
 
 
 def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
@@ -108,7 +115,7 @@ def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
     from leaveout.assess._bounds import loo_bounds
 
     found = loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
-    return Answer(found, describe_bounds(found), found.to_frame())
+    return Answer(str(found), describe_bounds(found), found.to_frame())
 
 
 def run_question(
@@ -122,6 +129,8 @@ def run_question(
     """Read the samples, choose the classifier, compute, print and write."""
     check_files_differ({"DATA": table.data}, {"--output": output})
     check_ending(output, "--output writes CSV", ".csv", ".txt")
+    given = [name for name in GRID_PARAMETERS if getattr(model, name) is not None]
+    check_parameters(given, model.kernel, "--{}")
     clock = Clock()
     with collect_warnings() as warned:
         with clock.measure("reading"):
@@ -142,7 +151,7 @@ def run_question(
             "--honest computes the error to report"
         )
         head += f"\n{wrap([note])}"
-    text = f"{head}\n{answer.found}"
+    text = f"{head}\n{answer.text}"
     try:
         if output is not None:
             write_atomically(output, format_csv(answer.table).encode())
@@ -171,11 +180,8 @@ def _choose(
 ) -> tuple[SVC, dict[str, Any], int]:
     """Return an SVC not fitted yet, its parameters, and among how many chosen."""
     svc, kernel = make_svc(options), options.kernel
-    given = {name: getattr(options, name) for name in ("C", "gamma", "degree", "coef0")}
+    given = {name: getattr(options, name) for name in GRID_PARAMETERS}
     uses = parameters_of(kernel)
-    for name, value in given.items():
-        if value is not None and name not in uses:
-            raise ValueError(f"--{name} does not apply to --kernel {kernel}.")
     params: dict[str, Any] = {
         name: POLY_DEFAULTS.get(name) if value is None else value
         for name, value in given.items()

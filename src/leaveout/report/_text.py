@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from leaveout._messages import list_items
+from leaveout._messages import count_of, list_items
+from leaveout.loo._result import LooResult
 from leaveout.loo._summary import WIDTH, as_percent, format_error, wrap
 from leaveout.report._select_report import SelectReport
 from leaveout.tables._dataset import Dataset
@@ -20,9 +21,8 @@ def format_dataset(dataset: Dataset) -> str:
     n_samples, n_features = dataset.X.shape
     counts = Counter(dataset.y.tolist()).most_common()
     classes = list_items(_unbroken(f"{label} ({count})" for label, count in counts))
-    features = "1 feature" if n_features == 1 else f"{n_features} features"
     lines = [
-        f"{dataset.name}: {n_samples} samples, {features}",
+        f"{dataset.name}: {n_samples} samples, {count_of(n_features, 'feature')}",
         f"Classes ({dataset.target_name}): {classes}",
     ]
     if dataset.groups is not None:
@@ -78,36 +78,44 @@ def _cell(report: SelectReport, k: int) -> str:
     return f"{100 * report.errors[k]:.1f}{'*' if k == report.best_index else mark}"
 
 
-def format_choice(report: SelectReport) -> str:
-    """Write which cell was chosen, its error, and what to compare it with."""
-    result, honest, curve = report.result, report.honest, report.curve
-    model = format_model(report.kernel, report.best_params, report.class_weight)
-    counts = report.wrong_by_class
-    parts = [
-        f"{label}: {counts[label]} of {report.class_counts[label]}"
-        for label in sorted(counts, key=lambda label: -counts[label])
-        if counts[label]
+def format_result(result: LooResult) -> list[str]:
+    """Write the error, then which classes are wrong and what to compare it with."""
+    counts, wrong = Counter(result.y.tolist()), Counter(result.y[result.wrong].tolist())
+    [(largest, n_largest)] = counts.most_common(1)
+    n = len(result.y)
+    worst = sorted(wrong, key=lambda label: (-wrong[label], -counts[label]))
+    parts = [f"{label}: {wrong[label]} of {counts[label]}" for label in worst]
+    by_class = f" ({list_items(_unbroken(parts))})" if parts else ""
+    lines = [
+        f"Leave-one-out error {format_error(result.error, result.interval)}",
+        f"Wrong: {wrong.total()} of {n}{by_class}",
     ]
-    wrong = f" ({list_items(_unbroken(parts))})" if parts else ""
-    largest, n_cells = next(iter(report.class_counts)), len(report.errors)
-    lines = [f"Chosen: {model}"]
-    if honest is not None:
-        error = format_error(honest.error, honest.interval)
-        lines.append(f"To report: nested leave-one-out error {error}")
-    lines.append(f"Leave-one-out error {format_error(result.error, result.interval)}")
-    if n_cells > 1:
-        advice = "" if honest else "; --honest computes the error to report"
-        lines.append(f"Optimistic: the smallest of {n_cells} errors{advice}")
-    lines.append(f"Wrong: {int(result.wrong.sum())} of {len(report.dataset.y)}{wrong}")
     if result.n_ambiguous:
         lines.append(
             f"Ambiguous: {result.n_ambiguous}, whose labels depend on which optimal "
             "intercept is taken"
         )
-    lines.append(
-        f"Always predicting {largest!r} would be wrong on "
-        f"{as_percent(report.majority_error)}"
-    )
+    if not result.certified.all():
+        n_open = int(np.sum(~result.certified))
+        lines.append(f"Not certified: {n_open}, whose labels could not be verified")
+    trivial = as_percent(1.0 - n_largest / n)
+    return [*lines, f"Always predicting {largest!r} would be wrong on {trivial}"]
+
+
+def format_choice(report: SelectReport) -> str:
+    """Write which cell was chosen, its error, and what to compare it with."""
+    honest, curve, n_cells = report.honest, report.curve, len(report.errors)
+    model = format_model(report.kernel, report.best_params, report.class_weight)
+    lines = [f"Chosen: {model}"]
+    if honest is not None:
+        error = format_error(honest.error, honest.interval)
+        lines.append(f"To report: nested leave-one-out error {error}")
+    error, *others = format_result(report.result)
+    lines.append(error)
+    if n_cells > 1:
+        advice = "" if honest else "; --honest computes the error to report"
+        lines.append(f"Optimistic: the smallest of {n_cells} errors{advice}")
+    lines += others
     lines += [
         f"{name} is the {end} of the grid: also try {option}"
         for name, end, option in report.edges
