@@ -267,7 +267,8 @@ class SelectOptions:
         check=_check_page,
     )
     checkpoint: Path | None = _file(
-        "RUN.db", "Store finished work; after Ctrl-C or a crash, the same command resumes."
+        "RUN.db",
+        "Store finished work; after Ctrl-C or a crash, the same command resumes.",
     )
     n_jobs: Jobs = 1
 

@@ -54,9 +54,20 @@ if TYPE_CHECKING:
 
 # Defaults of SVC.
 POLY_DEFAULTS = {"degree": 3, "coef0": 0.0}
-LEGEND = """\
+SUSPECTS_LEGEND = """\
 margin: of the prediction when left out; below 0 it differs from the label
 influence: mean change of the margins of all other samples without this one"""
+BOUNDS_LEGEND = """\
+A bound is never below the exact error, an estimate may be.
+Values above 100 % carry no information."""
+
+
+class Choice(NamedTuple):
+    """A classifier, not fitted yet, its parameters, and among how many chosen."""
+
+    svc: SVC
+    params: dict[str, Any]
+    n_candidates: int
 
 
 class Answer(NamedTuple):
@@ -67,29 +78,30 @@ class Answer(NamedTuple):
     table: DataFrame
 
 
-def leave_out(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
+def leave_out(choice: Choice, prepared: Prepared, n_jobs: int) -> Answer:
     """Leave each sample out."""
     from leaveout.assess._leave_one_out import leave_one_out
 
     dataset = prepared.dataset
-    groups = dataset.groups
-    found: Any = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
+    how: Any = {"groups": dataset.groups, "n_jobs": n_jobs}
+    found: Any = leave_one_out(choice.svc, prepared.X, dataset.y, **how)
     table = found.to_frame().rename(columns={"y": "label"})
     insert_names(table, dataset.id_name or "row", prepared.names)
     notes = [found.anti_learning_note] if found.anti_learning else []
-    text = wrap([*format_result(found), *notes])
-    return Answer(text, describe_result(found), table)
+    advice = "; leaveout select --honest computes the error to report"
+    lines = format_result(found, choice.n_candidates, advice)
+    return Answer(wrap([*lines, *notes]), describe_result(found), table)
 
 
 def find_suspects(
-    svc: SVC, prepared: Prepared, n_jobs: int, *, top: int, watched: bool
+    choice: Choice, prepared: Prepared, n_jobs: int, *, top: int, watched: bool
 ) -> Answer:
     """List samples that may be mislabelled."""
     from leaveout.assess._suspects import suspects
 
     dataset = prepared.dataset
     found = suspects(
-        svc,
+        choice.svc,
         prepared.X,
         dataset.y,
         ids=prepared.names,
@@ -107,19 +119,20 @@ def find_suspects(
     }
     if dataset.ids is not None:
         insert_names(table, dataset.id_name or "id", table.index)
-    return Answer(f"{found}\n{LEGEND}", details, table)
+    return Answer(f"{found}\n{SUSPECTS_LEGEND}", details, table)
 
 
-def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
+def compare_bounds(choice: Choice, prepared: Prepared, n_jobs: int) -> Answer:
     """Compute bounds and estimates next to the exact error."""
     from leaveout.assess._bounds import loo_bounds
 
-    found = loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
-    return Answer(str(found), describe_bounds(found), found.to_frame())
+    found = loo_bounds(choice.svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
+    text = f"{found}\n{BOUNDS_LEGEND}"
+    return Answer(text, describe_bounds(found), found.to_frame())
 
 
 def run_question(
-    question: Callable[[SVC, Prepared, int], Answer],
+    question: Callable[[Choice, Prepared, int], Answer],
     table: TableOptions,
     model: ModelOptions,
     n_jobs: int,
@@ -140,18 +153,12 @@ def run_question(
             check_binary(dataset, "leaveout bounds", other)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
-            svc, params, n_candidates = _choose(prepared, model, n_jobs)
+            choice = _choose(prepared, model, n_jobs)
         with clock.measure("leave-one-out"):
-            answer = question(svc, prepared, n_jobs)
-    code = format_model(model.kernel, params, svc.class_weight)
-    head = f"{format_dataset(dataset)}\n{wrap([prepared.sentence])}\n\n{code}"
-    if n_candidates > 1 and question is leave_out:
-        note = (
-            f"Optimistic: the smallest of {n_candidates} errors; leaveout select "
-            "--honest computes the error to report"
-        )
-        head += f"\n{wrap([note])}"
-    text = f"{head}\n{answer.text}"
+            answer = question(choice, prepared, n_jobs)
+    code = format_model(model.kernel, choice.params, model.class_weight)
+    head = f"{format_dataset(dataset)}\n{wrap([prepared.sentence])}"
+    text = f"{head}\n\n{code}\n{answer.text}"
     try:
         if output is not None:
             write_atomically(output, format_csv(answer.table).encode())
@@ -162,8 +169,8 @@ def run_question(
                 **describe_dataset(dataset),
                 "preparation": prepared.sentence,
                 "model": code,
-                "parameters": params,
-                "n_candidates": n_candidates,
+                "parameters": choice.params,
+                "n_candidates": choice.n_candidates,
                 **answer.details,
                 "warnings": warned,
                 "seconds": clock.seconds,
@@ -175,10 +182,8 @@ def run_question(
         print_status(str(clock))
 
 
-def _choose(
-    prepared: Prepared, options: ModelOptions, n_jobs: int
-) -> tuple[SVC, dict[str, Any], int]:
-    """Return an SVC not fitted yet, its parameters, and among how many chosen."""
+def _choose(prepared: Prepared, options: ModelOptions, n_jobs: int) -> Choice:
+    """Choose the parameters that are not given, on the default grid."""
     svc, kernel = make_svc(options), options.kernel
     given = {name: getattr(options, name) for name in GRID_PARAMETERS}
     uses = parameters_of(kernel)
@@ -200,4 +205,4 @@ def _choose(
             f"{' and '.join(chosen)} chosen among {n_candidates} candidates; "
             f"use {flags} to set {'it' if len(chosen) == 1 else 'them'}."
         )
-    return svc.set_params(**params), params, n_candidates
+    return Choice(svc.set_params(**params), params, n_candidates)

@@ -78,18 +78,21 @@ def _cell(report: SelectReport, k: int) -> str:
     return f"{100 * report.errors[k]:.1f}{'*' if k == report.best_index else mark}"
 
 
-def format_result(result: LooResult) -> list[str]:
-    """Write the error, then which classes are wrong and what to compare it with."""
+def format_result(result: LooResult, n_errors: int, advice: str) -> list[str]:
+    """Write the error, which classes are wrong, and what to compare it with.
+
+    With ``n_errors`` tried, the error is the smallest of them; ``advice`` follows.
+    """
     counts, wrong = Counter(result.y.tolist()), Counter(result.y[result.wrong].tolist())
     [(largest, n_largest)] = counts.most_common(1)
     n = len(result.y)
     worst = sorted(wrong, key=lambda label: (-wrong[label], -counts[label]))
     parts = [f"{label}: {wrong[label]} of {counts[label]}" for label in worst]
     by_class = f" ({list_items(_unbroken(parts))})" if parts else ""
-    lines = [
-        f"Leave-one-out error {format_error(result.error, result.interval)}",
-        f"Wrong: {wrong.total()} of {n}{by_class}",
-    ]
+    lines = [f"Leave-one-out error {format_error(result.error, result.interval)}"]
+    if n_errors > 1:
+        lines.append(f"Optimistic: the smallest of {n_errors} errors{advice}")
+    lines.append(f"Wrong: {wrong.total()} of {n}{by_class}")
     if result.n_ambiguous:
         lines.append(
             f"Ambiguous: {result.n_ambiguous}, whose labels depend on which optimal "
@@ -104,18 +107,14 @@ def format_result(result: LooResult) -> list[str]:
 
 def format_choice(report: SelectReport) -> str:
     """Write which cell was chosen, its error, and what to compare it with."""
-    honest, curve, n_cells = report.honest, report.curve, len(report.errors)
+    honest, curve = report.honest, report.curve
     model = format_model(report.kernel, report.best_params, report.class_weight)
     lines = [f"Chosen: {model}"]
     if honest is not None:
         error = format_error(honest.error, honest.interval)
         lines.append(f"To report: nested leave-one-out error {error}")
-    error, *others = format_result(report.result)
-    lines.append(error)
-    if n_cells > 1:
-        advice = "" if honest else "; --honest computes the error to report"
-        lines.append(f"Optimistic: the smallest of {n_cells} errors{advice}")
-    lines += others
+    advice = "" if honest else "; --honest computes the error to report"
+    lines += format_result(report.result, len(report.errors), advice)
     lines += [
         f"{name} is the {end} of the grid: also try {option}"
         for name, end, option in report.edges

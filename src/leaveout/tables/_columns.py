@@ -190,7 +190,7 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
         if not hint and parts <= set(frame.columns):
             hint = " Name one column at a time."
         elif not hint and frame.shape[1] == 1:
-            hint = " It is the only column: give the separator (sep=)."
+            hint = " There is only one column: check the separator (sep=)."
         elif not hint and set(names) & set(frame.iloc[:, 0].astype(str)):
             hint = (
                 " It is in the first column. leaveout needs one row per sample: "
