@@ -50,6 +50,16 @@ def test_audit_lists_the_samples_with_the_least_margin(
     assert np.allclose(found, margins[found.index - 1], atol=1e-6)
 
 
+def test_long_names_fit_80_columns(run, frame, tmp_path):
+    path = tmp_path / "long.csv"
+    frame["colour"] = frame["colour"].map("of the second reading: {}".format)
+    frame["name"] = frame["name"].map("sample {} of the second plate".format)
+    frame[["name", "a", "b", "colour"]].to_csv(path, index=False)
+    told = run("audit", path, "--target", "colour", "--id", "name", *MODEL).stdout
+    assert "sample s…nd plate  of the s…ing: red" in told
+    assert max(map(len, told.splitlines())) <= 80
+
+
 def test_a_c_too_small_is_explained(run, table):
     told = run("loo", table, "--target", "colour", "--C", "1e-9", "--gamma", "1").stdout
     assert "\nAnti-learning: C is so small" in told
