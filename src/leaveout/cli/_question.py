@@ -87,10 +87,10 @@ def leave_out(choice: Choice, prepared: Prepared, n_jobs: int) -> Answer:
     found: Any = leave_one_out(choice.svc, prepared.X, dataset.y, **how)
     table = found.to_frame().rename(columns={"y": "label"})
     insert_names(table, dataset.id_name or "row", prepared.names)
-    notes = [found.anti_learning_note] if found.anti_learning else []
     advice = "; leaveout select --honest computes the error to report"
     lines = format_result(found, choice.n_candidates, advice)
-    return Answer(wrap([*lines, *notes]), describe_result(found), table)
+    lines += filter(None, [found.anti_learning_note])
+    return Answer(wrap(lines), describe_result(found), table)
 
 
 def find_suspects(

@@ -95,13 +95,14 @@ def format_result(result: LooResult, n_errors: int, advice: str) -> list[str]:
     lines.append(f"Wrong: {wrong.total()} of {n}{by_class}")
     if result.n_ambiguous:
         lines.append(
-            f"Ambiguous: {result.n_ambiguous}, whose labels depend on which optimal "
-            "intercept is taken"
+            f"Ambiguous: {count_of(result.n_ambiguous, 'prediction')} that another "
+            "optimal intercept would change"
         )
     if not result.certified.all():
         n_open = int(np.sum(~result.certified))
-        lines.append(f"Not certified: {n_open}, whose labels could not be verified")
-    trivial = as_percent(1.0 - n_largest / n)
+        what = count_of(n_open, "prediction")
+        lines.append(f"Not certified: {what} that could not be verified")
+    trivial = as_percent((n - n_largest) / n)
     return [*lines, f"Always predicting {largest!r} would be wrong on {trivial}"]
 
 
@@ -122,9 +123,9 @@ def format_choice(report: SelectReport) -> str:
     if curve is not None:
         low, high = curve.best_interval
         lines.append(
-            f"Over every C from {curve.C_min:g} to {curve.C_max:g} the smallest error "
-            f"is {as_percent(curve.best_error)}, for C from {low:.4g} to {high:.4g}; "
-            "the chosen C is that of the grid"
+            f"Over every C from {curve.C_min:g} to {curve.C_max:g}, the smallest error "
+            f"is {as_percent(curve.best_error)}, at C from {low:.4g} to {high:.4g}; "
+            "the choice is among the values of the grid"
         )
     return wrap(lines)
 

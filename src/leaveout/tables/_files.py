@@ -232,7 +232,7 @@ def _read_text(
             notes.append(f"Decimal commas recognised in {list_names(commas)}.")
     frame, n_empty = _drop_last_empty_rows(mark_missing(frame, as_text))
     if frame.empty:
-        raise ValueError("has a header but no rows.")
+        raise ValueError("the table has a header but no rows.")
     if n_empty:
         notes.insert(0, f"Empty rows at the end, left out: {n_empty}.")
     return Table(_unescape(frame).copy(), tuple(notes))  # one block, not one per column
