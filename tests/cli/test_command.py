@@ -24,7 +24,7 @@ from leaveout.cli._command import collect_warnings, write_options
         (1, "select nothing.csv --target y", "No file 'nothing.csv'."),
         (1, "select TABLE", "Name the column of classes: --target. The"),
         (1, "select TABLE --target color", "Did you mean 'colour'?"),
-        (1, "select --target y", "--target needs a table: leaveout select table.csv"),
+        (1, "select --target y", "--target needs a table; give its path as DATA."),
         (1, "select TABLE --target colour --sep ;", "'a,b,colour'. There is only one"),
         (2, "select --kernel linear --grid gamma=1",
          "--grid gamma=… does not apply to --kernel linear, which has C."),

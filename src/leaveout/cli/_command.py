@@ -37,14 +37,11 @@ MISTAKES = (OSError, ValueError, TypeError, MemoryError, LeaveoutError)
 OPTION_OF_KEYWORD = {
     "id_column": "--id",
     "group_column": "--groups",
+    "n_jobs": "--n-jobs",
     **{
         name: f"--{name}"
-        for name in (
-            *("target", "drop", "categorical", "sep", "decimal", "encoding"),
-            "checkpoint",
-        )
+        for name in "target drop categorical sep decimal encoding checkpoint".split()
     },
-    "n_jobs": "--n-jobs",
 }
 _KEYWORD = re.compile(rf"\b({'|'.join(OPTION_OF_KEYWORD)})=(?=(['\"])?)")
 

@@ -31,10 +31,7 @@ def load(table: TableOptions) -> Dataset:
         for name, value in vars(table).items():
             if value and name != "no_standardize":
                 option = {"id_column": "id"}.get(name, name)
-                raise ValueError(
-                    f"--{option} needs a table: leaveout select table.csv "
-                    "--target COLUMN."
-                )
+                raise ValueError(f"--{option} needs a table; give its path as DATA.")
         return load_example()
     dataset = read_dataset(
         table.data,
