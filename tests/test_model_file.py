@@ -183,7 +183,7 @@ def too_long_array():
     return rewrite(GOOD, {array: header.getvalue()})
 
 
-CORRUPT = "is not a model file of leaveout, or is corrupt"
+CORRUPT = "is not a leaveout model file, or is corrupt"
 MISFIT = "(has an inconsistent shape|indices must be < 4|indptr must be)"
 LPM = lo.LPMClassifier(gamma=0.1)
 TRAPS = [

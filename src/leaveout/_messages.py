@@ -25,6 +25,11 @@ def printable(text: str, keep: str = "") -> str:
     )
 
 
+def count_of(n: int, noun: str) -> str:
+    """Return "1 sample" or "2 samples"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def list_items(items: Sequence[str], *, most: int = N_NAMES_SHOWN) -> str:
     """Join the first items with commas, and count the rest."""
     shown = ", ".join(items[:most])

@@ -302,7 +302,7 @@ def _open(path: str | Path) -> Iterator[tuple[ZipFile, bytes, ModelCard, str]]:
     if not path.is_file():
         raise FileNotFoundError(f"No file '{path}'. Pass the path of a model file.")
     raw = path.read_bytes()
-    what = f"'{path}' is not a model file of leaveout, or is corrupt"
+    what = f"'{path}' is not a leaveout model file, or is corrupt"
     try:
         with ZipFile(BytesIO(raw)) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())

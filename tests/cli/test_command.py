@@ -24,13 +24,15 @@ from leaveout.cli._command import collect_warnings, write_options
         (1, "select nothing.csv --target y", "No file 'nothing.csv'."),
         (1, "select TABLE", "Name the column of classes: --target. The"),
         (1, "select TABLE --target color", "Did you mean 'colour'?"),
-        (1, "select --target y", "--target needs a table: leaveout select table.csv"),
-        (1, "select --kernel linear --grid gamma=1",
+        (1, "select --target y", "--target needs a table; give its path as DATA."),
+        (1, "select TABLE --target colour --sep ;", "'a,b,colour'. There is only one"),
+        (2, "select --kernel linear --grid gamma=1",
          "--grid gamma=… does not apply to --kernel linear, which has C."),
         (1, "select TABLE --target colour --groups a --curve",
          "--curve leaves out single samples; omit --groups."),
-        (1, "loo --C 1 --gamma 1 --kernel linear", "--gamma does not apply to --ker"),
-        (1, "loo --C 1 --coef0 2", "--coef0 does not apply to --kernel rbf."),
+        (2, "loo --C 1 --gamma 1 --kernel linear", "--gamma does not apply to --ker"),
+        (2, "loo --C 1 --coef0 2", "--coef0 does not apply to --kernel rbf, which has"),
+        (2, "loo --sep ab", "'--sep': expected one character; got 'ab'."),
         (2, "bounds TABLE --target colour --groups a", "No such option: --groups"),
         (2, "loo --C wide", "'--C': expected a positive number; got 'wide'."),
         (2, "loo --C -1", "'--C': expected a positive number; got '-1'."),
@@ -49,6 +51,8 @@ from leaveout.cli._command import collect_warnings, write_options
         (2, "predict m.skops x.csv --json -o a.csv", "--output writes JSON, not .csv."),
         (2, "select --save /no/such/folder/m", "is no folder '/no/such/folder'"),
         (2, "select --save .", "'.': is a folder."),
+        (2, "loo --output -", "'-': is not a file. Give the path of a file to"),
+        (2, "loo --output /dev/null", "'/dev/null': is not a file."),
         (2, "select --save a/m.pkl", "as .skops, not .pkl. Write 'a/m.skops'."),
         (2, "select --report x.pdf", "an HTML page, not .pdf. Write 'x.html'."),
         (2, "select --grid c=1", "'c=1' does not name a parameter of the grid. Did"),
@@ -204,6 +208,6 @@ def test_deprecations_of_dependencies_are_hidden(capsys):
 
 
 def test_keywords_are_written_as_options():
-    message = "Use (categorical=), both id_column= and decimal=',' or sep=\";\"."
-    written = "Use (--categorical), both --id and --decimal ',' or --sep \";\"."
+    message = "Use (categorical=), both id_column= and checkpoint='a' or sep=\";\"."
+    written = "Use (--categorical), both --id and --checkpoint 'a' or --sep \";\"."
     assert write_options(message) == written

@@ -91,11 +91,16 @@ def test_interrupted_extra_leaves_the_choice(table, tmp_path):
         from leaveout.cli import _select
 
         _select.run_honest = stall
-        leaveout(f"{SELECT} --honest", DATA=table)
+        files = {"DATA": table, "PAGE": page, "MODEL": model}
+        leaveout(f"{SELECT} --honest --report PAGE --save MODEL", **files)
 
+    page, model = tmp_path / "page.html", tmp_path / "model.skops"
     stopped = interrupt(search, tmp_path)
-    assert stopped.read_err().splitlines()[0] == "Stopped."
+    lost = "Stopped: the result lacks --honest, --report."
+    assert stopped.read_err().splitlines()[0] == lost
     assert "Chosen: SVC(" in stopped.read_out()
+    assert model.exists()
+    assert not page.exists()
 
 
 def test_full_disk_leaves_the_older_file_and_the_answer(table, tmp_path):

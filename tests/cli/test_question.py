@@ -19,9 +19,13 @@ def test_loo_agrees_with_refits(run, table, frame, left_out_margins, tmp_path):
     samples, margins = pd.read_csv(path), left_out_margins(10, 0.5)
     assert samples["row"].tolist() == list(range(1, 25))
     assert np.allclose(samples["margin"], margins, atol=1e-6)
-    wrong = samples["prediction"] != samples["y"]
+    wrong = samples["prediction"] != samples["label"]
     assert np.array_equal(wrong, margins < 0)
-    assert f"  wrong         {wrong.sum()}" in result.stdout
+    counts = samples["label"][wrong].value_counts()
+    by_class = [f"{label}: {n} of 12" for label, n in counts.items()]
+    expected = f"Wrong: {wrong.sum()} of 24 ({', '.join(by_class)})"
+    assert expected in result.stdout.replace("\n  ", " ")
+    assert "Always predicting 'red' would be wrong on 50.0 %" in result.stdout
 
 
 def test_audit_lists_the_samples_with_the_least_margin(
@@ -35,12 +39,30 @@ def test_audit_lists_the_samples_with_the_least_margin(
     assert found["row"].tolist() == (expected + 1).tolist()
     assert np.allclose(found["margin"], margins[expected], atol=1e-6)
     assert all(name in result.stdout for name in found["name"])
+    result = run("audit", *how, "--drop", "pair", "--top", 1)
+    assert "labels; 1 sample listed\n" in result.stdout
+    assert "\ninfluence: mean change of the margins" in result.stdout
     report = ask("audit", *how, "--drop", "pair", "--top", 1)
     assert report["n_flagged"] == round(24 * report["error"]) > 1  # not those listed
     together = ask("audit", *how, "--groups", "pair", "--top", 24)
     found = pd.DataFrame(together["suspects"]).set_index("row")["margin"]
     margins = left_out_margins(10, 0.5, grouped=True)
     assert np.allclose(found, margins[found.index - 1], atol=1e-6)
+
+
+def test_long_names_fit_80_columns(run, frame, tmp_path):
+    path = tmp_path / "long.csv"
+    frame["colour"] = frame["colour"].map("of the second reading: {}".format)
+    frame["name"] = frame["name"].map("sample {} of the second plate".format)
+    frame[["name", "a", "b", "colour"]].to_csv(path, index=False)
+    told = run("audit", path, "--target", "colour", "--id", "name", *MODEL).stdout
+    assert "sample s…nd plate  of the s…ing: red" in told
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_a_c_too_small_is_explained(run, table):
+    told = run("loo", table, "--target", "colour", "--C", "1e-9", "--gamma", "1").stdout
+    assert "\nAnti-learning: C is so small" in told
 
 
 def test_bounds_of_the_chosen_classifier(ask, table, frame):

@@ -69,7 +69,7 @@ def test_honest_error_with_a_category_of_one_group(run, frame, tmp_path):
     cell = ("--grid", "C=1", "--grid", "gamma=0.1", "--checkpoint", checkpoint)
     how = ("--target", "colour", "--groups", "pair", *cell, "--honest", "--json")
     result = run("select", path, *how)
-    assert "Honest error: 12 searches\n" in result.stderr
+    assert "Nested leave-one-out: 12 searches\n" in result.stderr
     assert (tmp_path / "run.honest.db").exists()
     numbers, y = frame[["a", "b"]].to_numpy(), frame["colour"].to_numpy()
     words = pd.get_dummies(frame["site"]).to_numpy(float)
@@ -117,7 +117,7 @@ def test_page_and_model_without_another_solve(run, table, tmp_path, monkeypatch)
     assert f"{100 * best['error']:.1f} % (optimistic)</strong>" in page
     assert f"(95&nbsp;% interval {low:.1f} to {high:.1f} %;" in page
     assert len(re.findall(r'<tr class="(?:right|wrong|ambiguous)">', page)) == 24
-    assert "Ranking" in page
+    assert "ROC curve" in page
 
 
 def test_three_classes_have_no_curves(run, tmp_path):
@@ -125,7 +125,7 @@ def test_three_classes_have_no_curves(run, tmp_path):
     rows = [f"{k % 3 + 0.1 * (k % 5)},{k % 7},{'abc'[k % 3]}" for k in range(30)]
     table.write_text("\n".join(["u,v,kind", *rows]))
     run("select", table, "--target", "kind", "--report", path)
-    assert "Ranking" not in path.read_text(encoding="utf-8")
+    assert "ROC curve" not in path.read_text(encoding="utf-8")
     told = run("select", table, "--target", "kind", "--curve", code=1).stderr
     assert "--curve needs two classes; 'kind' has 3." in told
     told = run("bounds", table, "--target", "kind", code=1).stderr  # before tuning

@@ -116,7 +116,7 @@ def test_without_another_free_support_vector():
     table = tabulate_bounds(problem, solution)
     assert "without another free support vector" in table["span"].note
     row = table["Jaakkola-Haussler"]
-    assert (row.kind, row.note) == ("estimate", "no bound with an intercept")
+    assert (row.kind, row.note) == ("estimate", "not a bound with an intercept")
     problem = Problem(*DEGENERATE["identity_three_two_weights"])
     row = bound_xi_alpha(problem, solve_svc(problem))
     assert row.kind == "estimate"

@@ -107,6 +107,18 @@ def test_text(report):
     assert found == ["0.0 s", "60 s", "2 min", "24 h"]
 
 
+def test_uncertain_predictions_are_counted(report, html):
+    first, two = np.arange(60) < 1, np.arange(60) < 2
+    doubt = np.where(two, "rounding", "")
+    result = replace(report.result, ambiguous=first, uncertified_by=doubt)
+    doubtful = replace(report, result=result)
+    for text in (format_select(doubtful), render(doubtful)):
+        assert "Ambiguous: 1 prediction that another optimal intercept would" in text
+        assert "Not certified: 2 predictions that could not be verified" in text
+    assert "mbiguous:" not in html
+    assert "certified:" not in html
+
+
 def test_answer_samples_and_confusion(report, html):
     text = " ".join(re.sub(r"<[^>]+>", "", html).split())
     result, best = report.result, report.best_params
@@ -153,7 +165,7 @@ def test_optional_parts(report, html):
     fewer = replace(report, curve=None, pairs=None)
     other = render(replace(fewer, bounds=bounds))
     assert len(Page(other).find("img")) == 3
-    assert "Ranking" not in other
+    assert "ROC curve" not in other
     assert "<code>--curve</code> gives every C" in other
     for row in bounds.rows:
         assert f"<td>{row.name}" in other
@@ -173,7 +185,7 @@ def test_optional_parts(report, html):
     text, found = format_select(fewer), describe_select(fewer)
     nested = "To report: nested leave-one-out error 50.0 % (95 % interval 37.7 to "
     assert text.index(nested) < text.index("Leave-one-out error 1.7 %")
-    assert "from 1 to 4 the smallest error is 25.0 %, for C from 2 to 4" in text
+    assert "from 1 to 4, the smallest error is 25.0 %, at C from 2 to 4" in text
     assert found["honest"]["error"] == 0.5
     assert found["curve"]["best_interval"] == [2, 4]
 

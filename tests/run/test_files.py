@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import os
+import sys
 
 import pytest
 
@@ -26,3 +27,15 @@ def test_no_such_folder(tmp_path):
         write_atomically(tmp_path / "nowhere" / "a", b"")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         write_atomically(tmp_path, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
+def test_pipes_are_refused_and_links_stay(tmp_path):
+    pipe, file, link = (tmp_path / name for name in ("pipe", "file", "link"))
+    os.mkfifo(pipe)
+    with pytest.raises(FileExistsError, match="pipe' is not a file"):
+        write_atomically(pipe, b"")
+    link.symlink_to(file)
+    write_atomically(link, b"new")
+    assert link.is_symlink()
+    assert file.read_bytes() == b"new"

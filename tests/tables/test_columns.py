@@ -56,7 +56,7 @@ def test_text_and_numbers_as_categories(read):
     features = {"sex": ["f", "m", "f", "m"], "age": [31, 44, 50, 3]}
     assert dataset.X.to_dict("list") == features
     assert dataset.text_features == ("sex",)
-    assert dataset.notes == ("Text, one-hot encoded: 'sex' (2 categories).",)
+    assert dataset.notes == ("One-hot encoded: 'sex' (2 categories).",)
     dataset = read("site,y\n3,0\n7,1\n3,1\n", categorical=["site"])
     assert dataset.X.to_dict("list") == {"site": ["3", "7", "3"]}
     assert dataset.text_features == ("site",)
@@ -141,6 +141,8 @@ def test_words_are_categories(read, words):
         ("1.5,2,a\n1,2,b\n", "y", r"The columns are '1.5', '2', 'a'\.$"),
         ("2,1.5,a\n1,2,b\n", "y", r"'a'\. The first row looks like data: add"),
         ("2,1.5,a\n1,2,b\n", None, r"'a'\. The first row looks like data: add"),
+        ("7,f,x\n1,f,x\n2,m,z\n", "y", r"'x'\. The first row looks like data: add"),
+        ("7,f,x\n1,f,x\n2,,z\n", "x", r"\(drop=\)\. The first row looks like data"),
         ("g,s1,s2\nTP53,4,5\ny,u,v\n", "y", r"one row per sample: transpose"),
         ("1\n2\n3\n", None, r"target="),  # not svmlight
         ("a,kind\n1,x\n", None, r"target=. The columns of .* are 'a', 'kind'"),
@@ -151,7 +153,7 @@ def test_words_are_categories(read, words):
         ("a;y\n1.234;0\n0,5;1\n", "y", r"'0,5' in row 2 of column 'a'.*give decimal="),
         ('a,y\n"1,234",0\n"5,678",1\n', "y", "'1,234' in row 1 of column 'a'"),
         ("a,y\ninf,0\n2,1\n", "y", r"infinite values in 'a'"),
-        ("a,y\n1,0\n2,0\n", "y", r"csv': Column 'y' has one class only, '0' in all 2"),
+        ("a,y\n1,0\n2,0\n", "y", r"csv': column 'y' has one class only, '0'\. At"),
         ("a,y\n1,0.5\n2,1.7\n3,2.2\n", "y", r"regression target: it has the value 0.5"),
         (column([1]).assign(y=range(24)), "y", r"24 distinct values in 24"),
         (column([1]).assign(y=[f"p{max(i, 3)}" for i in range(24)]), "y",
@@ -188,7 +190,7 @@ def test_columns_that_are_pointed_out_or_left_out(read):
     for note in (
         "Empty, left out: 'note'.",
         "Text that is different in every row, left out: 'name'.",
-        "The same in every row: 'same', 'word'. A constant column",
+        "Constant columns: 'same', 'word'. They carry no information;",
         "looks like a row number, id or date: 'place', 'sample_id', 'day', 'code'. If",
         "Classes with one sample: 's'. Such a sample is always predicted wrongly",
     ):

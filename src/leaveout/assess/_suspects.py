@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leaveout._messages import count_of
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.adapt._checks import check_count, check_ids
 from leaveout.adapt._prepare import prepare, task_on_all_rows
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import Influence
 from leaveout.loo._leave_out import Plan, leave_out, margins_of
-from leaveout.loo._summary import Summary
+from leaveout.loo._summary import Summary, shorten
 from leaveout.loo._task import Task, svm_subproblems
 from leaveout.run._parallel import limit_blas, show_progress
 
@@ -113,17 +114,18 @@ class Suspects(Summary):
     def _verdict(self) -> str:
         return (
             f"the rest of the data contradicts {self.n_flagged} of {self.n_samples} "
-            f"labels; {len(self)} samples listed"
+            f"labels; {count_of(len(self), 'sample')} listed"
         )
 
     def _rows(self) -> list[tuple[str, ...]]:
-        titles = (self.id_name, "label", "predicted", "margin", "influence")
+        titles = (shorten(self.id_name), "label", "predicted", "margin", "influence")
         cells: list[tuple[str, ...]] = [titles]
         for k in range(min(len(self), SHOWN)):
             mark = "*" * bool(self.ambiguous[k]) + "?" * (not self.certified[k])
-            label = f"{self.predictions[k]}{mark}"
+            words = (self.ids[k], self.labels[k], self.predictions[k])
+            name, label, predicted = (shorten(str(word)) for word in words)
             numbers = f"{self.margins[k]:.4f}", f"{self.influence[k]:+z.4f}"
-            cells.append((str(self.ids[k]), str(self.labels[k]), label, *numbers))
+            cells.append((name, label, f"{predicted}{mark}", *numbers))
         return cells
 
     def _notes(self) -> list[str]:

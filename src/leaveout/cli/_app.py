@@ -42,7 +42,7 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Exact leave-one-out for support vector machines."""
+    """Exact leave-one-out cross-validation of support vector machines."""
 
 
 @app.command(
@@ -74,7 +74,7 @@ def loo(
     n_jobs: opt.Jobs = 1,
     show: opt.ShowOptions,
 ) -> None:
-    """Leave each sample out of one classifier and report the error."""
+    """Compute the leave-one-out error of one classifier."""
     from leaveout.cli._question import leave_out, run_question
 
     run_question(leave_out, table, model, n_jobs, show, output)
@@ -122,7 +122,7 @@ def bounds(
     run_question(compare_bounds, table, model, n_jobs, show)
 
 
-@app.command(epilog="Example: leaveout predict model.skops new.csv > classes.csv")
+@app.command(epilog="Example: leaveout predict model.skops new.csv > predictions.csv")
 @command
 def predict(
     *,

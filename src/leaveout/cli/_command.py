@@ -37,16 +37,17 @@ MISTAKES = (OSError, ValueError, TypeError, MemoryError, LeaveoutError)
 OPTION_OF_KEYWORD = {
     "id_column": "--id",
     "group_column": "--groups",
+    "n_jobs": "--n-jobs",
     **{
         name: f"--{name}"
-        for name in ("target", "drop", "categorical", "sep", "decimal", "encoding")
+        for name in "target drop categorical sep decimal encoding checkpoint".split()
     },
 }
 _KEYWORD = re.compile(rf"\b({'|'.join(OPTION_OF_KEYWORD)})=(?=(['\"])?)")
 
 
 def write_options(message: str) -> str:
-    """Replace the keywords in messages of ``tables`` by options: drop= by --drop."""
+    """Replace the keywords in messages by options: drop= by --drop."""
     return _KEYWORD.sub(
         lambda found: OPTION_OF_KEYWORD[found[1]] + (" " if found[2] else ""), message
     )
@@ -72,8 +73,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         try:
             function(**options)
             sys.stdout.flush()  # a full disk is reported below
-        except KeyboardInterrupt:
-            print_status("Stopped.")
+        except KeyboardInterrupt as stop:
+            print_status(str(stop) or "Stopped.")
             raise typer.Exit(130) from None
         except (*MISTAKES, ModuleNotFoundError) as mistake:
             missing = isinstance(mistake, ModuleNotFoundError)

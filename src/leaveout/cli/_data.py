@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import typer
 from scipy import sparse
 
 from leaveout.cli._command import write_options
@@ -29,10 +31,7 @@ def load(table: TableOptions) -> Dataset:
         for name, value in vars(table).items():
             if value and name != "no_standardize":
                 option = {"id_column": "id"}.get(name, name)
-                raise ValueError(
-                    f"--{option} needs a table: leaveout select table.csv "
-                    "--target COLUMN."
-                )
+                raise ValueError(f"--{option} needs a table; give its path as DATA.")
         return load_example()
     dataset = read_dataset(
         table.data,
@@ -122,18 +121,22 @@ def parameters_of(kernel: str) -> set[str]:
     return {"C", *kernel_parameters(kernel)}
 
 
+def check_parameters(names: Iterable[str], kernel: str, option: str) -> None:
+    """Refuse a parameter that the kernel does not have, before any work."""
+    uses = parameters_of(kernel)
+    for name in names:
+        if name not in uses:
+            raise typer.BadParameter(
+                f"{option.format(name)} does not apply to --kernel {kernel}, which has "
+                f"{' and '.join(sorted(uses))}."
+            )
+
+
 def complete_grid(
     grid: dict[str, list[float]], X: Any, kernel: str
 ) -> dict[str, list[float]]:
-    """Add the values that come from the data; refuse what the kernel cannot use."""
-    uses = parameters_of(kernel)
-    useless = [name for name in grid if name not in uses]
-    if useless:
-        raise ValueError(
-            f"--grid {useless[0]}=… does not apply to --kernel {kernel}, which has "
-            f"{' and '.join(sorted(uses))}."
-        )
+    """Add the values that come from the data."""
     full = {"C": grid.get("C") or default_Cs(kernel_scale(X, kernel)).tolist()}
-    if "gamma" in uses:
+    if "gamma" in parameters_of(kernel):
         full["gamma"] = grid.get("gamma") or default_gammas(X, kernel).tolist()
     return full | {name: grid[name] for name in ("degree", "coef0") if name in grid}

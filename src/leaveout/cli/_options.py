@@ -40,6 +40,10 @@ def reader(
     return read
 
 
+def _read_sep(text: str) -> str:
+    return "\t" if text == r"\t" else text  # a tab is hard to type
+
+
 def _read_gamma(text: str) -> float | str:
     return text if text in ("scale", "auto") else float(text)
 
@@ -56,6 +60,8 @@ def check_folder(path: Path | None) -> Path | None:
     folder, what = path.absolute().parent, ""
     if path.is_dir():
         what = "is a folder"
+    elif str(path) == "-" or (path.exists() and not path.is_file()):
+        what = "is not a file"
     elif not folder.is_dir():
         what = f"there is no folder '{path.parent}'"
     elif not os.access(folder, os.W_OK | os.X_OK):
@@ -116,8 +122,8 @@ Output = Annotated[
     typer.Option(
         "--output",
         "-o",
-        metavar="CSV",
-        help="Write one line per sample.",
+        metavar="FILE",
+        help="Write one row per sample to this file.",
         callback=check_folder,
     ),
 ]
@@ -147,7 +153,7 @@ class ColumnOptions:
     id_column: IdColumn = None
     drop: list[str] | None = _value("COL", "Column to leave out; repeatable.")
     categorical: list[str] | None = _value(
-        "COL", "Numeric column to treat as categories; repeatable."
+        "COL", "Column of codes to treat as categories; repeatable."
     )
     no_standardize: bool = _flag(
         "Do not scale features to mean 0, variance 1.", "--no-standardize"
@@ -165,15 +171,20 @@ class GroupOptions(ColumnOptions):
 class FormatOptions:
     """How numbers and text are written in a file."""
 
-    sep: str | None = _value("CHAR", "Separator; detected by default.")
-    decimal: str | None = _choice("MARK", "Decimal mark: . or ,", (".", ","))
+    sep: str | None = _value(
+        "CHAR",
+        "Separator; detected by default.",
+        parser=reader("one character", _read_sep, lambda sep: len(sep) == 1),
+    )
+    decimal: str | None = _choice(
+        "MARK", "Decimal mark, . or , ; detected by default.", (".", ",")
+    )
     encoding: str | None = _value("NAME", "Text encoding; default UTF-8.")
 
     @property
     def format(self) -> dict[str, str | None]:
-        r"""Keywords of the readers; \\t is a tab, which is hard to type."""
-        sep = "\t" if self.sep == r"\t" else self.sep
-        return {"sep": sep, "decimal": self.decimal, "encoding": self.encoding}
+        """Keywords of the readers."""
+        return {"sep": self.sep, "decimal": self.decimal, "encoding": self.encoding}
 
 
 @dataclass(frozen=True)
@@ -208,7 +219,7 @@ class ModelOptions(KernelOptions):
     )
     gamma: Any = _value(
         "NUMBER",
-        "Kernel coefficient or 'scale'; chosen if omitted.",
+        "Kernel coefficient, 'scale' or 'auto'; chosen if omitted.",
         parser=reader(
             "a number >= 0, 'scale' or 'auto'",
             _read_gamma,
@@ -238,9 +249,14 @@ class SelectOptions:
         callback=_check_grid,
     )
     honest: bool = _flag(
-        "Also compute the error with tuning included, to report.", "--honest"
+        "Also compute the error to report: with tuning included, by nested "
+        "leave-one-out.",
+        "--honest",
     )
-    curve: bool = _flag("Also compute the error for every C (two classes).", "--curve")
+    curve: bool = _flag(
+        "Also compute the error for every C in the range of the grid (two classes).",
+        "--curve",
+    )
     save: Path | None = _file(
         "MODEL.skops", "Write the chosen model.", check=_check_model
     )
@@ -251,7 +267,8 @@ class SelectOptions:
         check=_check_page,
     )
     checkpoint: Path | None = _file(
-        "RUN.db", "Store finished work; the same command resumes after a crash."
+        "RUN.db",
+        "Store finished work; after Ctrl-C or a crash, the same command resumes.",
     )
     n_jobs: Jobs = 1
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from leaveout._messages import did_you_mean, list_names
+from leaveout._messages import count_of, did_you_mean, list_names
 from leaveout._model_file import ModelCard, load_model, read_model_card
 from leaveout.cli._command import (
     Clock,
@@ -85,7 +85,7 @@ def run_predict(
         typer.echo(text, nl=False)
     else:
         write_atomically(output, text.encode())
-        print_status(f"{len(table)} samples written to {output}")
+        print_status(f"{count_of(len(table), 'sample')} written to {output}")
     if show.verbose:
         print_status(str(clock))
 
@@ -189,8 +189,9 @@ def _compare(truth: Series, predictions: Series, card: ModelCard) -> None:
         expected = f"; its leave-one-out error is {as_percent(card.loo_error)}"
     if len(wrong):
         print_status(
-            f"The model is wrong on {int(wrong.sum())} of {len(wrong)} rows with a "
-            f"class ({as_percent(wrong.mean())}){expected}"
+            f"The model is wrong on {int(wrong.sum())} of "
+            f"{count_of(len(wrong), 'row')} with a class ({as_percent(wrong.mean())})"
+            f"{expected}"
         )
     unknown = truth[truth.notna() & ~comparable]
     if len(unknown):

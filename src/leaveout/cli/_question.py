@@ -23,6 +23,7 @@ from leaveout.cli._command import (
 from leaveout.cli._data import (
     Prepared,
     check_binary,
+    check_parameters,
     complete_grid,
     load,
     make_svc,
@@ -30,6 +31,7 @@ from leaveout.cli._data import (
     prepare,
     search_grid,
 )
+from leaveout.cli._grid import GRID_PARAMETERS
 from leaveout.cli._options import (
     ModelOptions,
     ShowOptions,
@@ -43,7 +45,7 @@ from leaveout.report._select_report import (
     describe_dataset,
     describe_result,
 )
-from leaveout.report._text import format_dataset, format_model
+from leaveout.report._text import format_dataset, format_model, format_result
 from leaveout.run._files import write_atomically
 from leaveout.tables._files import format_csv, insert_names, to_records
 
@@ -52,37 +54,54 @@ if TYPE_CHECKING:
 
 # Defaults of SVC.
 POLY_DEFAULTS = {"degree": 3, "coef0": 0.0}
+SUSPECTS_LEGEND = """\
+margin: of the prediction when left out; below 0 it differs from the label
+influence: mean change of the margins of all other samples without this one"""
+BOUNDS_LEGEND = """\
+A bound is never below the exact error, an estimate may be.
+Values above 100 % carry no information."""
+
+
+class Choice(NamedTuple):
+    """A classifier, not fitted yet, its parameters, and among how many chosen."""
+
+    svc: SVC
+    params: dict[str, Any]
+    n_candidates: int
 
 
 class Answer(NamedTuple):
-    """A result: as text (``str``), for JSON, and as the table of --output."""
+    """A result: as text, for JSON, and as the table of --output."""
 
-    found: Any
+    text: str
     details: dict[str, Any]
     table: DataFrame
 
 
-def leave_out(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
+def leave_out(choice: Choice, prepared: Prepared, n_jobs: int) -> Answer:
     """Leave each sample out."""
     from leaveout.assess._leave_one_out import leave_one_out
 
     dataset = prepared.dataset
-    groups = dataset.groups
-    found: Any = leave_one_out(svc, prepared.X, dataset.y, groups=groups, n_jobs=n_jobs)
-    table = found.to_frame()
+    how: Any = {"groups": dataset.groups, "n_jobs": n_jobs}
+    found: Any = leave_one_out(choice.svc, prepared.X, dataset.y, **how)
+    table = found.to_frame().rename(columns={"y": "label"})
     insert_names(table, dataset.id_name or "row", prepared.names)
-    return Answer(found, describe_result(found), table)
+    advice = "; leaveout select --honest computes the error to report"
+    lines = format_result(found, choice.n_candidates, advice)
+    lines += filter(None, [found.anti_learning_note])
+    return Answer(wrap(lines), describe_result(found), table)
 
 
 def find_suspects(
-    svc: SVC, prepared: Prepared, n_jobs: int, *, top: int, watched: bool
+    choice: Choice, prepared: Prepared, n_jobs: int, *, top: int, watched: bool
 ) -> Answer:
     """List samples that may be mislabelled."""
     from leaveout.assess._suspects import suspects
 
     dataset = prepared.dataset
     found = suspects(
-        svc,
+        choice.svc,
         prepared.X,
         dataset.y,
         ids=prepared.names,
@@ -91,7 +110,7 @@ def find_suspects(
         n_jobs=n_jobs,
         verbose=int(watched),
     )
-    found = replace(found, id_name=dataset.id_name or "row of the file")
+    found = replace(found, id_name=dataset.id_name or "row")
     table = found.to_frame().assign(row=found.rows + 1)  # counted from 1
     details = {
         "error": found.error,
@@ -100,19 +119,20 @@ def find_suspects(
     }
     if dataset.ids is not None:
         insert_names(table, dataset.id_name or "id", table.index)
-    return Answer(found, details, table)
+    return Answer(f"{found}\n{SUSPECTS_LEGEND}", details, table)
 
 
-def compare_bounds(svc: SVC, prepared: Prepared, n_jobs: int) -> Answer:
+def compare_bounds(choice: Choice, prepared: Prepared, n_jobs: int) -> Answer:
     """Compute bounds and estimates next to the exact error."""
     from leaveout.assess._bounds import loo_bounds
 
-    found = loo_bounds(svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
-    return Answer(found, describe_bounds(found), found.to_frame())
+    found = loo_bounds(choice.svc, prepared.X, prepared.dataset.y, n_jobs=n_jobs)
+    text = f"{found}\n{BOUNDS_LEGEND}"
+    return Answer(text, describe_bounds(found), found.to_frame())
 
 
 def run_question(
-    question: Callable[[SVC, Prepared, int], Answer],
+    question: Callable[[Choice, Prepared, int], Answer],
     table: TableOptions,
     model: ModelOptions,
     n_jobs: int,
@@ -122,6 +142,8 @@ def run_question(
     """Read the samples, choose the classifier, compute, print and write."""
     check_files_differ({"DATA": table.data}, {"--output": output})
     check_ending(output, "--output writes CSV", ".csv", ".txt")
+    given = [name for name in GRID_PARAMETERS if getattr(model, name) is not None]
+    check_parameters(given, model.kernel, "--{}")
     clock = Clock()
     with collect_warnings() as warned:
         with clock.measure("reading"):
@@ -131,18 +153,12 @@ def run_question(
             check_binary(dataset, "leaveout bounds", other)
         with clock.measure("preparing"):
             prepared = prepare(dataset, standardize=not table.no_standardize)
-            svc, params, n_candidates = _choose(prepared, model, n_jobs)
+            choice = _choose(prepared, model, n_jobs)
         with clock.measure("leave-one-out"):
-            answer = question(svc, prepared, n_jobs)
-    code = format_model(model.kernel, params, svc.class_weight)
-    head = f"{format_dataset(dataset)}\n{wrap([prepared.sentence])}\n\n{code}"
-    if n_candidates > 1 and question is leave_out:
-        note = (
-            f"Optimistic: the smallest of {n_candidates} errors; leaveout select "
-            "--honest computes the error to report"
-        )
-        head += f"\n{wrap([note])}"
-    text = f"{head}\n{answer.found}"
+            answer = question(choice, prepared, n_jobs)
+    code = format_model(model.kernel, choice.params, model.class_weight)
+    head = f"{format_dataset(dataset)}\n{wrap([prepared.sentence])}"
+    text = f"{head}\n\n{code}\n{answer.text}"
     try:
         if output is not None:
             write_atomically(output, format_csv(answer.table).encode())
@@ -153,8 +169,8 @@ def run_question(
                 **describe_dataset(dataset),
                 "preparation": prepared.sentence,
                 "model": code,
-                "parameters": params,
-                "n_candidates": n_candidates,
+                "parameters": choice.params,
+                "n_candidates": choice.n_candidates,
                 **answer.details,
                 "warnings": warned,
                 "seconds": clock.seconds,
@@ -166,16 +182,11 @@ def run_question(
         print_status(str(clock))
 
 
-def _choose(
-    prepared: Prepared, options: ModelOptions, n_jobs: int
-) -> tuple[SVC, dict[str, Any], int]:
-    """Return an SVC not fitted yet, its parameters, and among how many chosen."""
+def _choose(prepared: Prepared, options: ModelOptions, n_jobs: int) -> Choice:
+    """Choose the parameters that are not given, on the default grid."""
     svc, kernel = make_svc(options), options.kernel
-    given = {name: getattr(options, name) for name in ("C", "gamma", "degree", "coef0")}
+    given = {name: getattr(options, name) for name in GRID_PARAMETERS}
     uses = parameters_of(kernel)
-    for name, value in given.items():
-        if value is not None and name not in uses:
-            raise ValueError(f"--{name} does not apply to --kernel {kernel}.")
     params: dict[str, Any] = {
         name: POLY_DEFAULTS.get(name) if value is None else value
         for name, value in given.items()
@@ -194,4 +205,4 @@ def _choose(
             f"{' and '.join(chosen)} chosen among {n_candidates} candidates; "
             f"use {flags} to set {'it' if len(chosen) == 1 else 'them'}."
         )
-    return svc.set_params(**params), params, n_candidates
+    return Choice(svc.set_params(**params), params, n_candidates)

@@ -25,6 +25,7 @@ from leaveout.cli._command import (
 from leaveout.cli._data import (
     Prepared,
     check_binary,
+    check_parameters,
     complete_grid,
     load,
     make_svc,
@@ -70,6 +71,7 @@ def run_select(
     }
     check_files_differ({"DATA": table.data}, writes)
     values = parse_grid(wanted.grid)
+    check_parameters(values, model.kernel, "--grid {}=…")
     clock, watched = Clock(), show.watched
     with collect_warnings() as warned:
         with clock.measure("reading"):
@@ -96,18 +98,20 @@ def run_select(
         report = _make_report(prepared, search, clock, warned)
         written: list[str] = []
         try:
-            extras = _run_extras(prepared, search, fitted, wanted, watched, clock)
-            report = replace(report, **extras, warnings=tuple(warned))
             if wanted.save is not None:
                 with clock.measure("saving"):
                     _save(wanted.save, prepared, search, best)
-                written = [f"Model written to {wanted.save}"]
+                written.append(f"Model written to {wanted.save}")
+            extras = _run_extras(prepared, search, fitted, wanted, watched, clock)
+            report = replace(report, **extras, warnings=tuple(warned))
             if wanted.page is not None:
                 from leaveout.report._page import write_page
 
                 with clock.measure("page"):
                     write_page(report, wanted.page)
-                written.insert(0, f"Page written to {wanted.page}")
+                written.append(f"Page written to {wanted.page}")
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_describe_stop(wanted)) from None
         finally:  # print the choice even if a file or an extra fails
             if show.as_json:
                 print(json.dumps(describe_select(report), indent=2))
@@ -115,6 +119,14 @@ def run_select(
                 print_result("\n".join([format_select(report), *written]))
     if show.verbose:
         print_status(str(clock))
+
+
+def _describe_stop(wanted: SelectOptions) -> str:
+    """Name what an interruption has left out."""
+    asked = (wanted.honest, wanted.curve, wanted.page)
+    names = ("--honest", "--curve", "--report")
+    lost = ", ".join(name for name, value in zip(names, asked, strict=True) if value)
+    return f"Stopped: the result lacks {lost}."
 
 
 def _honest_checkpoint(wanted: SelectOptions) -> Path | None:
@@ -180,7 +192,7 @@ def run_honest(
     if not dataset.text_features and not sparse.issparse(X):
         X = np.asarray(X)  # scikit-learn checks the columns of a frame one by one
     n_folds = len(dataset.y if dataset.groups is None else np.unique(dataset.groups))
-    print_status(f"Honest error: {n_folds} searches")
+    print_status(f"Nested leave-one-out: {n_folds} searches")
     return honest_loo(
         LooSearchCV(pipeline, grid, error_score="raise"),
         X,

@@ -22,6 +22,12 @@ def format_error(error: float, interval: tuple[float, float]) -> str:
     return f"{as_percent(error)} (95 % interval {100 * low:.1f} to {as_percent(high)})"
 
 
+def shorten(text: str, most: int = 17) -> str:
+    """Leave out the middle of a long text; three such columns fit a terminal."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+
+
 def wrap(lines: Iterable[str]) -> str:
     """Break lines that are too long for a terminal; the rest is indented.
 

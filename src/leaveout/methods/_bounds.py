@@ -133,7 +133,7 @@ def bound_span(problem: Problem, solution: Solution) -> Bound:
     shift = np.multiply(solution.alpha, spans, where=support, out=np.zeros_like(spans))
     wrong = support & (_margins(problem, solution) - shift < -ROUNDING)
     undefined = int(np.isinf(spans).sum())
-    note = "exact where the sets stay the same"
+    note = "assumes the same support vectors"
     if undefined:
         note = f"{undefined} without another free support vector, counted as wrong"
     return Bound("span", ESTIMATE, share_of(wrong), cost="m³ + s m²", note=note)
@@ -181,7 +181,7 @@ def bound_gacv(problem: Problem, solution: Solution) -> Bound:
     slack = np.maximum(0.0, 1.0 - h)
     near = h <= 1.0 + ROUNDING
     total = slack.sum() + 2.0 * pull[h < -1.0].sum() + pull[near & (h >= -1.0)].sum()
-    value, note = float(total) / h.size, "of the hinge loss, not of the error"
+    value, note = float(total) / h.size, "of the hinge loss"
     return Bound("GACV", ESTIMATE, value, cost="n", note=note)
 
 
@@ -225,7 +225,7 @@ def _margins(problem: Problem, solution: Solution) -> FloatArray:
 def _needs_no_intercept(problem: Problem) -> tuple[str, str]:
     """Return kind and note of a bound that is proved only without an intercept."""
     if problem.fit_intercept:
-        return ESTIMATE, "no bound with an intercept"
+        return ESTIMATE, "not a bound with an intercept"
     return BOUND, ""
 
 

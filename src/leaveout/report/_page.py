@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
+from leaveout._messages import count_of
 from leaveout._typing import BoolArray, FloatArray
 from leaveout.assess._loo_curve import LooCurve
 from leaveout.loo._result import wilson_interval
@@ -214,6 +215,7 @@ def render_page(report: SelectReport) -> str:
     )
     environment.filters["short"] = short_number
     environment.filters["seconds"] = format_seconds
+    environment.filters["count_of"] = count_of
     script = (TEMPLATES / "table.js").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
         report=report,

@@ -93,7 +93,8 @@ class SelectReport:
     @property
     def majority_error(self) -> float:
         """Error of always predicting the largest class."""
-        return 1.0 - max(self.class_counts.values()) / len(self.dataset.y)
+        n = len(self.dataset.y)
+        return (n - max(self.class_counts.values())) / n
 
 
 def describe_dataset(dataset: Dataset) -> dict[str, Any]:

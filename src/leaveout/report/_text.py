@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from leaveout._messages import list_items
+from leaveout._messages import count_of, list_items
+from leaveout.loo._result import LooResult
 from leaveout.loo._summary import WIDTH, as_percent, format_error, wrap
 from leaveout.report._select_report import SelectReport
 from leaveout.tables._dataset import Dataset
@@ -20,9 +21,8 @@ def format_dataset(dataset: Dataset) -> str:
     n_samples, n_features = dataset.X.shape
     counts = Counter(dataset.y.tolist()).most_common()
     classes = list_items(_unbroken(f"{label} ({count})" for label, count in counts))
-    features = "1 feature" if n_features == 1 else f"{n_features} features"
     lines = [
-        f"{dataset.name}: {n_samples} samples, {features}",
+        f"{dataset.name}: {n_samples} samples, {count_of(n_features, 'feature')}",
         f"Classes ({dataset.target_name}): {classes}",
     ]
     if dataset.groups is not None:
@@ -78,36 +78,44 @@ def _cell(report: SelectReport, k: int) -> str:
     return f"{100 * report.errors[k]:.1f}{'*' if k == report.best_index else mark}"
 
 
+def format_result(result: LooResult, n_errors: int, advice: str) -> list[str]:
+    """Write the error, which classes are wrong, and what to compare it with.
+
+    With ``n_errors`` tried, the error is the smallest of them; ``advice`` follows.
+    """
+    counts, wrong = Counter(result.y.tolist()), Counter(result.y[result.wrong].tolist())
+    [(largest, n_largest)] = counts.most_common(1)
+    n = len(result.y)
+    worst = sorted(wrong, key=lambda label: (-wrong[label], -counts[label]))
+    parts = [f"{label}: {wrong[label]} of {counts[label]}" for label in worst]
+    by_class = f" ({list_items(_unbroken(parts))})" if parts else ""
+    lines = [f"Leave-one-out error {format_error(result.error, result.interval)}"]
+    if n_errors > 1:
+        lines.append(f"Optimistic: the smallest of {n_errors} errors{advice}")
+    lines.append(f"Wrong: {wrong.total()} of {n}{by_class}")
+    if result.n_ambiguous:
+        lines.append(
+            f"Ambiguous: {count_of(result.n_ambiguous, 'prediction')} that another "
+            "optimal intercept would change"
+        )
+    if not result.certified.all():
+        n_open = int(np.sum(~result.certified))
+        what = count_of(n_open, "prediction")
+        lines.append(f"Not certified: {what} that could not be verified")
+    trivial = as_percent((n - n_largest) / n)
+    return [*lines, f"Always predicting {largest!r} would be wrong on {trivial}"]
+
+
 def format_choice(report: SelectReport) -> str:
     """Write which cell was chosen, its error, and what to compare it with."""
-    result, honest, curve = report.result, report.honest, report.curve
+    honest, curve = report.honest, report.curve
     model = format_model(report.kernel, report.best_params, report.class_weight)
-    counts = report.wrong_by_class
-    parts = [
-        f"{label}: {counts[label]} of {report.class_counts[label]}"
-        for label in sorted(counts, key=lambda label: -counts[label])
-        if counts[label]
-    ]
-    wrong = f" ({list_items(_unbroken(parts))})" if parts else ""
-    largest, n_cells = next(iter(report.class_counts)), len(report.errors)
     lines = [f"Chosen: {model}"]
     if honest is not None:
         error = format_error(honest.error, honest.interval)
         lines.append(f"To report: nested leave-one-out error {error}")
-    lines.append(f"Leave-one-out error {format_error(result.error, result.interval)}")
-    if n_cells > 1:
-        advice = "" if honest else "; --honest computes the error to report"
-        lines.append(f"Optimistic: the smallest of {n_cells} errors{advice}")
-    lines.append(f"Wrong: {int(result.wrong.sum())} of {len(report.dataset.y)}{wrong}")
-    if result.n_ambiguous:
-        lines.append(
-            f"Ambiguous: {result.n_ambiguous}, whose labels depend on which optimal "
-            "intercept is taken"
-        )
-    lines.append(
-        f"Always predicting {largest!r} would be wrong on "
-        f"{as_percent(report.majority_error)}"
-    )
+    advice = "" if honest else "; --honest computes the error to report"
+    lines += format_result(report.result, len(report.errors), advice)
     lines += [
         f"{name} is the {end} of the grid: also try {option}"
         for name, end, option in report.edges
@@ -115,9 +123,9 @@ def format_choice(report: SelectReport) -> str:
     if curve is not None:
         low, high = curve.best_interval
         lines.append(
-            f"Over every C from {curve.C_min:g} to {curve.C_max:g} the smallest error "
-            f"is {as_percent(curve.best_error)}, for C from {low:.4g} to {high:.4g}; "
-            "the chosen C is that of the grid"
+            f"Over every C from {curve.C_min:g} to {curve.C_max:g}, the smallest error "
+            f"is {as_percent(curve.best_error)}, at C from {low:.4g} to {high:.4g}; "
+            "the choice is among the values of the grid"
         )
     return wrap(lines)
 

@@ -16,13 +16,16 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         raise FileNotFoundError(f"No folder '{path.parent}' to write '{path.name}' to.")
     if path.is_dir():
         raise IsADirectoryError(f"'{path}' is a folder. Give the path of a file.")
-    part = path.with_name(f".{path.name}.{token_hex(4)}.part")
+    if path.exists() and not path.is_file():  # the rename would replace a device
+        raise FileExistsError(f"'{path}' is not a file. Give the path of a file.")
+    target = path.resolve()  # a link stays a link
+    part = target.with_name(f".{path.name}.{token_hex(4)}.part")
     try:
         with open(part, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(part, path)
+        os.replace(part, target)
     except BaseException as why:
         with suppress(OSError):
             part.unlink()
@@ -31,7 +34,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
             raise OSError(why.errno, why.strerror, str(path)) from why
         raise
     with suppress(OSError):  # the rename survives a power failure; not on Windows
-        descriptor = os.open(path.parent, os.O_RDONLY)
+        descriptor = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

@@ -79,7 +79,7 @@ class Roles(NamedTuple):
             both = names & more
             if both and (role, other) != ("id_column", "group_column"):
                 raise ValueError(
-                    f"Column '{min(both)}' cannot be both {role}= and {other}=."
+                    f"column '{min(both)}' cannot be both {role}= and {other}=."
                 )
 
 
@@ -142,8 +142,11 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
     if id_column is not None:  # an id may be missing or NA, a group may not
         same = id_column == group_column
         needed = mark_missing(frame) if same else frame.drop(columns=id_column)
+    no_header = header_hint(table.frame.columns, table.frame)
     check_not_missing(
-        needed, "Fill them in, delete these rows, or leave out these columns (drop=)."
+        needed,
+        "Fill them in, delete these rows, or leave out these columns (drop=)."
+        f"{no_header}",
     )
     rest = frame.drop(columns=special)
     X, text, feature_notes = make_features(rest, roles.categorical)
@@ -152,7 +155,7 @@ def _make_dataset(table: Table, roles: Roles, path: Path) -> Dataset:
             f"no column besides {list_names(special)} can be used as a feature."
         )
     notes = [*table.notes, *notes, *class_notes]
-    if header_hint(table.frame.columns):
+    if no_header:
         notes.append(
             f"The column names look like data: {list_names(table.frame.columns)}. If "
             "they are a sample, add a row of column names above it."
@@ -182,10 +185,12 @@ def check_columns(names: Sequence[str], frame: DataFrame, path: Path) -> None:
     try:
         check_names_known(names, list(frame.columns), f"'{path}'")
     except ValueError as error:
-        hint = header_hint(frame.columns)
+        hint = header_hint(frame.columns, frame)
         parts = {part.strip() for name in names for part in name.split(",")}
         if not hint and parts <= set(frame.columns):
             hint = " Name one column at a time."
+        elif not hint and frame.shape[1] == 1:
+            hint = " There is only one column: check the separator (sep=)."
         elif not hint and set(names) & set(frame.iloc[:, 0].astype(str)):
             hint = (
                 " It is in the first column. leaveout needs one row per sample: "
@@ -287,7 +292,7 @@ def _note_features(
             f"'{name}' ({count} {'category' if count == 1 else 'categories'})"
             for name, count in counts.items()
         ]
-        notes.append(f"Text, one-hot encoded: {list_items(kinds)}.")
+        notes.append(f"One-hot encoded: {list_items(kinds)}.")
     most = max(N_CATEGORIES, len(numbers) / 3)
     many = [name for name, count in counts.items() if count > most]
     if many:
@@ -304,8 +309,8 @@ def _note_features(
     constant += [name for name, count in counts.items() if count == 1]
     if constant:
         notes.append(
-            f"The same in every row: {list_names(constant)}. A constant column carries "
-            "no information; leave it out with drop=."
+            f"Constant columns: {list_names(constant)}. They carry no information; "
+            "leave them out with drop=."
         )
     found = _find_ids_and_dates(numbers)
     if found:
@@ -363,8 +368,8 @@ def _read_classes(column: Series, target: str) -> tuple[NDArray[Any], list[str]]
         )
     if len(classes) < 2:
         raise ValueError(
-            f"Column '{target}' has one class only, '{classes[0]}' in all {len(y)} "
-            "rows. At least two are needed."
+            f"column '{target}' has one class only, '{classes[0]}'. At least two are "
+            "needed."
         )
     notes = _capitals_notes("classes", classes) if is_text else []
     if (counts == 1).any():
@@ -391,17 +396,18 @@ def _refuse_numbers_and_ids(
     else:
         size = 20 if counts.min() == 1 else 5
     if len(y) >= N_ROWS_FOR_ID and size * counts.size > len(y):
-        advice = "" if is_text else ". If the numbers name classes, write them as text"
+        advice = " If the numbers name classes, write them as text, such as 'type 7'."
+        advice = "" if is_text else advice
         raise ValueError(
-            f"Column '{target}' has {counts.size} distinct values in {len(y)} rows. It "
-            f"looks like {what}: choose another column, or bin it into classes{advice}."
+            f"column '{target}' has {counts.size} distinct values in {len(y)} rows. It "
+            f"looks like {what}: choose another column, or bin it into classes.{advice}"
         )
     if y.dtype.kind != "f":
         return
     odd = y[(y != np.rint(y)) | (abs(y) >= 2**53)]
     if odd.size:  # scikit-learn takes them for a continuous target
         raise ValueError(
-            f"Column '{target}' looks like a regression target: it has the value "
+            f"column '{target}' looks like a regression target: it has the value "
             f"{odd[0]:g}. Choose another column, or write the classes as "
             "text, such as 'low' and 'high'."
         )

@@ -200,7 +200,7 @@ def _decode(content: bytes, encoding: str | None) -> str:
         raise ValueError(f"encoding='{encoding}' is not an encoding: {why}.") from why
     except UnicodeError as why:
         raise ValueError(
-            f"not a text in this encoding: {why}. Save it as UTF-8, or give its "
+            f"the text cannot be decoded: {why}. Save it as UTF-8, or give its "
             "encoding, such as encoding='cp1252' (Windows in Western Europe)."
         ) from why
     if "\x00" in text:
@@ -232,7 +232,7 @@ def _read_text(
             notes.append(f"Decimal commas recognised in {list_names(commas)}.")
     frame, n_empty = _drop_last_empty_rows(mark_missing(frame, as_text))
     if frame.empty:
-        raise ValueError("has a header but no rows.")
+        raise ValueError("the table has a header but no rows.")
     if n_empty:
         notes.insert(0, f"Empty rows at the end, left out: {n_empty}.")
     return Table(_unescape(frame).copy(), tuple(notes))  # one block, not one per column
@@ -312,12 +312,17 @@ def _check_names(names: list[str]) -> None:
         )
 
 
-def header_hint(names: Iterable[object]) -> str:
+def header_hint(names: Iterable[object], frame: DataFrame | None = None) -> str:
     """Return advice if the first row looks like data: half of it are numbers.
 
     Sorted numbers beside names, and more than three, are a header: wavelengths, years,
-    indices.
+    indices. In ``frame``, half of the text columns hold their own names as values.
     """
+    advice = " The first row looks like data: add a row of column names above it."
+    text = [] if frame is None else text_columns(frame)
+    own = [name for name in text if frame is not None and name in set(frame[name])]
+    if 2 <= len(own) >= len(text) / 2:
+        return advice
     words = [str(name).strip("'") for name in names]
     numbers = [float(word) for word in words if _NUMERIC.fullmatch(word)]
     up = numbers == sorted(numbers)
@@ -326,7 +331,7 @@ def header_hint(names: Iterable[object]) -> str:
         in_order = up or numbers == sorted(numbers, reverse=True)
     if 2 * len(numbers) < len(words) or in_order:
         return ""
-    return " The first row looks like data: add a row of column names above it."
+    return advice
 
 
 def _parse(
