@@ -38,12 +38,11 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 from scipy.spatial.distance import pdist, squareform
 from sklearn.preprocessing import scale
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from oracles.binary import certificate, intercept_interval, svc_clarabel, svc_libsvm
+from oracles.binary import svc_clarabel, svc_libsvm, svc_refit
 
 from leaveout.engine._problem import LooIntervals, Problem
 from leaveout.engine._solve import solve_svc
@@ -68,7 +67,6 @@ RBF = [
     (GRID[2], 1.0),
     (GRID[7], 2.0**-11),
 ]
-CERTAIN = 1e-12  # residual up to which LIBSVM's support vectors are the right ones
 ROUNDING = 1e-8  # an end of an interval nearer to 0 than this has no sign
 LIBSVM_ITERATIONS = 1000  # a sample, before it counts as stalled
 
@@ -162,104 +160,29 @@ def sample(loo: LooIntervals, n_samples: int, rng: np.random.Generator) -> np.nd
     return np.array(sorted(chosen))
 
 
-def solve_free(
-    K: np.ndarray, y: np.ndarray, C: np.ndarray, alpha: np.ndarray, free: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Return alpha with h = 1 on the free points, the others as they are, and b."""
-    bounded = y * np.where(free, 0.0, alpha)
-    at = np.flatnonzero(free)
-    right = np.append((y - K @ bounded)[at], -bounded.sum())
-    ones = np.ones((at.size, 1))
-    left = np.block([[K[np.ix_(at, at)], ones], [ones.T, np.zeros((1, 1))]])
-    solved, *_ = linalg.lstsq(left, right, cond=1e-13, lapack_driver="gelsy")
-    alpha = alpha.copy()
-    alpha[at] = y[at] * solved[:-1]
-    return alpha, float(solved[-1])
-
-
-def residual_of(
-    K: np.ndarray,
-    y: np.ndarray,
-    C: np.ndarray,
-    alpha: np.ndarray,
-    ends: tuple[float, float],
-) -> float:
-    """Largest violation of the optimality conditions; infinite if b is not bounded."""
-    b = np.mean(ends)
-    if not np.isfinite(b) or not alpha.any():
-        return np.inf
-    balance = abs(y @ alpha) / alpha.sum()
-    return max(certificate(K, y, C, y * alpha, b)[2], balance)
-
-
 class Referee:
     """Solves left-out problems of one model without our code."""
 
     def __init__(self, model: Model) -> None:
         self.K, self.y = model.K, model.y
         self.C = np.full(len(model.y), model.C)
-        self.stalled = not self._libsvm(np.arange(len(model.y)))[2]
-
-    def _libsvm(self, rows: np.ndarray) -> tuple[np.ndarray, float, bool]:
-        """beta, b, converged on some rows."""
-        K = self.K if rows.size == len(self.y) else self.K[np.ix_(rows, rows)]
-        cap = LIBSVM_ITERATIONS * rows.size
-        beta, b, _, converged = svc_libsvm(
-            K, self.y[rows], self.C[rows], tol=1e-8, max_iter=cap
-        )
-        return beta, b, converged
+        cap = LIBSVM_ITERATIONS * len(model.y)
+        *_, converged = svc_libsvm(self.K, self.y, self.C, tol=1e-8, max_iter=cap)
+        self.stalled = not converged
 
     def leave_out(self, r: int) -> Reference:
         """Return the interval of y_r f(x_r) without r."""
         others = np.delete(np.arange(len(self.y)), r)
         if abs(self.y[others].sum()) == others.size:
             return Reference(-np.inf, -1.0, "libsvm", 0.0)
-        if self.stalled:
-            return self._by_clarabel(r, others)
-        polished = self._polish(r, others, self._libsvm(others)[0])
-        return self._by_clarabel(r, others) if polished is None else polished
-
-    def _polish(self, r: int, others: np.ndarray, beta: np.ndarray) -> Reference | None:
-        """Solve h = 1 on LIBSVM's free vectors, then let those in or out who must.
-
-        None if that does not end at an optimum within ten rounds.
-        """
-        K, y, C = self.K[np.ix_(others, others)], self.y[others], self.C[others]
-        alpha = np.clip(y * beta, 0, C)
-        free = (alpha > 0) & (alpha < C)
-        for _ in range(10):
-            alpha, b = solve_free(K, y, C, alpha, free)
-            inside = np.clip(alpha, 0, C)
-            ends = intercept_interval(K @ (y * inside), y, C)
-            residual = residual_of(K, y, C, inside, ends)
-            if residual <= CERTAIN:
-                return self._reference(r, others, y * inside, ends, "libsvm", residual)
-            if not free.any():
-                return None
-            h = y * (K @ (y * alpha) + b)
-            stay = free & (alpha > 0) & (alpha < C)
-            enter = ~free & np.where(inside > 0, h > 1 + 1e-12, h < 1 - 1e-12)
-            alpha, free = inside, stay | enter
-        return None
-
-    def _by_clarabel(self, r: int, others: np.ndarray) -> Reference:
-        K = self.K[np.ix_(others, others)]
-        fit = svc_clarabel(K, self.y[others], self.C[others])
-        ends = (fit.b_low, fit.b_high)
-        return self._reference(r, others, fit.beta, ends, "clarabel", fit.kkt)
-
-    def _reference(
-        self,
-        r: int,
-        others: np.ndarray,
-        beta: np.ndarray,
-        ends: tuple[float, float],
-        source: str,
-        residual: float,
-    ) -> Reference:
-        g = self.K[r, others] @ beta
-        low, high = sorted(self.y[r] * (g + b) for b in ends)
-        return Reference(low, high, source, residual)
+        rest = self.K[np.ix_(others, others)], self.y[others], self.C[others]
+        source = "libsvm"
+        fit = None if self.stalled else svc_refit(*rest, LIBSVM_ITERATIONS)
+        if fit is None:
+            source, fit = "clarabel", svc_clarabel(*rest)
+        g = self.K[r, others] @ fit.beta
+        low, high = sorted(self.y[r] * (g + b) for b in (fit.b_low, fit.b_high))
+        return Reference(low, high, source, fit.kkt)
 
 
 def compare(low: float, high: float, truth: Reference) -> tuple[bool, bool, float]:
