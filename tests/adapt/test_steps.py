@@ -80,11 +80,9 @@ def check(steps, X, y, folds, which=None, rtol=1e-12):
             unit = np.maximum(1e-2, np.abs(wanted).max(axis=0))
             assert (np.abs(Z - wanted) <= rtol * unit).all()
         np.testing.assert_allclose(found.variance(k), wanted[kept].var(), rtol=1e-9)
-        affine = found.affine(k)
-        if affine is not None:
-            shift, factor = affine
-            scaled = ((found.base - shift) * factor)[:, factor != 0]
-            np.testing.assert_allclose(scaled, Z[:, : scaled.shape[1]], atol=1e-9)
+        if found.factors is not None and k < len(folds):
+            scaled = (found.base - found.base[0]) * found.factors[k]
+            np.testing.assert_allclose(scaled, Z - Z[0], atol=1e-9)
         first = groups.setdefault(found.group_of(k), k)
         np.testing.assert_array_equal(Z, found.features(first))
     return found

@@ -37,8 +37,8 @@ class State:
         """Return the features of all rows in fold k, (n, p_k)."""
         raise NotImplementedError
 
-    def affine(self, k: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return shift and factor of fold k relative to the last fold, if exact."""
+    def factors(self) -> FloatArray | None:
+        """Return the factor of each column relative to the last fold, if exact."""
         return None
 
     def key(self, k: int) -> Any:
@@ -55,11 +55,6 @@ class Table(State):
     def features(self, k: int) -> Any:
         """Return the features of all rows."""
         return self.X
-
-    def affine(self, k: int) -> Any:
-        """Return the identity."""
-        p = self.X.shape[1]
-        return np.zeros(p), np.ones(p)
 
     def key(self, k: int) -> Any:
         """Return the same key for all folds."""
@@ -177,24 +172,15 @@ class Columns(State):
             return np.array(labels, dtype=object).T
         return values
 
-    def affine(self, k: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return shift and factor of fold k relative to the last fold, if exact."""
-        base, p = len(self.rows) - 1, self.n_columns
-        fill = self.source.fill
-        if fill is not None and not np.array_equal(fill[k], fill[base]):
+    def factors(self) -> FloatArray | None:
+        """Return the factor of each column relative to the last fold, if exact."""
+        fill, factor, mask = self.source.fill, self.factor, self.mask
+        if any(a is not None and (a != a[-1]).any() for a in (fill, mask)):
             return None
-        shift, factor = np.zeros(p), np.ones(p)
-        if self.factor is not None:
-            factor = self.factor[k] / self.factor[base]
-        if self.shift is not None:
-            unit = 1.0 if self.factor is None else self.factor[base]
-            shift = (self.shift[k] - self.shift[base]) * unit
-        if self.mask is not None:
-            if (self.mask[k] & ~self.mask[base]).any():
-                return None
-            factor = np.where(self.mask[k], factor, 0.0)[self.mask[base]]
-            shift = shift[self.mask[base]]
-        return shift, factor
+        if factor is None:
+            return None
+        factor = factor if mask is None else factor[:, mask[-1]]
+        return factor[:-1] / factor[-1]
 
     def key(self, k: int) -> Any:
         """Return the parameters of fold k as bytes."""

@@ -177,9 +177,13 @@ class FoldKernels:
             own = Formula.LAPLACIAN if kind == "squares" else formula
             gram.load(block, own, given=True, **numbers)
         else:
-            Z = normalize(fold.features) if kind == "unit" else fold.features
-            origin = self.origin if kind == "squares" else -1
-            gram.load(Z, formula, origin=origin, **numbers)
+            factor = None
+            if self.steps.factors is not None and kind in ("squares", "centred"):
+                Z, factor = self.steps.base, self.steps.factors[fold.k]
+            else:
+                Z = normalize(fold.features) if kind == "unit" else fold.features
+            origin = self.origin if kind in ("squares", "centred") else -1
+            gram.load(Z, formula, origin=origin, factor=factor, **numbers)
         if self.many and formula != Formula.LINEAR:
             gram.load(fold.keep(f"kernel {i}", fold.square), Formula.LINEAR, given=True)
         return gram, gamma
@@ -188,7 +192,7 @@ class FoldKernels:
         """Return the number used for gamma in a fold."""
         if not isinstance(params.gamma, str):
             return float(params.gamma)
-        same = kind in self.shared or kind in self.pairs
+        same = kind in self.shared or self.steps.factors is not None
         Z = self.steps.base if same else fold.features
         variance = 1.0
         if params.gamma == "scale":
@@ -238,12 +242,9 @@ def _all_pairs(steps: FoldSteps, n_folds: int, kind: str) -> FloatArray | None:
     n_pairs = n * (n + 1) // 2
     if p < 2 * n or n_folds * n_pairs > MOST_PAIRS or sparse.issparse(steps.base):
         return None
-    rescaled = [steps.affine(k) for k in range(n_folds)]
-    if any(own is None for own in rescaled):
+    if steps.factors is None:
         return None
-    weights = np.array([own[1] for own in rescaled if own is not None]) ** 2
-    if not weights.all():  # a fold lacks some of the features
-        return None
+    weights = steps.factors**2
     rows, columns = np.tril_indices(n)
     features = np.ascontiguousarray((steps.base - steps.base.mean(axis=0)).T)
     pairs = np.zeros((n_folds, n_pairs))

@@ -161,13 +161,14 @@ class FoldSteps:
         """All rows transformed by the steps fitted on all rows, (n, p)."""
         return self.features(len(self._rows) - 1)
 
-    def affine(self, k: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return (shift, factor) with features(k) = (base - shift) * factor.
+    @cached_property
+    def factors(self) -> FloatArray | None:
+        """What the columns of ``base`` are multiplied by in each fold, (g, p).
 
-        Both have one entry per column of ``base``; a factor of 0 stands for a column
-        that fold k does not have. None if the features are not such a rescaling.
+        This, and a shift, leads to the features of the fold. None if nothing else does.
         """
-        return self._state.affine(k)
+        factors: FloatArray | None = self._state.factors()
+        return factors
 
     def group_of(self, k: int) -> Any:
         """Return a key of fold k: folds with equal keys have equal features."""

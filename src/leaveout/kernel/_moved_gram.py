@@ -6,10 +6,10 @@ With the relative change e = (gamma' - gamma) / gamma and the squared distances 
     K' beta = sum_m (-e)^m T_m,    T_m = (K * (gamma D)^m / m!) beta
 
 The T_m, (n,) each, are computed once. With x = |gamma' - gamma| / min(gamma, gamma')
-what is left out after k terms is at most sum |beta| x^k max_t t^k exp(-t) / k!, and thus
-sum |beta| x^k / sqrt(2 pi k) (Stirling). So many terms are used that this is a rounding
-error. Only coefficients that are not those of beta then need values of K', or those of
-K, which differ by at most x max_t t exp(-t) = x / e.
+what is left out after k terms is at most sum |beta| x^k max_t t^k exp(-t) / k!, and
+thus sum |beta| x^k / sqrt(2 pi k) (Stirling). So many terms are used that this is a
+rounding error. Only other coefficients then need values of K', or those of K, which
+differ by at most x max_t t exp(-t) = x / e.
 """
 
 from __future__ import annotations
