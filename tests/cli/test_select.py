@@ -40,6 +40,13 @@ def test_grid_from_the_command_line(ask, table):
     assert len(report["cells"]) == 12
 
 
+def test_default_grid_of_a_polynomial_kernel(ask, table, frame):
+    how = ("--kernel", "poly", "--grid", "C=1")  # pandas stores X by columns
+    report = ask("select", table, "--target", "colour", *how)
+    X = scale(frame[["a", "b"]])
+    assert np.allclose(report["grid"]["gamma"], default_gammas(X, "poly"))
+
+
 def test_a_wide_grid_fits_80_columns(run, table):
     grid = "--grid C=1 --grid gamma=0.0001:10:16"
     told = run("select", table, "--target", "colour", *grid.split()).stdout

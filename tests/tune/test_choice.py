@@ -27,6 +27,9 @@ def test_median_heuristic_gives_typical_kernel_values(kernel, rng):
         norms = (X**2).sum(axis=1)
         assert np.median(gamma * norms[norms > 0]) == pytest.approx(1.0)
     assert median_heuristic(sparse.csr_array(X), kernel) == pytest.approx(gamma)
+    assert median_heuristic(np.asfortranarray(X), kernel) == pytest.approx(gamma)
+    many = np.repeat(X, 7, axis=0)  # of so many rows, every second one is used
+    assert median_heuristic(many, kernel) == pytest.approx(gamma, rel=0.1)
     assert median_heuristic(np.zeros((3, 2)), kernel) == 1.0
     assert default_gammas(X, kernel) == pytest.approx(gamma * 4.0 ** np.arange(-2, 3))
 

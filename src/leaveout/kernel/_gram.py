@@ -257,7 +257,7 @@ def _l1_distances(X: Any, Y: Any, out: FloatArray) -> None:
 def _squared_norms(X: Any) -> FloatArray:
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return squared_norms(X)
+    return squared_norms(np.ascontiguousarray(X, dtype=float))
 
 
 def _squared_distances(X: Any) -> FloatArray:
