@@ -27,11 +27,7 @@ from leaveout.engine._fold_walk import FoldSolver, NotFiniteError
 from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.kernel._gram import KERNELS, make_gram
 from leaveout.kernel._gram_fast import FoldGram, Formula, nearest_to_mean
-from leaveout.kernel._moved_gram import (
-    LARGEST_CHANGE,
-    Expansion,
-    relative_change,
-)
+from leaveout.kernel._moved_gram import Expansion, Rescaling
 from leaveout.loo._family import scale_bounds
 from leaveout.loo._leave_out import (
     Columns,
@@ -161,8 +157,8 @@ class FoldKernels:
             or (wide and kind != "squares")
         }
 
-    def load(self, fold: Fold, i: int) -> tuple[FoldGram, float]:
-        """Return the kernel values of task i in a fold, and its gamma or 1."""
+    def load(self, fold: Fold, i: int) -> FoldGram:
+        """Return the kernel values of task i in a fold."""
         task, gram = self.tasks[i], fold.gram
         params, kind = task.params, _kind(task.params)
         formula = KERNELS[str(params.kernel)].formula
@@ -186,7 +182,7 @@ class FoldKernels:
             gram.load(Z, formula, origin=origin, factor=factor, **numbers)
         if self.many and formula != Formula.LINEAR:
             gram.load(fold.keep(f"kernel {i}", fold.square), Formula.LINEAR, given=True)
-        return gram, gamma
+        return gram
 
     def gamma(self, fold: Fold, params: Params, kind: str) -> float:
         """Return the number used for gamma in a fold."""
@@ -343,25 +339,28 @@ class _FoldsOfTasks:
             for task, cell in zip(tasks, self.cells, strict=True)
         ]
 
-    def _expand(self, task: Task, cell: Any) -> dict[FoldSolver, Expansion]:
-        """Return the products of full solutions with RBF kernels of similar gamma."""
-        kernels, start = self.kernels, task.gram.gamma
-        balanced = any(solver.factors for parts in cell for _, solver in parts)
-        if "squares" not in kernels.shared or task.params.kernel != "rbf":
+    def _expand(self, task: Task, cell: Any) -> dict[FoldSolver, Any]:
+        """Return what is known of the products of full solutions with RBF kernels."""
+        kernels, steps, start = self.kernels, self.steps, task.gram.gamma
+        solvers = [solver for parts in cell for _, solver in parts]
+        if task.params.kernel != "rbf" or start is None or kernels.many:
             return {}
-        if kernels.many or balanced or start is None:
+        if any(solver.factors for solver in solvers) or "squares" in kernels.pairs:
             return {}
-        fold = Fold(self.steps, np.arange(0))
+        fold = Fold(steps, np.arange(0))
         gammas = np.empty(len(self.folds))
-        for fold.k in range(gammas.size):
-            gammas[fold.k] = kernels.gamma(fold, task.params, "squares")
-        changes = relative_change(start, gammas)
-        change = float(changes.max(where=changes <= LARGEST_CHANGE, initial=0.0))
-        distances = kernels.shared["squares"]
+        if "squares" in kernels.shared or steps.factors is not None:
+            for fold.k in range(gammas.size):
+                gammas[fold.k] = kernels.gamma(fold, task.params, "squares")
+        if "squares" in kernels.shared:
+            D, K = kernels.shared["squares"], task.K
+            return {s: Expansion(D, K, start, gammas, s.solution.beta) for s in solvers}
+        if steps.factors is None:
+            return {}
+        changes = steps.factors**2 * (gammas[:, None] / start) - 1.0
+        Z = steps.base
         return {
-            solver: Expansion(distances, task.K, start, change, solver.solution.beta)
-            for parts in cell
-            for _, solver in parts
+            s: Rescaling(Z, task.K, start, changes, s.solution.beta) for s in solvers
         }
 
     def leave_out(self) -> None:
@@ -370,31 +369,17 @@ class _FoldsOfTasks:
         solvers = [s for cell in self.cells for parts in cell for _, s in parts]
         n_threads = self.plan.n_threads
         walked = all(self.expansions) and all(s.walk(n_threads) for s in solvers)
-        if walked:
-            self._choose_near()
         for solver in [] if walked else solvers:
             chosen = solver.pilots(chosen)
-        values = self._solve(chosen, everywhere=True)
+        values = self._solve(chosen, False, everywhere=True)
         for solver, own in zip(solvers, zip(*values, strict=True), strict=False):
             solver.choose_near([f for f in own if f is not None])
         others = np.setdiff1d(np.arange(len(self.folds)), chosen)
 
         def run(part: slice) -> None:
-            self._solve(others[part])
+            self._solve(others[part], walked)
 
         map_chunks(run, others.size, n_threads, FOLDS_AT_ONCE)
-
-    def _choose_near(self) -> None:
-        """Choose the near samples from walks and the moves of f with gamma."""
-        fold = Fold(self.steps, np.arange(0))
-        for task, expansions in zip(self.tasks, self.expansions, strict=True):
-            for solver, expansion in expansions.items():
-                values, start = [], expansion.at(expansion.gamma)
-                for fold.k in solver.pilots(np.empty(0, dtype=np.intp)).tolist():
-                    gamma = self.kernels.gamma(fold, task.params, "squares")
-                    moved = expansion.at(gamma) - start
-                    values.append(solver.moved_values(fold.k) + moved)
-                solver.choose_near(values)
 
     def collect(self, per_member: bool) -> list[Columns]:
         """Return the values of all samples, or of all members of the folds."""
@@ -406,22 +391,33 @@ class _FoldsOfTasks:
             for cell in self.cells
         ]
 
-    def _solve(self, numbers: IntArray, *, everywhere: bool = False) -> list[list[Any]]:
+    def _solve(
+        self, numbers: IntArray, walked: bool, *, everywhere: bool = False
+    ) -> list[list[Any]]:
         """Solve some folds; return f of all samples in each by solver, if asked for."""
+        guesses = {
+            solver: solver.guess(numbers, *moved.at(numbers))
+            for expansions in self.expansions
+            for solver, moved in expansions.items()
+            if walked
+        }
         n = self.tasks[0].target.codes.size
         fold = Fold(self.steps, np.arange(n))
         work, values = self.cells[0][0][0][1].start(), []
-        for k in numbers.tolist():
+        for j, k in enumerate(numbers.tolist()):
             fold.start(k)
             own = []
             try:
                 for i, cell in enumerate(self.cells):
-                    gram, gamma = self.kernels.load(fold, i)
+                    gram = self.kernels.load(fold, i)
                     for solver in (solver for parts in cell for _, solver in parts):
-                        expansion = self.expansions[i].get(solver)
-                        kernel = expansion.move(gram, gamma) if expansion else gram
+                        moved = self.expansions[i].get(solver)
+                        kernel = moved.move(gram, k) if moved else gram
+                        guess = guesses[solver][j] if walked else None
                         own.append(
-                            solver.leave_out(k, kernel, work, everywhere=everywhere)
+                            solver.leave_out(
+                                k, kernel, work, guess, everywhere=everywhere
+                            )
                         )
             except NotFiniteError as error:
                 rows = self.folds[k]

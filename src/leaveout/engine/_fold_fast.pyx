@@ -8,7 +8,7 @@ times beta, the pull, move the targets of the near ones.
 
 import numpy as np
 
-from libc.math cimport fabs
+from libc.math cimport fabs, sqrt
 
 from leaveout.engine._active_set_fast cimport ActiveSet, optimise, recompute
 from leaveout.engine._stairs cimport Stairs, level_of, make_stairs
@@ -51,7 +51,8 @@ cdef class FoldWork:
     cdef readonly object M              # (n,) members of M, n_free of them
     cdef Py_ssize_t[::1] _order, _M, _place, _left
     cdef double[::1] _beta, _F, _target, _diagonal
-    cdef double[:, ::1] _levels, _work, _L
+    cdef double[:, ::1] _levels, _work, _start, _L
+    cdef Py_ssize_t[::1] _moved
     cdef int[:, ::1] _small
     cdef unsigned char[::1] _is_left
     cdef readonly Py_ssize_t n_near, n_bounded, n_present, n_free, n_steps
@@ -67,7 +68,8 @@ cdef class FoldWork:
         self.levels = np.empty((n, n_levels))
         self._order, self._M, self._beta, self._F = self.order, self.M, self.beta, self.F
         self._levels = self.levels
-        self._place, self._left = np.empty((2, n), np.intp)
+        self._place, self._left, self._moved = np.empty((3, n), np.intp)
+        self._start = np.empty((3, n))
         self._target, self._diagonal = np.empty((2, n))
         self._work, self._small = np.empty((6, n)), np.empty((2, n), np.intc)
         self._is_left = np.zeros(n, np.uint8)
@@ -154,6 +156,8 @@ cdef class FoldWork:
             s.F_M = &self._work[3, 0]
             s.intercept, s.outside, s.definite = problem.intercept, self.outside, True
             recompute(&s)
+            for i in range(n):
+                self._start[0, i], self._start[1, i] = self._beta[i], self._F[i]
             self.worst = optimise(&s, &self._work[4, 0], &self._small[1, 0],
                                   min(0.1 * tolerance, tight), max_steps, max_enter,
                                   &self.n_steps)
@@ -198,8 +202,9 @@ cdef class FoldWork:
 
     def find_unclear(
         self,
-        const double[::1] products,     # in, (n_present - n_near,) of the others
+        const double[::1] products,     # in, of the others from a position on
         errors,                         # in, the same, or None if they are exact
+        Py_ssize_t first,               # the position
     ):
         """Return which of the others may be outside their range, as positions in order."""
         cdef const double[::1] given = errors
@@ -207,9 +212,46 @@ cdef class FoldWork:
         cdef double f, slack
         found = []
         for a in range(products.shape[0]):
-            i = self._order[self.n_near + a]
+            i = self._order[first + a]
             f = products[a] + self.b
             slack = self.tol - (given[a] if given is not None else 0.0)
             if not (self.problem.below[i] - slack <= f <= self.problem.above[i] + slack):
-                found.append(self.n_near + a)
+                found.append(first + a)
+        return found
+
+    def find_unknown(
+        self,
+        const double[::1] values,       # in, (n,) K beta at the start, of all samples
+        const double[::1] errors,       # in, (n,) their errors
+        const double[:, ::1] K,         # in, (n, n) of all samples, nearly that of the fold
+        double distance,                # largest difference of a kernel value
+    ):
+        """Return the others that may have left their range since the start.
+
+        With the change d of beta, K_i. d is at most |d|_K sqrt(K_ii). Where that does not
+        decide, values of K do. K here is the kernel of the fold, whose F are known.
+        """
+        cdef Py_ssize_t a, i, j, n = 0
+        cdef double d, size = 0.0, square = 0.0, reach, f, slack
+        found = []
+        for j in range(self.n_near):
+            d = self._beta[j] - self._start[0, j]
+            if d != 0.0:
+                square += d * (self._start[1, j] - self._F[j])
+                size += fabs(d)
+                self._moved[n], self._start[2, n] = self._order[j], d
+                n += 1
+        reach = sqrt(max(square, 0.0) + self.tol * size)
+        for a in range(self.n_near, self.n_present):
+            i = self._order[a]
+            f = values[i] + self.b
+            slack = self.tol - errors[i]
+            d = slack - reach * sqrt(K[i, i])
+            if self.problem.below[i] - d <= f <= self.problem.above[i] + d:
+                continue
+            for j in range(n):
+                f += K[i, self._moved[j]] * self._start[2, j]
+            slack -= distance * size
+            if not (self.problem.below[i] - slack <= f <= self.problem.above[i] + slack):
+                found.append(a)
         return found

@@ -17,7 +17,7 @@ evaluated in double precision, and join the near samples if they left it
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,6 +42,8 @@ ALL_NEAR = 64
 # A sample is near if it could move this many times as far as is usual. With 16, as in
 # walks, fewer folds are repeated, but all take longer: kernel values cost most.
 NEAR_MOVES = 5.0
+# The same for moves with the kernel of a fold alone, where the others are known.
+KERNEL_MOVES = 2.0
 # Largest violation of the optimality conditions, relative to the size of f.
 TOLERANCE = 1e-9
 MAX_STEPS = 500
@@ -72,6 +74,15 @@ class FoldKernel(Protocol):
         self, first: int, stop: int, start: int, beta: FloatArray, exact: bool = True
     ) -> tuple[FloatArray, FloatArray | None]:
         """Return K[first:stop, start : start + len(beta)] @ beta and error bounds."""
+
+
+class Guess(NamedTuple):
+    """What is known of a fold, or of several, before it is solved."""
+
+    place: StateArray  # (n,)
+    values: FloatArray  # (n,) K beta at the start
+    errors: FloatArray  # (n,) at most
+    distance: float  # largest difference of a value of K from that of all samples
 
 
 class FoldSolver:
@@ -128,12 +139,42 @@ class FoldSolver:
         self.changes[some] = walker.leave_out(self.folds.take(some)).changes
         return True
 
-    def moved_values(self, k: int) -> FloatArray:
-        """Return f of all samples at the start of a fold."""
+    def guess(
+        self, which: IntArray, known: FloatArray, errors: FloatArray, far: FloatArray
+    ) -> list[Guess]:
+        """Tell what samples of some folds are near a kink.
+
+        Near is what the change of the kernel, times a factor, could take to a kink.
+
+        Parameters
+        ----------
+        which : ndarray of shape (g,)
+            The folds.
+        known, errors : ndarray of shape (g, n)
+            Products of their kernels with the coefficients of the optimum, at most so
+            far from the truth.
+        far : ndarray of shape (g,)
+            Largest difference of a kernel value from that of all samples.
+        """
         assert self.changes is not None
-        change = self.changes[k, :-1] @ self.problem.K + self.changes[k, -1]
-        values: FloatArray = self.solution.decision_values + change
-        return values
+        problem, solution = self.problem, self.solution
+        change, b = self.changes[which, :-1], self.changes[which, -1:]
+        before = solution.decision_values - solution.intercept
+        some = np.flatnonzero(change.any(axis=0))
+        values = known + change[:, some] @ problem.K[some]
+        moves = np.abs(known - before)
+        reach = KERNEL_MOVES * (moves + moves.mean(axis=1, keepdims=True))
+        f = values + (solution.intercept + b)
+        near = (change != 0.0) | solution.free
+        for offset in problem.offsets:
+            near |= ~(np.abs(f - (problem.y + offset)) > reach)
+        if np.count_nonzero(problem.C) <= ALL_NEAR or not solution.free.any():
+            near[:] = True
+        away = np.where(solution.beta == 0.0, FAR_ZERO, FAR_BOUNDED).astype(np.int8)
+        place = np.where(near, self.all_near, away)
+        place[:, problem.C == 0.0] = ABSENT
+        errors = errors + far[:, None] * np.abs(change).sum(axis=1, keepdims=True)
+        return list(map(Guess, place, values, errors, far.tolist()))
 
     def pilots(self, chosen: IntArray) -> IntArray:
         """Add to the folds that are solved first, to tell what samples are near a kink.
@@ -171,7 +212,13 @@ class FoldSolver:
         return FoldWork(*self.problem.levels.shape)
 
     def leave_out(
-        self, k: int, kernel: FoldKernel, work: FoldWork, *, everywhere: bool = False
+        self,
+        k: int,
+        kernel: FoldKernel,
+        work: FoldWork,
+        guess: Guess | None = None,
+        *,
+        everywhere: bool = False,
     ) -> FloatArray | None:
         """Solve fold k on its kernel, and store the values.
 
@@ -181,15 +228,15 @@ class FoldSolver:
         if self.n_classes[k] < 2:
             self._store_one_class(k)
             return None
-        place, n_repeated = self.place, 0
-        needed = self._solve(k, kernel, work, place)
+        place, n_repeated = self.place if guess is None else guess.place, 0
+        needed = self._solve(k, kernel, work, place, guess)
         while needed is not None:  # samples that left their range, or none if all may
             n_repeated += 1
             place = place.copy()
             place[needed] = NEAR
             if n_repeated == ROUNDS or needed.size == 0:
                 place = self.all_near
-            needed = self._solve(k, kernel, work, place)
+            needed = self._solve(k, kernel, work, place, guess)
         self.n_repeated[k] = n_repeated
         self.n_steps[k] = work.n_steps
         if not everywhere:
@@ -235,7 +282,12 @@ class FoldSolver:
         found.upper[entries] = np.inf if positive else -1.0
 
     def _solve(
-        self, k: int, kernel: FoldKernel, work: FoldWork, place: StateArray
+        self,
+        k: int,
+        kernel: FoldKernel,
+        work: FoldWork,
+        place: StateArray,
+        guess: Guess | None,
     ) -> IntArray | None:
         """Solve a fold on its near samples, and store the values.
 
@@ -261,7 +313,7 @@ class FoldSolver:
             self._finish(k, K, work)
             return None
         if first < stop:
-            needed = self._check_others(kernel, work)
+            needed = self._check_others(kernel, work, guess)
             if needed:
                 return work.order[needed]
         found = self.found
@@ -271,19 +323,27 @@ class FoldSolver:
         found.uncertified_by[entries] = self.reason
         return None
 
-    def _check_others(self, kernel: FoldKernel, work: FoldWork) -> list[int]:
+    def _check_others(
+        self, kernel: FoldKernel, work: FoldWork, guess: Guess | None
+    ) -> list[int]:
         """Return the positions of the others that left their range."""
         first, stop = work.n_near, work.n_present
         beta = work.beta[: work.n_bounded]
-        products, errors = kernel.products(first, stop, 0, beta, exact=False)
-        unclear = work.find_unclear(products, errors)
-        if errors is None or not unclear or len(unclear) > FEW:
-            return unclear
-        for at in unclear:
-            exact, _ = kernel.products(at, at + 1, 0, beta)
-            products[at - first] = exact[0]
-            errors[at - first] = 0.0
-        return work.find_unclear(products, errors)
+        unclear = list(range(first, stop))
+        if guess is not None:
+            K = self.problem.K
+            unclear = work.find_unknown(guess.values, guess.errors, K, guess.distance)
+        if len(unclear) > FEW:
+            products, errors = kernel.products(first, stop, 0, beta, exact=False)
+            unclear = work.find_unclear(products, errors, first)
+            if errors is None or len(unclear) > FEW:
+                return unclear
+        exact = [kernel.products(at, at + 1, 0, beta)[0] for at in unclear]
+        return [
+            at
+            for at, product in zip(unclear, exact, strict=True)
+            if work.find_unclear(product, None, at)
+        ]
 
     def _finish(self, k: int, K: FloatArray, work: FoldWork) -> None:
         """Store the values with their interval; solve from zero if not optimal."""

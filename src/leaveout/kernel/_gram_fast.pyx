@@ -351,23 +351,6 @@ def squared_norms(
     return np.asarray(squares)
 
 
-def combine_rows(
-    const double[:, ::1] K,         # in, (n, m)
-    const double[::1] weights,      # in, (n,)
-):
-    """Return weights @ K; rows of weight 0 are not read."""
-    cdef int m = <int>K.shape[1], one = 1
-    cdef Py_ssize_t i
-    cdef double weight
-    cdef double[::1] total = np.zeros(m)
-    with nogil:
-        for i in range(K.shape[0]):
-            weight = weights[i]
-            if weight != 0.0:
-                daxpy(&m, &weight, <double*>&K[i, 0], &one, &total[0], &one)
-    return np.asarray(total)
-
-
 cdef long apply_kernel(
     const Kernel* kernel,
     Py_ssize_t rows,

@@ -1,35 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""RBF kernels whose gamma differs a little from that of a known product K beta.
+"""Products of RBF kernels that differ a little from one whose product K beta is known.
 
-With the relative change e = (gamma' - gamma) / gamma and the squared distances D::
+If gamma changes, with the relative change e = (gamma' - gamma) / gamma and the squared
+distances D::
 
     K' beta = sum_m (-e)^m T_m,    T_m = (K * (gamma D)^m / m!) beta
 
 The T_m, (n,) each, are computed once. With x = |gamma' - gamma| / min(gamma, gamma')
 what is left out after k terms is at most sum |beta| x^k max_t t^k exp(-t) / k!, and
 thus sum |beta| x^k / sqrt(2 pi k) (Stirling). So many terms are used that this is a
-rounding error. Only other coefficients then need values of K', or those of K, which
-differ by at most x max_t t exp(-t) = x / e.
+rounding error. Values of K change by at most x max_t t exp(-t) = x / e.
+
+If feature k has the weight 1 + e_k, with the differences d of two samples::
+
+    K' = K exp(-t),    t = gamma sum_k e_k d_k^2 >= -x gamma D,    x = -min_k e_k
+    |exp(-t) - 1 + t| <= t^2 / 2 max(1, exp(-t))
+    t^2 <= gamma^2 (sum_k |e_k|) (sum_k |e_k| d_k^4)    (Cauchy and Schwarz)
+
+so the terms of first order, which are linear in e, and a bound of the others take two
+tables with one entry per sample and feature. Values of K change by at most
+max_k |e_k| max_t t exp(-(1 - x) t) = max_k |e_k| / ((1 - x) e), for x >= 0.
 """
 
 from __future__ import annotations
 
 from math import e, factorial, pi, sqrt
-from typing import Any
 
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray
-from leaveout.kernel._gram_fast import FoldGram, combine_rows
+from leaveout.kernel._gram_fast import FoldGram
 
 # Larger changes would need more terms than they save.
 LARGEST_CHANGE = 0.25
 ROUNDING = 2.0**-53
-
-
-def relative_change(gamma: float, to: Any) -> Any:
-    """Return x, relative to the smaller of both."""
-    return abs(to - gamma) / np.minimum(gamma, to)
 
 
 class Expansion:
@@ -41,8 +45,8 @@ class Expansion:
         Squared distances, and the kernel at the gamma where the series starts.
     gamma : float
         Where the series starts.
-    change : float
-        Largest :func:`relative_change`, at most LARGEST_CHANGE.
+    gammas : ndarray of shape (g,)
+        That of each fold. Those that change by more than LARGEST_CHANGE have no series.
     beta : ndarray of shape (n,)
         The coefficients.
     """
@@ -52,10 +56,14 @@ class Expansion:
         distances: FloatArray,
         K: FloatArray,
         gamma: float,
-        change: float,
+        gammas: FloatArray,
         beta: FloatArray,
     ) -> None:
-        self.K, self.gamma, self.change, self.beta = K, gamma, change, beta
+        self.gamma, self.gammas, self.beta = gamma, gammas, beta
+        self.changes = np.abs(gammas - gamma) / np.minimum(gamma, gammas)
+        close = self.changes <= LARGEST_CHANGE
+        change = float(self.changes.max(where=close, initial=0.0))
+        self.distances = np.where(close, self.changes / e, np.inf)
         n_terms = 1
         while change**n_terms > ROUNDING * sqrt(2.0 * pi * n_terms):
             n_terms += 1
@@ -68,17 +76,81 @@ class Expansion:
             factors *= t
         self.powers = np.arange(n_terms)
 
-    def move(self, gram: FoldGram, gamma: float) -> FoldGram | MovedGram:
-        """Return a kernel of that gamma, faster if the terms suffice."""
-        change = abs(gamma - self.gamma) / min(gamma, self.gamma)
-        if change > self.change:
+    def move(self, gram: FoldGram, k: int) -> FoldGram | MovedGram:
+        """Return the kernel of a fold, faster if the terms suffice."""
+        if np.isinf(self.distances[k]):
             return gram
-        return MovedGram(gram, self, self.at(gamma), change / e)
+        return MovedGram(gram, self.beta, self.at(np.array([k]))[0][0])
 
-    def at(self, gamma: float) -> FloatArray:
-        """Return the product at another gamma, (n,)."""
-        change = (gamma - self.gamma) / self.gamma
-        return (-change) ** self.powers @ self.terms
+    def at(self, which: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the products of some folds, (g, n), their errors, and the distances.
+
+        The distance is the largest change of a kernel value, infinite if not known.
+        """
+        change = (self.gammas[which, None] - self.gamma) / self.gamma
+        values = (-change) ** self.powers @ self.terms
+        errors = np.where(np.isinf(self.distances[which]), np.inf, 0.0)
+        return values, errors[:, None] + np.zeros_like(values), self.distances[which]
+
+
+class Rescaling:
+    """Products with fixed coefficients of the kernels of rescaled features.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, p)
+        The features.
+    K : ndarray of shape (n, n)
+        Their kernel.
+    gamma : float
+        Its gamma.
+    changes : ndarray of shape (g, p)
+        What is added to the weight 1 of each squared feature in each fold. A gamma of
+        the fold is part of the weights.
+    beta : ndarray of shape (n,)
+        The coefficients.
+    """
+
+    def __init__(
+        self,
+        Z: FloatArray,
+        K: FloatArray,
+        gamma: float,
+        changes: FloatArray,
+        beta: FloatArray,
+    ) -> None:
+        self.gamma, self.changes = gamma, changes
+        least = changes.min(axis=1)
+        known = least >= -LARGEST_CHANGE
+        x = max(0.0, -float(least.min(where=known, initial=0.0)))
+        self.distances = np.abs(changes).max(axis=1) / (e * (1.0 - x))
+        self.distances[~known] = np.inf
+        some = np.flatnonzero(beta)
+        Z = Z - Z.mean(axis=0)
+        S, Z2 = Z[some], Z * Z
+        S2, values = S * S, K[:, some]
+        weights = values * beta[some]
+        self.known = weights.sum(axis=1)
+        self.first = Z2 * self.known[:, None] - 2.0 * Z * (weights @ S) + weights @ S2
+        weights = values ** (1.0 - x) * np.abs(beta[some])
+        fourth = Z2 * (Z2 * weights.sum(axis=1, keepdims=True) + 6.0 * (weights @ S2))
+        fourth -= 4.0 * Z * (Z2 * (weights @ S) + weights @ (S * S2))
+        self.fourth = np.maximum(fourth + weights @ (S2 * S2), 0.0)
+
+    def move(self, gram: FoldGram, k: int) -> FoldGram:
+        """Return the kernel of a fold."""
+        return gram
+
+    def at(self, which: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the same as :meth:`Expansion.at`."""
+        changes = self.changes[which]
+        sizes = np.abs(changes)
+        values = self.known - self.gamma * (changes @ self.first.T)
+        errors = sizes @ self.fourth.T
+        errors *= 0.5 * self.gamma**2 * sizes.sum(axis=1, keepdims=True)
+        distances = self.distances[which]
+        errors[np.isinf(distances)] = np.inf
+        return values, errors, distances
 
 
 class MovedGram:
@@ -88,19 +160,14 @@ class MovedGram:
     ----------
     gram : FoldGram
         The kernel, as a function of the distances between all samples.
-    expansion : Expansion
-        Products of the kernel with coefficients that most samples have.
+    beta : ndarray of shape (n,)
+        Coefficients that most samples have.
     known : ndarray of shape (n,)
-        These products at the gamma of the kernel.
-    distance : float
-        Largest change of a kernel value.
+        Products of the kernel with these.
     """
 
-    def __init__(
-        self, gram: FoldGram, expansion: Expansion, known: FloatArray, distance: float
-    ) -> None:
-        self.gram, self.expansion = gram, expansion
-        self.known, self.distance = known, distance
+    def __init__(self, gram: FoldGram, beta: FloatArray, known: FloatArray) -> None:
+        self.gram, self.beta, self.known = gram, beta, known
 
     def arrange(self, order: IntArray) -> None:
         """Set the order of the samples."""
@@ -119,7 +186,7 @@ class MovedGram:
         rows, k = self.order[first:stop], self.K.shape[0]
         if not beta.size:
             return np.zeros(rows.size), None
-        change = -self.expansion.beta[self.order]
+        change = -self.beta[self.order]
         change[start : start + beta.size] += beta
         moved = change.nonzero()[0]
         values = self.known[rows]
@@ -127,11 +194,6 @@ class MovedGram:
             return values, None
         if stop <= k and moved[-1] < k:
             return values + self.K[first:stop] @ change[:k], None
-        if not exact:
-            known = np.zeros(change.size)
-            known[self.order] = change
-            values += combine_rows(self.expansion.K, known)[rows]
-            return values, np.full(rows.size, self.distance * np.abs(change).sum())
         self.gram.arrange(np.concatenate([rows, self.order[moved]]))
         more, _ = self.gram.products(0, rows.size, rows.size, change[moved])
         self.gram.arrange(self.order)
