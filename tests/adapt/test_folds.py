@@ -129,9 +129,12 @@ def test_result_says_how_steps_were_fitted(rng):
     X, y = draw(rng, 20, 4, 2)
     steps = [StandardScaler(), QuantileTransformer(n_quantiles=5), PCA(2)]
     found = leave_one_out(make_pipeline(*steps, RBF), X, y, preprocessing="fold")
+    assert set(found.preprocessing.values()) == {"fitted in each fold"}
+    steps = [Normalizer(), StandardScaler(), PCA(2)]
+    found = leave_one_out(make_pipeline(*steps, RBF), X, y, preprocessing="fold")
     assert found.preprocessing == {
+        "normalizer": "stateless",
         "standardscaler": "closed form",
-        "quantiletransformer": "fitted in each fold",
         "pca": "fitted in each fold",
     }
     assert leave_one_out(RBF, X, y).preprocessing == {}

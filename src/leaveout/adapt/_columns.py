@@ -41,12 +41,15 @@ class FoldRows:
         Labels or targets.
     clones : Counter
         For each class of steps, in how many folds a clone of it was fitted.
+    in_doubt : set of int
+        Folds in which rounding decides what a step does.
     """
 
     n: int
     folds: Folds
     y: NDArray[Any]
     clones: Counter[str] = field(default_factory=Counter)
+    in_doubt: set[int] = field(default_factory=set)
 
     def __len__(self) -> int:
         """Return the number of folds."""
@@ -87,6 +90,10 @@ class FoldRows:
         """Count a fit of a clone, unless the fold is the fit on all rows."""
         if self.folds[k].size:
             self.clones[type(step).__name__] += 1
+
+    def doubt(self, mask: BoolArray) -> None:
+        """Mark folds in which rounding decides about a column, by a mask (g, p)."""
+        self.in_doubt.update(np.flatnonzero(mask.any(axis=1)).tolist())
 
     def describe(self, k: int) -> str:
         """Name a fold in a message."""

@@ -20,6 +20,10 @@ from leaveout.adapt._pipeline import take_columns
 LARGEST = 1e150
 
 
+class InDoubtError(Exception):
+    """Rounding decides what a step does in a fold: scikit-learn has to fit it."""
+
+
 class State:
     """Features of all rows in every fold after some steps.
 
@@ -114,9 +118,6 @@ class Columns(State):
         0 and 1 if None.
     mask : ndarray of bool, shape (g, p), optional
         Columns of each fold; all if None.
-    history : tuple of estimators, optional
-        Steps that lead from the values of the source to the features, column by
-        column; None if they are not known.
     narrow : bool
         Whether the values are integers of at most 4 bytes, for which f_classif uses
         single precision.
@@ -128,7 +129,6 @@ class Columns(State):
     shift: FloatArray | None = None
     factor: FloatArray | None = None
     mask: BoolArray | None = None
-    history: tuple[Any, ...] | None = ()
     narrow: bool = False
     categories: tuple[NDArray[Any], ...] | None = None
 
@@ -212,16 +212,13 @@ class Columns(State):
             values = values - self.shift
         return values if self.factor is None else values * self.factor
 
-    def rescale(
-        self, step: Any, shift: FloatArray | None, scale: FloatArray | None
-    ) -> Columns:
+    def rescale(self, shift: FloatArray | None, scale: FloatArray | None) -> Columns:
         """Subtract ``shift``, a value of the source, and divide by ``scale``."""
         factor = self.factor
         if scale is not None:
             factor = (1.0 if factor is None else factor) / scale
-        history = None if self.history is None else (*self.history, step)
         shift = self.shift if shift is None else shift
-        return replace(self, shift=shift, factor=factor, history=history, narrow=False)
+        return replace(self, shift=shift, factor=factor, narrow=False)
 
     def take(self, columns: IntArray) -> Columns:
         """Return some of the columns."""
@@ -284,31 +281,6 @@ class Mapped(State):
         return self.parent.key(k)
 
 
-class Halves(State):
-    """Kept and left-out rows of one fold, as two containers of a step."""
-
-    fitted_in_folds = True
-
-    def __init__(self, kept: Any, left: Any, rows: FoldRows) -> None:
-        self.kept, self.left, self.rows = kept, left, rows
-
-    def features(self, k: int) -> Any:
-        """Return all rows in their order."""
-        A, B = self.kept, self.left
-        if B is None:
-            return A
-        order = np.argsort(np.r_[self.rows.kept(0), self.rows.folds[0]])
-        if sparse.issparse(A):
-            return sparse.vstack([A, B], format="csr")[order]
-        return np.concatenate([np.asarray(A), np.asarray(B)])[order]
-
-    def table(self) -> Table | None:
-        """Return the rows as a table if they are arrays."""
-        if type(self.kept) is not np.ndarray:
-            return None
-        return Table(self.features(0), self.rows)
-
-
 def join_columns(parts: Sequence[Columns]) -> Columns | None:
     """Put columns side by side; None if only some of them are filled."""
     if len(parts) == 1:
@@ -335,6 +307,5 @@ def join_columns(parts: Sequence[Columns]) -> Columns | None:
         joined([part.shift for part in parts], 0.0),
         joined([part.factor for part in parts], 1.0),
         joined([part.mask for part in parts], True),
-        () if all(part.history == () for part in parts) else None,
         any(part.narrow for part in parts),
     )

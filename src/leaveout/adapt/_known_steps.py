@@ -47,10 +47,13 @@ def standard_scaler(step: Any, state: Columns) -> Columns | None:
     if step.with_std:
         mean, variance = state.scaled_moments()
         size = source.sizes
+        noise = (size * source.moments[0] * EPS) ** 2
+        spread, least = source.moments[1], 0.0 if state.varies else noise / 100
+        source.rows.doubt((spread > least) & (spread < 100 * noise))
         constant = variance <= size * EPS * variance + (size * mean * EPS) ** 2
         scale = np.where(constant, 1.0, np.sqrt(variance))
     shift = source.moments[0] if step.with_mean else None
-    return state.rescale(step, shift, scale)
+    return state.rescale(shift, scale)
 
 
 def min_max_scaler(step: Any, state: Columns) -> Columns | Mapped | None:
@@ -62,9 +65,10 @@ def min_max_scaler(step: Any, state: Columns) -> Columns | Mapped | None:
     if not low < high or not is_flag(step.clip):
         return None
     smallest, largest = ranges(state)
+    doubt_ranges(state, smallest, largest)
     scale = _nonzero(state.scaled(largest) - state.scaled(smallest)) / (high - low)
     unit = scale if state.factor is None else scale / state.factor
-    scaled = state.rescale(step, smallest - low * unit, scale)
+    scaled = state.rescale(smallest - low * unit, scale)
     return _clip(scaled, low, high) if step.clip else scaled
 
 
@@ -72,8 +76,10 @@ def max_abs_scaler(step: Any, state: Columns) -> Columns | Mapped | None:
     """Divide by the largest absolute value."""
     if not is_flag(getattr(step, "clip", False)):
         return None
-    largest = np.maximum(*(np.abs(state.scaled(a)) for a in ranges(state)))
-    scaled = state.rescale(step, None, _nonzero(largest))
+    smallest, largest = ranges(state)
+    doubt_ranges(state, smallest, largest, shifted=state.shift is not None)
+    largest = np.maximum(*(np.abs(state.scaled(a)) for a in (smallest, largest)))
+    scaled = state.rescale(None, _nonzero(largest))
     return _clip(scaled, -1.0, 1.0) if getattr(step, "clip", False) else scaled
 
 
@@ -100,10 +106,11 @@ def robust_scaler(step: Any, state: Columns) -> Columns | None:
         bottom, top = source.by_blocks(
             lambda columns: tuple(source.quantile(columns, q) for q in (low, high))
         )
+        doubt_ranges(state, bottom, top)
         scale = _nonzero(state.scaled(top) - state.scaled(bottom))
         if step.unit_variance:
             scale /= ndtri(high) - ndtri(low)
-    return state.rescale(step, median, scale)
+    return state.rescale(median, scale)
 
 
 def ranges(state: Columns) -> tuple[FloatArray, FloatArray]:
@@ -118,6 +125,25 @@ def ranges(state: Columns) -> tuple[FloatArray, FloatArray]:
         return statistics(columns, first), statistics(columns, last)
 
     return source.by_blocks(extremes)
+
+
+def doubt_ranges(
+    state: Columns, low: FloatArray, high: FloatArray, *, shifted: bool = False
+) -> None:
+    """Mark folds in which rounding decides whether a column is constant.
+
+    Equal values stay equal under shift and factor, but not equal to a fill; a
+    difference of rounding errors need not stay one. ``shifted`` says that the distance
+    of equal values from the shift matters, too.
+    """
+    largest = np.maximum(np.abs(low), np.abs(high))
+    tiny = high - low <= 8 * state.source.sizes * EPS * largest
+    filled = state.source.fill is not None and state.source.missing is not None
+    equal = high == low
+    if filled:
+        equal &= state.source.lacking == 0
+    if state.varies:
+        state.rows.doubt(tiny & (shifted | ~equal) & (largest > 0))
 
 
 def _nonzero(scale: FloatArray) -> FloatArray:
@@ -148,8 +174,7 @@ def simple_imputer(step: Any, state: Columns) -> Columns | None:
     fill = _fills(step.strategy, float(constant), state)
     if step.strategy != "constant":
         fill = np.where(empty, 0.0, fill)
-    history = None if state.history is None else (*state.history, step)
-    filled = replace(state, source=source.filled(fill), history=history)
+    filled = replace(state, source=source.filled(fill))
     if empty.any() and not step.keep_empty_features:
         selected = filled.select(~empty)
         if selected is None:
@@ -223,8 +248,7 @@ def one_hot_encoder(step: Any, state: Columns) -> Columns | None:
         _raise_unknown(state, uniques, present)
     if drop is not None:
         _drop_first(present, [values.size for values in uniques], drop)
-    history = () if encoded.fill is None else None
-    return Columns(encoded, history=history).select(present)
+    return Columns(encoded).select(present)
 
 
 def _indicators(source: Source, uniques: list[FloatArray]) -> Source | None:

@@ -8,7 +8,6 @@ does not handle; the step is then fitted in each fold.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -22,14 +21,14 @@ from sklearn.feature_selection import (
     f_regression,
 )
 
-from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout._typing import BoolArray, FloatArray
 from leaveout.adapt._columns import CANCELLED, EPS, Source
-from leaveout.adapt._fold_states import Columns, State
-from leaveout.adapt._known_steps import is_flag, is_number, ranges
+from leaveout.adapt._fold_states import Columns, InDoubtError, State
+from leaveout.adapt._known_steps import doubt_ranges, is_flag, is_number, ranges
 
 # scikit-learn replaces NaN scores by the smallest number.
 NO_SCORE = float(np.finfo(np.float64).min)
-# Scores or variances that differ less, relatively, are recomputed by scikit-learn.
+# Of scores or variances that differ less, relatively, rounding decides.
 NEAR = 1e-9
 # Sums of squares of integers up to this are exact, and F of a constant column NaN.
 EXACT = 2.0**20
@@ -46,38 +45,17 @@ def variance_threshold(step: Any, state: Columns) -> Columns | None:
         return None
     if threshold == 0:  # scikit-learn looks at the range as well
         smallest, largest = ranges(state)
+        doubt_ranges(state, smallest, largest)
         return state.select(largest > smallest)
     mean, variance = state.scaled_moments()
     mask = variance > threshold
     noise = NEAR * threshold + (state.rows.n_kept * EPS * mean) ** 2
-    near = np.abs(variance - threshold) <= noise
-    for k in map(int, np.flatnonzero(near.any(axis=1))):
-        columns = np.flatnonzero(near[k])
-        Z = exact_columns(state, k, columns)
-        mask[k, columns] = np.nanvar(Z, axis=0) > threshold
+    state.rows.doubt(np.abs(variance - threshold) <= noise)
     return state.select(mask)
 
 
-def exact_columns(state: Columns, k: int, columns: IntArray) -> FloatArray:
-    """Return some columns of the kept rows of fold k with scikit-learn's rounding."""
-    kept = state.rows.kept(k)
-    if state.history is None:
-        full = state if state.mask is None else replace(state, mask=None)
-        return full.take(columns).features(k)[kept]
-    # At least two columns: those of a single one are summed in another order.
-    pair = columns if columns.size > 1 else np.repeat(columns, 2)
-    Z = np.ascontiguousarray(state.source.values[np.ix_(kept, pair)])
-    for step in state.history:
-        Z = clone(step).fit_transform(Z)
-    return Z[:, : columns.size]
-
-
 def select_best(step: Any, state: Columns) -> Columns | None:
-    """Select the columns with the highest F; ties as scikit-learn decides them.
-
-    Where scores at the cut agree up to rounding, scikit-learn computes them for these
-    columns of the fold and selects.
-    """
+    """Select the columns with the highest F."""
     scores = SCORES.get(step.score_func)
     p, mask = state.n_columns, state.mask
     if scores is None or state.narrow or not state.source.complete:
@@ -102,11 +80,7 @@ def select_best(step: Any, state: Columns) -> Columns | None:
     np.put_along_axis(mask, best, True, axis=1)
     least = np.where(mask, F - noise, np.inf).min(axis=1)
     most = np.where(mask, -np.inf, F + noise).max(axis=1)
-    for k in map(int, np.flatnonzero(~(least > most))):
-        near = np.where(
-            mask[k], F[k] - noise[k] <= most[k], F[k] + noise[k] >= least[k]
-        )
-        mask[k] = _selected_by(step, state, k, F[k], np.flatnonzero(near))
+    state.rows.doubt(~(least > most)[:, None])
     return state.select(mask)
 
 
@@ -122,29 +96,6 @@ def _n_selected(step: Any, p: int) -> int | None:
     ranked = clone(step)
     ranked.scores_ = np.arange(p, dtype=np.float64)
     return int(ranked.get_support().sum()) or None
-
-
-def _selected_by(
-    step: Any, state: Columns, k: int, F: FloatArray, near: IntArray
-) -> BoolArray:
-    """Let scikit-learn select from the scores of a fold, those of ``near`` its own.
-
-    Those of f_classif do not depend on the other columns, nor on the position.
-    """
-    alone = step.score_func is f_classif
-    if not alone:
-        near = np.flatnonzero(np.isfinite(F))
-    values = np.take(state.source.values, near, axis=1)
-    scores = F.copy()
-    if alone and (values == values[:, :1]).all() and np.isfinite(F[near]).all():
-        scores[near] = F[near[0]]  # equal columns: any common score will do
-    else:
-        Z = exact_columns(state, k, near)
-        with np.errstate(all="ignore"):
-            scores[near] = step.score_func(Z, state.rows.y[state.rows.kept(k)])[0]
-    chosen = clone(step)
-    chosen.scores_ = scores
-    return chosen.get_support()
 
 
 def _noise(state: Columns, columns: slice) -> FloatArray:
@@ -223,7 +174,7 @@ def pca(step: Any, state: Columns) -> PrincipalComponents | None:
     )
     if not (share or whole) or float(count) > min(least, state.n_columns):
         return None
-    if state.source.missing is not None or (state.varies and len(state.rows) > 1):
+    if not state.source.complete or state.varies:
         return None
     return PrincipalComponents(step, state, count)
 
@@ -235,7 +186,7 @@ class PrincipalComponents(State):
     is A'A minus a matrix of rank at most one more than the number of left-out rows. If
     rounding could mix the components with the others, they come from the singular
     values of the kept rows, and if they are not even determined then, because two
-    variances are equal, from scikit-learn.
+    variances are equal, rounding decides.
 
     Parameters
     ----------
@@ -283,7 +234,7 @@ class PrincipalComponents(State):
             _, s, vectors = linalg.svd(A[kept], full_matrices=False)
             values, vectors = s * s, vectors.T
             if not self._determined(values, EQUAL):
-                return self._fitted(k)
+                raise InDoubtError
         vectors = vectors[:, : self._n_components(values)]
         scores = A @ vectors
         if self.step.whiten:
@@ -329,6 +280,8 @@ class PrincipalComponents(State):
         if self.count >= 1:
             return int(self.count)
         ratio = np.cumsum(values / values.sum())
+        if np.abs(ratio - self.count).min() < NEAR:
+            raise InDoubtError
         return int(np.searchsorted(ratio, self.count, side="right")) + 1
 
     def _determined(self, values: FloatArray, gap: float) -> bool:
@@ -340,10 +293,3 @@ class PrincipalComponents(State):
         elif not self.step.whiten:
             return True
         return bool(last > gap * values[0])
-
-    def _fitted(self, k: int) -> FloatArray:
-        """Scores of scikit-learn's PCA, fitted on the kept rows."""
-        X = self.parent.features(k)
-        own = clone(self.step).set_params(svd_solver="full")
-        self.rows.count_clone(self.step, k)
-        return own.fit(X[self.rows.kept(k)]).transform(X)

@@ -2,13 +2,15 @@
 """Features of every fold: steps fitted without the rows that the fold leaves out.
 
 A *state* holds the features of all rows in every fold after some steps. Known steps
-turn a state into the next one for all folds together; from the first other step on,
-each fold has its own fits.
+turn a state into the next one for all folds together. Of other steps clones are fitted
+in each fold, and of all steps before that depend on the fold: what an unknown step does
+may depend on the rounding of its input. For the same reason clones of all steps are
+fitted in a fold in which rounding decides what a known step does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -44,7 +46,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._columns import FoldRows, variance_of, variances_of_rest
 from leaveout.adapt._fold_states import (
     Columns,
-    Halves,
+    InDoubtError,
     Joined,
     Mapped,
     State,
@@ -73,6 +75,10 @@ Steps = Sequence[tuple[str, Any]]
 CLOSED_FORM, STATELESS, FITTED = "closed form", "stateless", "fitted in each fold"
 # Transformers of one row at a time, whatever they are fitted on.
 ROW_BY_ROW = (Binarizer, FrozenEstimator, Normalizer, PolynomialFeatures)
+# Those whose output changes little if their input does.
+CONTINUOUS = (FunctionTransformer, Normalizer, PolynomialFeatures)
+# Rows with a smaller norm, relative to the largest, may be 0 but for rounding.
+SMALL_ROW = 1e-7
 # By exact type: a subclass may do something else.
 KNOWN: dict[type, Callable[[Any, Columns], Any]] = {
     StandardScaler: standard_scaler,
@@ -103,8 +109,8 @@ class FoldSteps:
         fold".
     """
 
-    def __init__(self, state: Any, paths: dict[str, str]) -> None:
-        self._state, self.paths = state, paths
+    def __init__(self, state: Any, clones: Clones, paths: dict[str, str]) -> None:
+        self._state, self._clones, self.paths = state, clones, paths
         self._rows: FoldRows = state.rows
 
     @classmethod
@@ -129,18 +135,21 @@ class FoldSteps:
         begin = np.append(folds.begin, folds.begin[-1])
         rows = FoldRows(len(y), Folds(folds.members, begin), np.asarray(y))
         state: Any = Table(X, rows)
+        clones = Clones(state, steps)
         paths = dict.fromkeys((name for name, _ in steps), FITTED)
         if any(_has_output_config(step) for _, step in steps):
-            return cls(InEachFold(state, steps, known=False), paths)
+            return cls(clones, clones, paths)
         for i, (name, step) in enumerate(steps):
             after = apply_step(name, step, state)
+            if after is None and isinstance(state, Table):
+                return cls(Clones(state, steps[i:]), clones, paths)
             if after is None:
-                return cls(InEachFold(state, steps[i:]), paths)
+                return cls(clones, clones, dict.fromkeys(paths, FITTED))
             state = after
             if not state.fitted_in_folds:
                 alike = isinstance(state, Table) or _is_stateless(step)
                 paths[name] = STATELESS if alike else CLOSED_FORM
-        return cls(state, paths)
+        return cls(state, clones, paths)
 
     def features(self, k: int) -> Any:
         """Transform all rows by the steps fitted without fold k.
@@ -151,10 +160,18 @@ class FoldSteps:
             C-contiguous float64. A sparse matrix only after steps that are fitted in
             each fold and return one.
         """
-        Z = self._state.features(k)
+        Z = self._features(k)
         if sparse.issparse(Z):
             return Z.tocsr().astype(np.float64)
         return np.ascontiguousarray(Z, dtype=np.float64)
+
+    def _features(self, k: int) -> Any:
+        if k not in self._rows.in_doubt:
+            try:
+                return self._state.features(k)
+            except InDoubtError:
+                self._rows.in_doubt.add(k)
+        return self._clones.features(k)
 
     @cached_property
     def base(self) -> Any:
@@ -168,11 +185,11 @@ class FoldSteps:
         This, and a shift, leads to the features of the fold. None if nothing else does.
         """
         factors: FloatArray | None = self._state.factors()
-        return factors
+        return None if self._rows.in_doubt else factors
 
     def group_of(self, k: int) -> Any:
         """Return a key of fold k: folds with equal keys have equal features."""
-        return self._state.key(k)
+        return k if k in self._rows.in_doubt else self._state.key(k)
 
     @cached_property
     def are_alike(self) -> bool:
@@ -185,7 +202,7 @@ class FoldSteps:
 
         Z are the features of the fold, if they are known.
         """
-        if self._variances is not None:
+        if self._variances is not None and k not in self._rows.in_doubt:
             return float(self._variances[k])
         Z = self.features(k) if Z is None else Z
         return variance_of(take_rows(Z, self._rows.kept(k)))
@@ -205,42 +222,82 @@ class FoldSteps:
 
 
 class InEachFold(State):
-    """Features after steps that are fitted in each fold.
+    """Features after a known step whose input differs between folds.
 
     Parameters
     ----------
     parent : state
         The features before.
-    steps : sequence of (name, transformer)
-        The first one is fitted as a clone; known ones after it directly.
-    known : bool
-        Whether steps are known at all; if not, all are fitted as clones.
+    name : str
+        Name of the step.
+    step : transformer
+        The step, which is applied to one fold at a time.
     """
 
     fitted_in_folds = True
 
-    def __init__(self, parent: Any, steps: Steps, known: bool = True) -> None:
-        self.parent, self.steps, self.rows = parent, steps, parent.rows
-        self.known, self.signed = known, False
+    def __init__(self, parent: Any, name: str, step: Any) -> None:
+        self.parent, self.name, self.step = parent, name, step
+        self.rows, self.signed = parent.rows, False
 
     def features(self, k: int) -> Any:
         """Features of all rows in fold k."""
         rows = self.rows.only(k)
-        state: Any = Table(self.parent.features(k), rows)
-        for name, step in self.steps:
-            after = apply_step(name, step, state) if self.known else None
-            state = fit_clone(name, step, state) if after is None else after
+        state = apply_step(self.name, self.step, Table(self.parent.features(k), rows))
+        if state is None or rows.in_doubt:
+            raise InDoubtError
         if self.signed:
             _fix_signs(state)
         return state.features(0)
 
 
+class Clones(State):
+    """Features after clones of some steps, which are fitted in each fold.
+
+    Parameters
+    ----------
+    table : Table
+        The features before, which are the same in all folds.
+    steps : sequence of (name, transformer)
+        The steps.
+    """
+
+    fitted_in_folds = True
+
+    def __init__(self, table: Table, steps: Steps) -> None:
+        self.table, self.steps, self.rows = table, steps, table.rows
+
+    def features(self, k: int) -> Any:
+        """Features of all rows in fold k."""
+        kept, left = self.rows.kept(k), self.rows.folds[k]
+        A: Any = take_rows(self.table.X, kept)
+        B: Any = take_rows(self.table.X, left) if left.size else None
+        for name, step in self.steps:
+            if step is None or isinstance(step, str):  # "passthrough"
+                continue
+            self.rows.count_clone(step, k)
+            try:
+                own = clone(step)
+                if get_tags(own).input_tags.pairwise:
+                    A, B = (
+                        None if Z is None else take_columns(Z, kept) for Z in (A, B)
+                    )
+                A = fit_transform(own, A, self.rows.y[kept])
+                B = None if B is None else own.transform(B)
+            except Exception as error:
+                raise step_error(name, step, self.rows.describe(k), error) from error
+        if B is None:
+            return A
+        order = np.argsort(np.r_[kept, left])
+        if sparse.issparse(A):
+            return sparse.vstack([A, B], format="csr")[order]
+        return np.concatenate([np.asarray(A), np.asarray(B)])[order]
+
+
 def apply_step(name: str, step: Any, state: Any) -> Any:
-    """Return the state after a step, None if it has to be fitted in each fold."""
+    """Return the state after a step, None if clones of it have to be fitted."""
     if step is None or isinstance(step, str):  # "passthrough"
         return state
-    if isinstance(state, Halves):
-        state = state.table()
     _fix_signs(state)
     kind = type(step)
     try:
@@ -257,6 +314,8 @@ def apply_step(name: str, step: Any, state: Any) -> Any:
             columns = state.numbers
             if columns is None and kind in TAKE_TEXT:
                 columns = state.codes
+        elif not isinstance(state, Columns) or (kind is PCA and state.varies):
+            return InEachFold(state, name, step)
         if not isinstance(columns, Columns) or not _fits(step, columns):
             return None
         return KNOWN[kind](step, columns)
@@ -309,7 +368,10 @@ def _acts_on_rows(step: FunctionTransformer, state: Any) -> bool:
 
 def _apply_stateless(step: Any, state: Any) -> Any:
     """Apply a step that transforms each row by itself."""
-    if state is None or state.fitted_in_folds:
+    plain = isinstance(state, Table)
+    if state.fitted_in_folds or not (plain or type(step) in CONTINUOUS):
+        return None
+    if not plain and type(step) is FunctionTransformer and step.func is not None:
         return None
     base = len(state.rows) - 1
     try:
@@ -324,6 +386,10 @@ def _apply_stateless(step: Any, state: Any) -> Any:
 
 def _transform(fitted: Any, Z: Any) -> Any:
     """Transform by a step that needs to know no more than the number of columns."""
+    if isinstance(fitted, Normalizer):
+        norms = np.linalg.norm(Z, axis=1)
+        if norms.min() < SMALL_ROW * norms.max():
+            raise InDoubtError
     same = getattr(fitted, "n_features_in_", Z.shape[1]) == Z.shape[1]
     return (fitted if same else clone(fitted).fit(Z)).transform(Z)
 
@@ -421,35 +487,14 @@ def _numeric(state: Any) -> Any:
     return state
 
 
-def run_steps(steps: Iterable[tuple[str, Any]], state: Any) -> Any:
-    """Apply steps to the features of all folds."""
-    steps = list(steps)
+def run_steps(steps: Steps, state: Any) -> Any:
+    """Apply steps to the features of all folds, None if clones of all are needed."""
     for i, (name, step) in enumerate(steps):
         after = apply_step(name, step, state)
         if after is None:
-            return InEachFold(state, steps[i:])
+            return Clones(state, steps[i:]) if isinstance(state, Table) else None
         state = after
     return state
-
-
-def fit_clone(name: str, step: Any, state: Any) -> Halves:
-    """Fit a clone on the kept rows of one fold and transform all rows."""
-    rows: FoldRows = state.rows
-    kept, left = rows.kept(0), rows.folds[0]
-    if isinstance(state, Halves):
-        A, B = state.kept, state.left
-    else:
-        X = state.features(0)
-        A, B = take_rows(X, kept), take_rows(X, left) if left.size else None
-    rows.count_clone(step, 0)
-    try:
-        own = clone(step)
-        if get_tags(own).input_tags.pairwise:
-            A, B = (None if Z is None else take_columns(Z, kept) for Z in (A, B))
-        A = fit_transform(own, A, rows.y[kept])
-        return Halves(A, None if B is None else own.transform(B), rows)
-    except Exception as error:
-        raise step_error(name, step, rows.describe(0), error) from error
 
 
 def step_error(name: str, step: Any, where: str, error: Exception) -> ValueError:
