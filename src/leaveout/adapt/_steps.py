@@ -75,7 +75,7 @@ Steps = Sequence[tuple[str, Any]]
 CLOSED_FORM, STATELESS, FITTED = "closed form", "stateless", "fitted in each fold"
 # Transformers of one row at a time, whatever they are fitted on.
 ROW_BY_ROW = (Binarizer, FrozenEstimator, Normalizer, PolynomialFeatures)
-# Those whose output changes little if their input does.
+# Those whose output changes little if their input does, without a function.
 CONTINUOUS = (FunctionTransformer, Normalizer, PolynomialFeatures)
 # Rows with a smaller norm, relative to the largest, may be 0 but for rounding.
 SMALL_ROW = 1e-7
