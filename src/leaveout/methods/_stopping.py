@@ -10,7 +10,7 @@ until its label is proved. Labels that follow from the full solution are settled
 1. alpha_r = 0: the solution does not change; without a free support vector b may.
 2. h_r < 0 for some optimal b: an error for every optimal b without r.
 3. Instead of ``2 alpha_r R^2 + xi_r < 1``: the interval of
-   ``loo_interval_from_solution`` excludes zero.
+   ``left_out_intervals`` excludes zero.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from leaveout.engine._problem import (
 )
 from leaveout.engine._solve import refit_each, seed_without, solve_svc
 from leaveout.engine._walk import settle_from_solution
-from leaveout.methods._left_out_interval import loo_interval_from_solution
+from leaveout.methods._left_out_interval import left_out_intervals
 from leaveout.methods._stopping_fast import Condition, End, solve_left_out
 from leaveout.run._parallel import map_chunks
 
@@ -72,16 +72,14 @@ def check_left_out(
     settled = open_rows[wrong]
     found.lower[settled] = found.upper[settled] = f[settled]
     found.settled_by[settled] = NEGATIVE_MARGIN
-    left = []
-    for r in open_rows[~wrong]:
-        low, high = loo_interval_from_solution(problem, solution, int(r))
-        if low > ROUNDING or high < -ROUNDING:
-            found.lower[r], found.upper[r] = low, high
-            found.settled_by[r] = CERTIFICATE
-        else:
-            left.append(r)
+    rest = open_rows[~wrong]
+    low, high = left_out_intervals(problem, solution, rest)
+    clear = (low > ROUNDING) | (high < -ROUNDING)
+    settled, left = rest[clear], rest[~clear]
+    found.lower[settled], found.upper[settled] = low[clear], high[clear]
+    found.settled_by[settled] = CERTIFICATE
     found.uncertified_by[left] = NOT_CONVERGED
-    return found, np.array(left, dtype=np.intp)
+    return found, left
 
 
 def values_at_worst_b(problem: Problem, solution: Solution) -> FloatArray:
