@@ -9,8 +9,7 @@ all of them need not be solved for. Steps (docs/method/consolidated):
 2. ``_smoothing``: minimise the smoothed problems, and the smoothed full problem.
 3. ``_exchange``: predict the sets from the differences, and exchange samples between
    them until the linear system of the sets is optimal.
-4. ``_proof``: check the result on all samples. A fold that does not pass is solved on
-   all samples, and refitted if it does not pass again.
+4. ``_proof``: check the result on all samples. A fold that does not pass is refitted.
 """
 
 from __future__ import annotations
@@ -24,17 +23,15 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._problem import (
     CERTIFIED,
     CONSOLIDATED,
-    NOT_CONVERGED,
-    REFIT,
     Folds,
     LooIntervals,
     Problem,
     Solution,
 )
-from leaveout.engine._solve import solve_without
+from leaveout.engine._solve import refit_each
 from leaveout.engine._walk import settle_from_solution
-from leaveout.methods._exchange import Tableau, solve_again, solve_exactly, tableaus
-from leaveout.methods._proof import Proof, Prover
+from leaveout.methods._exchange import Tableau, solve_exactly, tableaus
+from leaveout.methods._proof import Prover
 from leaveout.methods._screening import (
     PathMemory,
     Screened,
@@ -72,7 +69,7 @@ def loo_consolidated(
     rule : {"first_order", "same_C", "path"}, default="first_order"
         Screening rule. "first_order" keeps the samples that the first-order change of
         the full solution can bring to the margin. It is not safe by itself; folds in
-        which it was wrong fail the proof and are solved again on all samples. "same_C"
+        which it was wrong fail the proof and are refitted. "same_C"
         uses bounds around the full solution at the same C. "path" uses all left-out
         solutions at the previous C, as in the paper; at the first C of a path no sample
         is screened.
@@ -124,7 +121,7 @@ def _leave_out(
     leaders = np.unique(copies)
     folds = _Folds(problem, solution, leaders, keep_all)
     folds.solve(rule, memory, n_threads)
-    folds.store(found)
+    n_refits = folds.store(found, n_threads)
     found.share_with_copies(rows, copies)
     if folds.values is not None and memory is not None:
         memory.last = Solved.of(problem, solution, leaders, folds.values, folds.norms)
@@ -134,13 +131,13 @@ def _leave_out(
         "folds": float(leaders.size),
         "shared": float(rows.size - leaders.size),
         "steps": float(folds.steps.sum()),
-        "refits": float(np.count_nonzero(folds.refitted)),
+        "refits": float(n_refits),
     }
     return replace(found, counts=counts)
 
 
 class _Folds:
-    """Problems without one sample each; solved and proved, or refitted."""
+    """Problems without one sample each; those that are not proved are refitted."""
 
     def __init__(
         self, problem: Problem, solution: Solution, rows: IntArray, everywhere: bool
@@ -149,16 +146,15 @@ class _Folds:
         self.everywhere = everywhere
         n, k = problem.n_samples, rows.size
         self.values = np.empty((k, n)) if everywhere else None  # K beta
-        self.own, self.low, self.high, self.norms = np.empty((4, k))
-        self.certified = np.zeros(k, dtype=bool)
-        self.refitted = np.zeros(k, dtype=bool)
+        self.own, self.low, self.high, self.norms = np.zeros((4, k))
+        self.proved = np.zeros(k, dtype=bool)
         self.steps = np.zeros(k)
         self.n_screened = 0
 
     def solve(
         self, rule: str | None, memory: PathMemory | None, n_threads: int
     ) -> None:
-        """Screen, solve and prove; refit what is not proved."""
+        """Screen, solve and prove."""
         problem, solution, rows = self.problem, self.solution, self.rows
         groups: list[tuple[IntArray, Tableau]] = []
         if solution.converged and rows.size:
@@ -172,62 +168,42 @@ class _Folds:
             for members, tableau in groups:
                 which = np.searchsorted(rows, members)
                 self._solve_group(reduced, tableau, which, n_threads)
-        failed = np.flatnonzero(~self.certified)
-        self.refitted[failed] = True
-        map_chunks(lambda part: self.refit(failed[part]), failed.size, n_threads, 1)
 
     def _solve_group(
         self, reduced: _Reduced, tableau: Tableau, which: IntArray, n_threads: int
     ) -> None:
-        """Solve folds that share a tableau: on the kept samples, then on all."""
+        """Solve folds that share a tableau."""
         small = tableau.take(reduced.kept)
 
         def run(part: slice) -> None:
             block = which[part]
             rows = self.rows[block]
             eta, self.steps[block[0]] = reduced.solve(rows, small, tableau)
-            self._write(block, reduced.prove(rows, eta, self.everywhere))
-            failed = np.flatnonzero(~self.certified[block])
-            if failed.size and small is not tableau and not tableau.is_low_rank:
-                self._solve_on_all(block[failed], tableau)
+            proof = reduced.prove(rows, eta, self.everywhere)
+            self.own[block], self.norms[block] = proof.own, proof.norms
+            self.low[block], self.high[block] = proof.low, proof.high
+            self.proved[block] = proof.optimal
+            if self.values is not None:
+                self.values[block] = proof.values
 
         map_chunks(run, which.size, n_threads, reduced.block)
 
-    def _solve_on_all(self, which: IntArray, tableau: Tableau) -> None:
-        """Solve folds in which screened coefficients change."""
-        problem, rows = self.problem, self.rows[which]
-        complete = _Reduced(problem, self.solution, Screened.nothing(problem))
-        folds, _ = complete.leave_out(rows, complete.start)
-        eta = solve_again(tableau.take(complete.kept), folds)
-        self._write(which, complete.prove(rows, eta, self.everywhere))
-
-    def _write(self, which: IntArray, proof: Proof) -> None:
-        """Store the result of some folds."""
-        self.own[which] = proof.own
-        self.low[which], self.high[which] = proof.low, proof.high
-        self.norms[which], self.certified[which] = proof.norms, proof.optimal
-        if self.values is not None:
-            self.values[which] = proof.values
-
-    def refit(self, which: IntArray) -> None:
-        """Solve some problems again."""
-        for k in which:
-            r = self.rows[k]
-            left_out = solve_without(self.problem, self.solution, self.rows[k : k + 1])
-            values = left_out.decision_values - left_out.intercept
-            squared = max(0.0, float(left_out.beta @ values))
-            self.own[k], self.norms[k] = values[r], np.sqrt(squared)
-            self.low[k], self.high[k] = left_out.intercept_interval
-            self.certified[k] = left_out.converged
-            if self.values is not None:
-                self.values[k] = values
-
-    def store(self, found: LooIntervals) -> None:
-        """Write the values of the left-out samples."""
-        rows = self.rows
+    def store(self, found: LooIntervals, n_threads: int) -> int:
+        """Write the values of the left-out samples; return the number of refits."""
+        rows, failed = self.rows, np.flatnonzero(~self.proved)
         found.lower[rows], found.upper[rows] = self.own + self.low, self.own + self.high
-        found.settled_by[rows] = np.where(self.refitted, REFIT, CONSOLIDATED)
-        found.uncertified_by[rows] = np.where(self.certified, CERTIFIED, NOT_CONVERGED)
+        found.settled_by[rows], found.uncertified_by[rows] = CONSOLIDATED, CERTIFIED
+        refitted = refit_each(
+            self.problem, self.solution, Folds.singles(rows[failed]),
+            n_threads=n_threads, changes=self.everywhere,
+        )  # fmt: skip
+        found.write(rows[failed], refitted)
+        if self.values is not None and refitted.changes is not None:
+            betas = self.solution.beta + refitted.changes[:, :-1]
+            self.values[failed] = values = betas @ self.problem.K
+            squared = np.einsum("ki,ki->k", betas, values)
+            self.norms[failed] = np.sqrt(np.maximum(0.0, squared))
+        return failed.size
 
 
 def _screen(
