@@ -13,7 +13,7 @@ from leaveout.engine._walk import Walker
 from leaveout.llw._solve import descend
 from leaveout.lp._lpm import solve_lpm
 from leaveout.lp._lpm_walk import _walk, build_lpm_tableau
-from leaveout.methods._curve import _follow, _share, _Workspace
+from leaveout.methods._curve import _follow, _share
 from leaveout.methods._stopping import loo_stopping
 
 SPOILT = [np.nan, np.inf, -np.inf, 1e308, -1e308]
@@ -76,7 +76,7 @@ def test_stopping_and_paths(seed):
     scale = float(rng.choice([1.0, 1e308, 1e-308]))
     curve = replace(_share(problem, 0.1, 100.0), problem=spoilt, scale=scale)
     for r in rng.permutation(n)[:5]:
-        assert _follow(curve, r, _Workspace(n), [100.0]).pieces[-1, 1] == 100.0
+        assert _follow(curve, r, [100.0]).pieces[-1, 1] == 100.0
 
 
 @pytest.mark.parametrize("seed", range(20))

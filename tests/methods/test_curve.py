@@ -132,12 +132,12 @@ def test_failed_paths_are_restarted_and_counted(always, monkeypatch, rng):
     trace_path, seen = _curve.trace_path, set()
 
     def fail(*args):
-        (status, *rest), r, C = trace_path(*args), *args[7:9]
+        (arrived, *counts, end, pieces), r, C = trace_path(*args), *args[7:9]
         if always:
-            return (_curve.PathStatus.STOOD, *rest[:2], C, 0, C, 0, 0)
+            return (False, *counts, C, pieces[:0])
         failed = r not in seen
         seen.add(r)
-        return (_curve.PathStatus.DRIFTED if failed else status, *rest)
+        return (arrived and not failed, *counts, end, pieces)
 
     monkeypatch.setattr(_curve, "trace_path", fail)
     curve = curve_of(problem, 1e-2, 1e2, n_threads=2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._problem import TIE, Problem, Solution
 from leaveout.engine._solve import solve_svc, solve_without
 from leaveout.engine._walk import loo_walk
-from leaveout.methods._curve_fast import PathStatus, path_work_shape, trace_path
+from leaveout.methods._curve_fast import trace_path
 from leaveout.run._parallel import map_chunks
 
 # Breakpoints closer than this, relatively, are merged.
@@ -32,16 +32,6 @@ MANY_RESTARTS = 50
 CHECKS = (0.241, 0.493, 0.747, 0.9999)
 # Paths between two checks for Python's signals.
 PATHS_PER_CALL = 8
-
-
-class _Workspace:
-    """Work arrays of one thread."""
-
-    def __init__(self, n: int) -> None:
-        self.work = np.empty(path_work_shape(n))
-        self.sides = np.empty((2, n), dtype=np.int8)
-        self.members = np.empty(n, dtype=np.intp)
-        self.pieces = np.empty((20 * n + 200, 6))
 
 
 @dataclass
@@ -120,9 +110,8 @@ def trace_curve(
     paths: dict[int, _Path] = {}
 
     def run(part: slice) -> None:
-        space = _Workspace(n)
         for r in rows[part].tolist():
-            path = _checked_path(curve, r, space, checks)
+            path = _checked_path(curve, r, checks)
             steps[r] = _steps(path.pieces, float(truth[r]))
             path.pieces = path.pieces[:0]
             paths[r] = path
@@ -174,7 +163,6 @@ def _walks_at_some(
 def _checked_path(
     curve: _Curve,
     r: int,
-    space: _Workspace,
     checks: list[tuple[float, FloatArray, FloatArray]],
 ) -> _Path:
     """Follow one path and compare it with the walks.
@@ -187,7 +175,7 @@ def _checked_path(
     left = np.unique(curve.problem.y[present])
     if curve.problem.fit_intercept and left.size == 1:  # f is the label of that class
         return _Path(np.array([[curve.C_min, curve.C_max, *4 * [left[0]]]]))
-    path = _follow(curve, r, space, [curve.C_max])
+    path = _follow(curve, r, [curve.C_max])
     doubted = [
         C
         for C, lower, upper in checks
@@ -195,7 +183,7 @@ def _checked_path(
     ]
     solved = [(C, _interval(solve_svc(curve.at(C, r)), r)) for C in doubted]
     if any(_differ(path.interval_at(C), wanted) for C, wanted in solved):
-        again = _follow(curve, r, space, [*(C for C, _, _ in checks), curve.C_max])
+        again = _follow(curve, r, [*(C for C, _, _ in checks), curve.C_max])
         again.restarts += path.restarts
         again.certified &= not any(
             _differ(again.interval_at(C), wanted) for C, wanted in solved
@@ -217,11 +205,11 @@ def _interval(solution: Solution, r: int) -> tuple[float, float]:
     return float(without_b + low), float(without_b + high)
 
 
-def _follow(curve: _Curve, r: int, space: _Workspace, stops: list[float]) -> _Path:
+def _follow(curve: _Curve, r: int, stops: list[float]) -> _Path:
     """Follow the optimum without r, with a new solve at C_min and after each stop.
 
-    A path that fails is restarted by a solve where it was last known to be right, or
-    slightly above if it makes no progress.
+    A path that fails is restarted by a solve where it last seemed right, or slightly
+    above if it makes no progress.
     """
     problem = curve.problem
     C = curve.C_min
@@ -231,52 +219,34 @@ def _follow(curve: _Curve, r: int, space: _Workspace, stops: list[float]) -> _Pa
     nudge = 0.0
     for stop in stops:
         while stop > C:
-            status, events, factors, *good, n_pieces = trace_path(
+            before = C
+            arrived, events, factors, C, pieces = trace_path(
                 problem.K, problem.y, problem.C, problem.fit_intercept,
                 curve.probe, curve.K_probe, curve.scale, r, C, stop,
                 solution.intercept, solution.state,
-                space.work, space.sides, space.members, space.pieces,
             )  # fmt: skip
             path.events += events
             path.factors += factors
-            if status == PathStatus.FULL:
-                space.pieces = np.empty((2 * space.pieces.shape[0], 6))
-                continue
-            if status == PathStatus.ARRIVED:
-                parts.append(space.pieces[:n_pieces].copy())
-                C, nudge = stop, 0.0
+            parts.append(pieces)
+            if arrived:
+                nudge = 0.0
                 if stop < stops[-1]:
                     solution = solve_svc(curve.at(C, r))
                 continue
             path.restarts += 1
-            before = C
-            C, n_pieces = _last_good(curve, r, good, space.pieces)
-            parts.append(space.pieces[:n_pieces].copy())
             further = before < C and path.restarts < MANY_RESTARTS
             nudge = 0.0 if further else min(max(10.0 * nudge, NUDGE), WIDEST_GAP)
             before, C = C, min(C * (1.0 + nudge), stop)
             solution = solve_svc(curve.at(C, r))
             path.certified &= solution.converged and nudge <= GAP
+            if before == C and pieces.size:  # the end of the last piece, solved again
+                end = float(pieces[-1, 3]), float(pieces[-1, 5])
+                path.certified &= not _differ(end, _interval(solution, r))
             if before < C:
                 low, high = _interval(solution, r)
                 parts.append(np.array([[before, C, low, low, high, high]]))
     path.pieces = np.concatenate(parts)
     return path
-
-
-def _last_good(
-    curve: _Curve, r: int, good: list[Any], pieces: FloatArray
-) -> tuple[float, int]:
-    """Return how far a failed path is right: C, number of pieces.
-
-    That is the last C that looked right if a solve there agrees, else its last check.
-    """
-    seen, n_seen, checked, n_checked = good
-    if seen > checked and n_seen > 0:
-        end = (float(pieces[n_seen - 1, 3]), float(pieces[n_seen - 1, 5]))
-        if not _differ(end, _interval(solve_svc(curve.at(seen, r)), r)):
-            return seen, n_seen
-    return checked, n_checked
 
 
 def _steps(pieces: FloatArray, truth: float) -> tuple[FloatArray, IntArray]:

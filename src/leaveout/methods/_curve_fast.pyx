@@ -19,9 +19,12 @@ interval whose ends are maxima and minima of affine functions, followed one by o
 """
 
 from libc.math cimport INFINITY, fabs, sqrt
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport daxpy, dgemv, dger, dsymv
 from scipy.linalg.cython_lapack cimport dpotrf, dpotri
+
+import numpy as np
 
 cdef signed char OUTSIDE = 0, MARGIN = 1, BOUNDED = 2, PASSIVE = 3
 
@@ -35,20 +38,10 @@ cdef Py_ssize_t EVENTS_PER_FACTOR = 100
 # gives up.
 cdef Py_ssize_t STANDING = 30
 
-# Rows of the work array.
-cdef Py_ssize_t N_WORK_ROWS = 9
-
-
-cpdef enum PathStatus:
-    ARRIVED = 0     # the end was reached and every check passed
-    FULL = 1        # too many pieces
-    DRIFTED = 2     # a check failed: optimality conditions, or M is singular
-    STOOD = 3       # too many events without progress
-
-
-def path_work_shape(Py_ssize_t n):
-    """Shape of the work array of trace_path."""
-    return N_WORK_ROWS + 2 * n + 1, n + 1
+# Rows of the work array besides K_M and A.
+cdef Py_ssize_t N_WORK_ROWS = 8
+# How a step ends: well, or because a check failed, M is singular or there is no progress.
+cdef int ARRIVED = 0, LOST = 1
 
 
 cdef struct Path:
@@ -85,9 +78,13 @@ cdef struct Path:
     signed char* side
     signed char* banned     # cannot enter: it is in the affine hull of M
     Py_ssize_t* member      # (m,)
+    Py_ssize_t n_events
+    Py_ssize_t n_factors
     Py_ssize_t n_pieces
     Py_ssize_t capacity
-    double* pieces          # (capacity, 6)
+    double* pieces          # (capacity, 6) C, C', low, low', high, high'
+    double C_sound          # the last C that passed a check
+    Py_ssize_t n_sound      # pieces up to there
 
 
 cdef inline double bounded_beta(Path* p, Py_ssize_t i) noexcept nogil:
@@ -103,12 +100,15 @@ cdef inline double f_tol(Path* p) noexcept nogil:
 cdef bint record(
     Path* p, double step, double low, double high, double low_rate, double high_rate,
 ) noexcept nogil:
-    """Store one affine piece of the interval of f_r; False if the array is full."""
+    """Store one affine piece of the interval of f_r; False if there is no memory."""
     cdef double* row
     if step <= 0.0:
         return True
-    if p.n_pieces >= p.capacity:
-        return False
+    if p.n_pieces == p.capacity:
+        row = <double*>realloc(p.pieces, (2 * p.capacity + 64) * 6 * sizeof(double))
+        if row == NULL:
+            return False
+        p.pieces, p.capacity = row, 2 * p.capacity + 64
     row = p.pieces + 6 * p.n_pieces
     row[0] = p.C
     row[1] = p.C + step
@@ -165,10 +165,10 @@ cdef int factor(Path* p) noexcept nogil:
         return ARRIVED
     dpotrf(b"L", &m, P, &lda, &info)
     if info != 0:
-        return DRIFTED
+        return LOST
     dpotri(b"L", &m, P, &lda, &info)
     if info != 0:
-        return DRIFTED
+        return LOST
     for a in range(p.m):
         for d in range(a):
             P[a * ld + d] = P[d * ld + a]
@@ -180,7 +180,7 @@ cdef int factor(Path* p) noexcept nogil:
             p.w[a] += P[a * ld + d]
         norm += p.w[a]
     if not norm > 0.0:
-        return DRIFTED
+        return LOST
     for a in range(p.m):
         A[a + 1] = A[(a + 1) * ld] = p.w[a] / norm
         for d in range(p.m):
@@ -276,7 +276,7 @@ cdef int refresh(Path* p) noexcept nogil:
     if code != ARRIVED:
         return code
     if not correct(p):
-        return DRIFTED
+        return LOST
     # The effect of rounding of f on beta_i is proportional to A_ii.
     for a in range(p.m):
         p.t[p.member[a]] = p.A[(a + 1) * (p.ld + 1)]
@@ -287,7 +287,7 @@ cdef int refresh(Path* p) noexcept nogil:
             excess = p.y[i] * p.x[i]
             tol = ON_BOUND * p.c[i] * p.C + 1e-14 * p.scale * p.size * p.t[i]
             if not (-tol <= excess <= p.c[i] * p.C + tol):
-                return DRIFTED
+                return LOST
             continue
         tol = f_tol(p)
         excess = p.y[i] * p.x[i] - 1.0
@@ -297,10 +297,10 @@ cdef int refresh(Path* p) noexcept nogil:
             else:
                 high = min(high, p.y[i] - p.x[i])
         elif not ((excess if p.side[i] == OUTSIDE else -excess) >= -tol):
-            return DRIFTED
+            return LOST
     if p.intercept and p.m == 0:
         if low > high + f_tol(p) or fabs(p.q) > 1e-9 * p.total:
-            return DRIFTED
+            return LOST
     return ARRIVED
 
 
@@ -566,7 +566,7 @@ cdef int cross_empty_margin(Path* p, double end) noexcept nogil:
     cdef bint meet
     find_ends(p, &low, &high)
     if low < 0 or high < 0:
-        return DRIFTED
+        return LOST
     while p.C < end:
         at_low = p.y[low] - p.x[low]
         at_high = p.y[high] - p.x[high]
@@ -601,7 +601,7 @@ cdef int cross_empty_margin(Path* p, double end) noexcept nogil:
             at_low = at_high = middle
         if not record(p, step, p.x[p.r] + at_low, p.x[p.r] + at_high,
                       p.v[p.r] + low_rate, p.v[p.r] + high_rate):
-            return FULL
+            return LOST
         advance(p, step)
         if meet:
             p.b += p.y[low] - p.x[low]
@@ -628,32 +628,35 @@ cdef bint banned_stay(Path* p) noexcept nogil:
     return True
 
 
-cdef int follow(
-    Path* p, double end, Py_ssize_t* counts, double* good,
-) noexcept nogil:
-    """C -> end. good: last C that looked right, last C where the conditions were
-    checked; counts: events, factorisations, pieces up to the one and to the other."""
+cdef void mark_sound(Path* p) noexcept nogil:
+    """Record that the point has passed a check at C."""
+    p.C_sound = p.C
+    p.n_sound = p.n_pieces
+
+
+cdef int follow(Path* p, double end) noexcept nogil:
+    """C -> end."""
     cdef Py_ssize_t i, since = 0, standing = 0, n_banned = 0
     cdef double step = 0.0, before
     cdef bint at_high = False, moved
     cdef int code = refresh(p)
     while code == ARRIVED and p.C < end:
         if standing > 10 * STANDING + p.n:
-            return STOOD
+            return LOST
         if p.intercept and p.m == 0:
             before = p.C
-            counts[0] += 1
+            p.n_events += 1
             code = cross_empty_margin(p, end)
             if code == ARRIVED:
-                good[0] = good[1] = p.C
-                counts[2] = counts[3] = p.n_pieces
+                mark_sound(p)
             standing = standing + 1 if p.C <= before else 0
         elif p.n_bounded == 0:
             # No bounded sample: the solution no longer changes.
             if not record(p, end - p.C, p.x[p.r], p.x[p.r], 0.0, 0.0):
-                code = FULL
+                return LOST
             p.C = end
-            return code
+            mark_sound(p)
+            return ARRIVED
         else:
             i = next_event(p, end - p.C, standing > STANDING, &step, &at_high)
             if i < 0:
@@ -664,20 +667,20 @@ cdef int follow(
                 standing += 1
                 continue
             if not record(p, step, p.x[p.r], p.x[p.r], p.v[p.r], p.v[p.r]):
-                return FULL
+                return LOST
             advance(p, step)
             if step > 0.2 * p.C:
                 # Far away, rounding of the rates matters: recompute at the end.
                 if not correct(p):
-                    return DRIFTED
+                    return LOST
                 p.pieces[6 * p.n_pieces - 3] = p.pieces[6 * p.n_pieces - 1] = p.x[p.r]
             if n_banned > 0 and not banned_stay(p):
-                return DRIFTED
+                return LOST
             if i < 0:
                 p.C = end
                 break
             standing = standing + 1 if step <= 1e-14 * p.C else 0
-            counts[0] += 1
+            p.n_events += 1
             since += 1
             if p.side[i] == MARGIN:
                 if p.intercept and p.m == 1:
@@ -700,20 +703,18 @@ cdef int follow(
                 n_banned = 0
             if since < EVENTS_PER_FACTOR and (
                     is_sound(p) or (correct(p) and is_sound(p))):
-                good[0] = p.C
-                counts[2] = p.n_pieces
+                mark_sound(p)
                 continue
             if code == ARRIVED:
                 since = 0
-                counts[1] += 1
+                p.n_factors += 1
                 code = refresh(p)
                 if code == ARRIVED:
-                    good[0] = p.C
-                    counts[2] = p.n_pieces
-                    good[1] = p.C
-                    counts[3] = p.n_pieces
+                    mark_sound(p)
     if code == ARRIVED:
         code = refresh(p)
+        if code == ARRIVED:
+            mark_sound(p)
     return code
 
 
@@ -730,22 +731,21 @@ def trace_path(
     double end,
     double b,
     const signed char[::1] state,    # in, (n,) sets of the optimum at C without r
-    double[:, ::1] work,             # work, path_work_shape(n)
-    signed char[:, ::1] sides,       # work, (2, n)
-    Py_ssize_t[::1] members,         # work, (n,)
-    double[:, ::1] pieces,           # out, (capacity, 6) C, C', low, low', high, high'
 ):
     """Follow the optimum without r; all arguments are checked by the caller.
 
-    Return status, events, factorisations, the last C that looked right with the number
-    of pieces up to it, the last C that was checked with its number, and all pieces.
+    Return whether the end was reached, the numbers of events and factorisations, the last
+    C that passed a check, and the pieces of the interval of f_r up to there, (k, 6): C at
+    both ends, the lower end of f at both, the upper end at both.
     """
     cdef Path p
-    cdef Py_ssize_t i
-    cdef Py_ssize_t[4] counts
-    cdef double[2] good
+    cdef Py_ssize_t i, n = y.shape[0]
     cdef int code
-    p.n = y.shape[0]
+    cdef double[:, ::1] work = np.empty((N_WORK_ROWS + 2 * n + 1, n + 1))
+    cdef signed char[:, ::1] sides = np.empty((2, n), dtype=np.int8)
+    cdef Py_ssize_t[::1] members = np.empty(n, dtype=np.intp)
+    cdef double[:, ::1] out
+    p.n = n
     p.r = r
     p.ld = work.shape[1]
     p.intercept = intercept
@@ -766,20 +766,23 @@ def trace_path(
     p.s = &work[6, 0]
     p.t = &work[7, 0]
     p.rows = &work[N_WORK_ROWS, 0]
-    p.A = &work[N_WORK_ROWS + p.n, 0]
+    p.A = &work[N_WORK_ROWS + n, 0]
     p.side = &sides[0, 0]
     p.banned = &sides[1, 0]
     p.member = &members[0]
-    p.n_pieces = 0
-    p.capacity = pieces.shape[0]
-    p.pieces = &pieces[0, 0]
-    counts[0] = counts[1] = counts[2] = counts[3] = 0
-    good[0] = good[1] = C
+    p.pieces = NULL
+    p.n_pieces = p.capacity = p.n_sound = p.n_events = p.n_factors = 0
+    p.C_sound = C
     with nogil:
         p.probe_sum = p.total = 0.0
         for i in range(p.n):
             p.side[i] = state[i] if c[i] > 0.0 and i != r else PASSIVE
             p.probe_sum += probe[i]
             p.total += c[i]
-        code = follow(&p, end, counts, good)
-    return code, counts[0], counts[1], good[0], counts[2], good[1], counts[3], p.n_pieces
+        code = follow(&p, end)
+    pieces = np.empty((p.n_sound, 6))
+    if p.n_sound:
+        out = pieces
+        memcpy(&out[0, 0], p.pieces, 6 * p.n_sound * sizeof(double))
+    free(p.pieces)
+    return code == ARRIVED, p.n_events, p.n_factors, p.C_sound, pieces
