@@ -101,10 +101,10 @@ def make_work(n_svms: int = N_SVMS) -> tuple[Encode, Callable]:
     map_ = FeatureMap.around(RBFSampler(gamma=gamma, n_components=D, random_state=0)
                              .fit(X), X)  # fmt: skip
     rng = np.random.default_rng(0)
-    ones, zeros = np.ones(n_svms), np.zeros(n_svms)
-    positive, negative = ones.astype(np.int32), zeros.astype(np.int32)
-    W, totals = rng.normal(size=(n_svms, D)), np.ones((n_svms, 2))
-    svms = LinearProblems(ones, positive, negative, totals, W, zeros)
+    ones, totals = np.ones(n_svms), np.ones((n_svms, 2))
+    positive, negative = ones.astype(np.int32), np.zeros(n_svms, dtype=np.int32)
+    points = np.column_stack([rng.normal(size=(n_svms, D)), 0.0 * ones])
+    svms = LinearProblems(ones, positive, negative, totals, points)
     job = partial(sum_block, svms, np.full(n_svms, 0.05))
     return Encode(map_, np.array([0, 1]), np.ones(2)), job
 
@@ -177,7 +177,7 @@ def measure(bench: Benchmark, count: int, files: dict, row: float) -> None:
                 f"{count} workers: {1e3 * task:.3g} ms per task, "
                 f"{1e-6 / max(byte, 1e-15):.3g} MB/s of sums per worker"
             )
-        measured = fastest(bench, partial(FeatureRows(rows, encode, n, D).run, job))
+        measured = fastest(bench, partial(FeatureRows(rows, encode, n, D + 1).run, job))
         busiest = -(-tasks // count)
         predicted = tasks * task + busiest * (n / tasks * row + SUM_BYTES * byte)
         bench.cells.append(

@@ -70,13 +70,17 @@ def test_other_fit_is_refused(finished, change, data, differs):
         other.fit(*data)
 
 
-def test_checkpoint_of_older_code_is_refused(tmp_path):
-    """Older code stored other arrays, and did not name its solver."""
+@pytest.mark.parametrize("older", [None, "multiples and windows"])
+def test_checkpoint_of_older_code_is_refused(tmp_path, older):
+    """Older code stored other arrays; the oldest did not name its solver."""
     path = tmp_path / "fit.db"
     svc = FeatureSVC(**COMMON, checkpoint=path).fit(X, Y)
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DELETE FROM meta WHERE name = 'solver'")
-    with pytest.raises(CheckpointError, match=r"what differs: solver \(None there"):
+        if older:
+            values = ("solver", older)
+            database.execute("INSERT INTO meta VALUES (?, ?)", values)
+    with pytest.raises(CheckpointError, match="what differs: solver"):
         svc.fit(X, Y)
 
 

@@ -50,8 +50,8 @@ def test_one_solution_gives_those_of_all_smaller_c(paths, share, seed):
     Z = X - X.mean(axis=0)
     for k, C in enumerate(Cs):
         best = solve_svc(Problem(Z @ Z.T, 2.0 * y - 1.0, np.full(200, C)))
-        W, b = path.problems.W[k], path.problems.b[k]
-        found = primal(Z, y, C, W, b)
+        *W, b = path.problems.points[k]
+        found = primal(Z, y, C, np.array(W), b)
         np.testing.assert_allclose(found, best.objective, rtol=1e-12)
         np.testing.assert_allclose(clf.path_["objective"][k], found, rtol=1e-12)
         np.testing.assert_allclose(W, best.beta @ Z, atol=1e-10 * C * 200)

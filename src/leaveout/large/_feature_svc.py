@@ -220,7 +220,7 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     def _solve(self, fit: FitRun, Cs: FloatArray) -> None:
         """Solve the problems, leave every row out, store the results."""
         path = solve_linear(
-            fit.rows, fit.problems(Cs), some=fit.some, samples=fit.samples,
+            fit.rows, fit.problems(Cs), samples=fit.samples,
             progress=fit.progress, sizes=fit.sizes, after_pass=fit.after_pass,
         )  # fmt: skip
         radius = max(each.radius for each in path.optima)
@@ -287,9 +287,9 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             X = check_features(self, X, reset=False)
             blocks = (X[i : i + m] for i in range(0, X.shape[0], m))
         features = FeatureMap(self.transformer_, np.zeros(self.coef_.shape[1]))
+        points = np.column_stack([self.coef_, self.intercept_])
         dense = (b.toarray() if sparse.issparse(b) else b for b in blocks)
-        values = [features(block) @ self.coef_.T for block in dense]
-        return np.concatenate(values) + self.intercept_
+        return np.concatenate([features(block) @ points.T for block in dense])
 
     def _check_parameters(self) -> FloatArray:
         """Raise if a parameter is invalid; return the values of C."""
@@ -336,10 +336,11 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Set the fitted attributes to those of the k-th C."""
         problems = path.problems
+        W, b = problems.points[:, :-1], problems.points[:, -1]
         Cs = problems.C[:: len(fit.pairs)].copy()
         self.classes_ = fit.classes
         self.class_weight_ = fit.class_weight
-        primal = 0.5 * (problems.W**2).sum(axis=1) + problems.C * hinge
+        primal = 0.5 * (W**2).sum(axis=1) + problems.C * hinge
         dual = np.array([optimum.window_dual for optimum in path.optima])
         # A window omits hinges that are zero or linear: its optimum is below that of
         # all rows, and the difference bounds the distance to the optimum.
@@ -357,8 +358,8 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
         self.C_ = float(Cs[k])
         self.loo_error_ = loos[k].error
         self.transformer_ = fit.feature_map.transformer
-        self.coef_ = problems.W[chosen].copy()
-        self.intercept_ = problems.b[chosen] - self.coef_ @ fit.feature_map.center
+        self.coef_ = W[chosen].copy()
+        self.intercept_ = b[chosen] - self.coef_ @ fit.feature_map.center
         self.objective_ = primal[chosen]
         self.duality_gap_ = gaps[chosen]
         self._warn(fit, path, gaps)
@@ -378,11 +379,11 @@ class FeatureSVC(ClassifierMixin, BaseEstimator):
             )
         # ||w|| is at most C light times the distance of the class means.
         largest = problems.C * problems.light * path.optima[0].radius
-        ignored = np.linalg.norm(problems.W, axis=1) <= 1e-9 * largest
+        ignored = np.linalg.norm(problems.points[:, :-1], axis=1) <= 1e-9 * largest
         n_pairs = len(fit.pairs)
         for p in np.flatnonzero(ignored.reshape(-1, n_pairs).all(axis=0)):
             codes = np.array([problems.negative[p], problems.positive[p]])
-            chosen = self.classes_.tolist()[codes[int(problems.b[p] > 0.0)]]
+            chosen = self.classes_.tolist()[codes[int(problems.points[p, -1] > 0.0)]]
             pair = f" between {self.classes_[np.sort(codes)].tolist()}"
             warnings.warn(
                 f"The SVM{pair if n_pairs > 1 else ''} predicts {chosen!r} for every "

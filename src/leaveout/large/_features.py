@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from operator import iadd
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +22,7 @@ S = TypeVar("S", bound=Summable)
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Map rows to centred features z; ``transformer`` is None for the rows themselves.
+    """Map rows to (z, 1), z centred features; without ``transformer`` z are the rows.
 
     The intercept is not regularised, so centring changes only the intercept; it makes
     the bounds on decision values smallest.
@@ -33,49 +34,62 @@ class FeatureMap:
     @classmethod
     def around(cls, transformer: Any, sample: FloatArray) -> FeatureMap:
         """Use the mean of a sample of rows as the centre."""
-        plain = cls(transformer, np.zeros(1))
-        return cls(transformer, plain(sample).mean(axis=0))
+        return cls(transformer, cls(transformer, np.zeros(1))(sample)[:, :-1].mean(0))
 
     @property
-    def n_components(self) -> int:
-        return self.center.shape[0]
+    def dim(self) -> int:
+        """Length of (z, 1)."""
+        return self.center.size + 1
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        if self.transformer is None:
-            return X - self.center
-        if X.shape[0] == 0:  # scikit-learn's transformers refuse empty arrays
-            return np.empty((0, self.n_components))
-        Z = self.transformer.transform(X)
+        Z: Any = X if self.transformer is None else self.transformer.transform(X)
         Z = Z.toarray() if sparse.issparse(Z) else Z
-        Z = np.ascontiguousarray(Z, dtype=np.float64)
-        if np.may_share_memory(Z, X):
-            return Z - self.center
-        Z -= self.center
-        return Z
+        A = np.ones((Z.shape[0], Z.shape[1] + 1))
+        np.subtract(Z, self.center, out=A[:, :-1])
+        return A
 
 
 class FeatureBlock(NamedTuple):
-    """Rows from ``start`` on: centred features, class codes (int32), weights.
+    """Rows from ``start`` on: (z, 1), class codes (int32), weights.
 
     C times ``own`` is the upper bound of a row's coefficient. Of equal rows, the first
     has the ``weight`` of all, and the others 0.
     """
 
     start: int
-    Z: FloatArray
+    A: FloatArray
     codes: np.ndarray
     weight: FloatArray
     own: FloatArray
 
 
+@dataclass
+class Sums:
+    """What a pass computes from a block: fields that add up, lists, and maxima."""
+
+    MAXIMA: ClassVar[tuple[str, ...]] = ("radius", "highest", "largest")
+
+    def add(self, other: Self) -> None:
+        """Add another block's result; lists are joined, those of sums added up."""
+        for name, mine in vars(self).items():
+            its = getattr(other, name)
+            if name in self.MAXIMA:
+                setattr(self, name, np.maximum(mine, its))
+            elif isinstance(mine, list) and hasattr(mine[0], "add"):
+                for one, more in zip(mine, its, strict=True):
+                    one.add(more)
+            else:
+                setattr(self, name, iadd(mine, its))
+
+
 class Rows(NamedTuple):
-    """Selected rows as features; ``numbers`` are ascending.
+    """Selected rows as (z, 1); ``numbers`` are ascending.
 
     ``first`` is the number of the first row that equals each.
     """
 
     numbers: np.ndarray
-    Z: np.ndarray
+    A: np.ndarray
     codes: np.ndarray
     weight: np.ndarray
     own: np.ndarray
@@ -115,37 +129,37 @@ class Encode:
 
 @dataclass
 class FeatureRows:
-    """All rows as features: stored, or recomputed in every pass if encode is given.
+    """All rows as features: ``encode`` makes them from the blocks of the source.
 
     ``first`` has the number of the first row that equals each, if some are equal;
-    ``n_passes`` counts how often the rows were read.
+    ``n_passes`` counts how often the rows were read, ``dim`` is the length of (z, 1).
     """
 
     source: RowSource | DistributedRows
-    encode: Encode | None
+    encode: Callable[[Any], FeatureBlock]
     n_rows: int
-    n_components: int
+    dim: int
     n_threads: int = 1
     n_passes: int = 0
     first: IntArray | None = None
 
     @classmethod
     def of(
-        cls, Z: FloatArray, codes: IntArray, weight: FloatArray, *, n_threads: int
+        cls, A: FloatArray, codes: IntArray, weight: FloatArray, *, n_threads: int
     ) -> FeatureRows:
         """Cut arrays into blocks."""
         codes = np.asarray(codes, dtype=np.int32)
-        parts = [slice(i, i + 4096) for i in range(0, Z.shape[0], 4096)]
+        parts = [slice(i, i + 4096) for i in range(0, A.shape[0], 4096)]
         blocks = [
-            FeatureBlock(p.start, Z[p], codes[p], weight[p], weight[p]) for p in parts
+            FeatureBlock(p.start, A[p], codes[p], weight[p], weight[p]) for p in parts
         ]
-        return cls(KeptBlocks(blocks), None, Z.shape[0], Z.shape[1], n_threads)
+        m, dim = A.shape
+        return cls(KeptBlocks(blocks), _as_they_are, m, dim, n_threads)
 
     def run(self, job: Callable[[FeatureBlock], S]) -> S:
         """Add up the results of a job on every block."""
         self.n_passes += 1
-        if self.encode is not None:
-            job = partial(_encode_first, self.encode, job)
+        job = partial(_encode_first, self.encode, job)
         return self.source.sum(job, self.n_threads)
 
     def gather(self, index: IntArray) -> Rows:
@@ -154,32 +168,34 @@ class FeatureRows:
         pick = partial(_pick, index, self.encode)
         parts = self.source.fetch(pick, index, self.n_threads)
         first = index if self.first is None else self.first[index]
-        numbers, Z, codes, weight, own = map(np.concatenate, zip(*parts, strict=True))
-        return Rows(numbers, Z, codes, weight, own, first)
+        picked = zip(*(part for part in parts if part), strict=True)
+        numbers, A, codes, weight, own = map(np.concatenate, picked)
+        return Rows(numbers, A, codes, weight, own, first)
 
     def in_memory(self) -> FeatureRows:
         """Store the features of all rows where they are computed."""
-        assert self.encode is not None
         kept = self.source.keep(self.encode, self.n_threads)
-        size = (self.n_rows, self.n_components, self.n_threads)
-        return FeatureRows(kept, None, *size, self.n_passes + 1, self.first)
+        n_passes = self.n_passes + 1
+        return replace(self, source=kept, encode=_as_they_are, n_passes=n_passes)
 
 
-def _encode_first(
-    encode: Encode, job: Callable[[FeatureBlock], Any], block: Block
-) -> Any:
-    return job(encode(block))
+def _as_they_are(block: FeatureBlock) -> FeatureBlock:
+    return block
 
 
-def _pick(index: IntArray, encode: Encode | None, block: Any) -> tuple[Any, ...]:
+def _encode_first(encode: Callable[[Any], Any], job: Callable[[Any], S], b: Any) -> S:
+    return job(encode(b))
+
+
+def _pick(index: IntArray, encode: Callable[[Any], Any], block: Any) -> tuple[Any, ...]:
     """Select rows of a block by their numbers.
 
     The features of the complete block are computed: those of a part would have other
     rounding errors, and so other bits than stored features.
     """
-    m = len(block.codes if encode is None else block.y)
-    low, high = np.searchsorted(index, [block.start, block.start + m])
-    if encode is not None:
-        block = encode(block if low < high else block.part(0, 0))
+    start, values = block[:2]
+    low, high = np.searchsorted(index, [start, start + values.shape[0]])
     index = index[low:high]
-    return index, *(column[index - block.start] for column in block[1:])
+    if low == high:
+        return ()
+    return index, *(column[index - start] for column in encode(block)[1:])

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_classes_repeat, check_number
 from leaveout.exceptions import ClusterLostError
-from leaveout.large._features import Encode, FeatureMap, FeatureRows, Rows
+from leaveout.large._features import Encode, FeatureMap, FeatureRows
 from leaveout.large._rows import GOLDEN, mix_bits
 from leaveout.large._solve import LinearProgress, Sizes
 from leaveout.large._window import LinearProblems
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
 MOST_DIGITS = 1e10
 # Largest C times the total weight of the rows; larger values overflow in narrow bands.
 MOST_LOSS = 1e200
-# Rows per class from which starting points are guessed.
-ROWS_OF_START = 1000
 # Names what a checkpoint holds; one of a release with another solver is refused.
-SOLVER = "multiples and windows"
+SOLVER = "multiples and windows of points (w, b)"
 # Parameters that define the problem; a checkpoint must agree in all of them.
 DECISIVE = ("features", "n_components", "C", "gamma", "class_weight")
 
@@ -300,23 +298,19 @@ class FitRun:
         self.feature_map = self._make_map()
         merged, first = statistics.merge_rows()
         encode = Encode(self.feature_map, self.classes, self.class_weight, merged)
-        n_rows, D = statistics.n_rows, self.feature_map.n_components
-        self.rows = FeatureRows(source, encode, n_rows, D, self.n_threads, 1, first)
+        n_rows, dim = statistics.n_rows, self.feature_map.dim
+        self.rows = FeatureRows(source, encode, n_rows, dim, self.n_threads, 1, first)
         if n_rows <= svc.rows_in_memory:
             self.rows = self.rows.in_memory()
         probe = self.feature_map(self.parts[0].X[:16])
         self.progress = kept.resume(n_rows, self.classes, self.parts, probe)
-        sizes = [] if self.progress else self.sizes.samples(n_rows, D)
+        sizes = [] if self.progress else self.sizes.samples(n_rows, dim)
         counts = [self._divide(size) for size in sizes]
-        informative = [each for each in counts if self._is_informative(each, D)]
+        informative = [each for each in counts if self._is_informative(each, dim)]
         self.samples = [
             FeatureRows.of(*self._sample(each), n_threads=self.n_threads)
             for each in informative
         ]
-        each = np.full(len(self.parts), ROWS_OF_START)
-        Z, codes, weights = self._sample(each)
-        numbers = np.arange(weights.size)
-        self.some = Rows(numbers, Z, codes, weights, weights, numbers)
 
     def problems(self, Cs: FloatArray) -> LinearProblems:
         """One SVM per C and pair of classes; with two classes the second is +1."""
@@ -332,8 +326,8 @@ class FitRun:
         positive, negative = np.tile(pairs.T, len(Cs))
         C = np.repeat(Cs, len(pairs))
         totals = self.totals[np.column_stack([positive, negative])]
-        W = np.zeros((C.size, self.feature_map.n_components))
-        return LinearProblems(C, positive, negative, totals, W, np.zeros(C.size))
+        points = np.zeros((C.size, self.feature_map.dim))
+        return LinearProblems(C, positive, negative, totals, points)
 
     def after_pass(self, progress: LinearProgress) -> None:
         """Save the progress, and report it."""
@@ -405,7 +399,7 @@ class FitRun:
             counts[code] = min(kept[code], max(1, equal))
         return counts
 
-    def _is_informative(self, counts: IntArray, n_components: int) -> bool:
+    def _is_informative(self, counts: IntArray, dim: int) -> bool:
         """Whether a sample has enough rows next to the margin of every pair.
 
         If C is small, these are the lighter class and as much weight of the other.
@@ -413,7 +407,7 @@ class FitRun:
         i, j = np.array(self.pairs).T
         per_weight = np.minimum(counts[i] / self.totals[i], counts[j] / self.totals[j])
         near = np.minimum(self.totals[i], self.totals[j]) * per_weight
-        return bool(near.min() >= 1.5 * (n_components + 1))
+        return bool(near.min() >= 1.5 * dim)
 
     def _sample(self, counts: IntArray) -> tuple[FloatArray, IntArray, FloatArray]:
         """Take rows of each class, weighted to represent all rows."""

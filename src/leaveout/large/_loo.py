@@ -67,15 +67,16 @@ def leave_rows_out(
     # Without a row of alpha = 0 only b moves. If a row is alone in its class in the
     # window, an end of b is infinite and so not known: other rows of the class may be
     # outside.
-    (*w, b), f = optimum.point, solution.decision_values
-    known = optimum.knows(np.array(w), answer.lower - f + b, answer.upper - f + b)
+    point, f = optimum.point, solution.decision_values
+    w, b = point[:-1], point[-1]
+    known = optimum.knows(w, answer.lower - f + b, answer.upper - f + b)
     wanted = np.intersect1d(open_, rows)
     if wanted.size:
         walker = Walker(problem, solution, n_threads=1, changes=True)
         found = walker.leave_out(Folds.singles(wanted))
         answer.write(wanted, found)
         assert found.changes is not None
-        W = window.C * (found.changes[:, :-1] @ window.Z) + w
+        W = window.C * (found.changes[:, :-1] @ window.A[:, :-1]) + w
         middle_b = b + found.changes[:, -1] - found.values
         ends_b = (middle_b + found.lower, middle_b + found.upper)
         known[wanted] = optimum.knows(W, *ends_b)

@@ -14,18 +14,19 @@ intercept of a band come from a histogram of the breakpoints (docs/method/large)
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import lapack
 
 from leaveout._typing import FloatArray
 from leaveout.large._band_fast import sum_band
-from leaveout.large._features import FeatureBlock, FeatureRows
+from leaveout.large._features import FeatureBlock, FeatureRows, Sums
 from leaveout.large._window import LinearProblems, largest_norm
+from leaveout.run._parallel import limit_blas, map_in_order
 
 # Offsets are binned by sign, by powers of two from 2^-60 to 2^20, and eighths of these.
 HALF = 640
@@ -57,7 +58,7 @@ FASTER = 0.25
 
 
 @dataclass
-class BandSums:
+class BandSums(Sums):
     """Sums of one pass at one point, without the factor C of each problem.
 
     totals : smoothed loss, hinge, complementarity, rows in the band, rows; (L, 5)
@@ -74,19 +75,13 @@ class BandSums:
     counts: np.ndarray
     radius: float
 
-    def add(self, other: BandSums) -> None:
-        for name in ("totals", "pull", "curvature", "mass", "counts"):
-            total = getattr(self, name)
-            total += getattr(other, name)
-        self.radius = max(self.radius, other.radius)
-
 
 def sum_block(
     problems: LinearProblems, tau: FloatArray, block: FeatureBlock
 ) -> BandSums:
     """Sum the smoothed problems, with half-width tau, over a block."""
-    Z, n_problems = block.Z, len(problems)
-    f = problems.decide(Z)
+    A, n_problems = block.A, len(problems)
+    f = problems.decide(A)
     share, band = np.empty(f.shape), np.empty(f.shape, dtype=np.uint8)
     totals, mass = np.empty((n_problems, 5)), np.zeros((n_problems, N_BINS))
     counts = np.zeros((n_problems, N_BINS), dtype=np.int64)
@@ -94,20 +89,12 @@ def sum_block(
         f, block.codes, problems.positive, problems.negative, block.weight, tau,
         share, band, totals, mass, counts,
     )  # fmt: skip
-    pull = np.column_stack([share @ Z, share.sum(axis=1)])
-    curvature = np.empty((n_problems, Z.shape[1] + 1, Z.shape[1] + 1))
-    for k in range(n_problems):
-        _curvature(block, np.flatnonzero(band[k]), curvature[k])
-    return BandSums(totals, pull, curvature, mass, counts, largest_norm(Z))
-
-
-def _curvature(block: FeatureBlock, rows: np.ndarray, out: FloatArray) -> None:
-    root = np.sqrt(block.weight[rows])
-    A = block.Z[rows]
-    A *= root[:, None]
-    np.matmul(A.T, A, out=out[:-1, :-1])
-    out[:-1, -1] = out[-1, :-1] = A.T @ root
-    out[-1, -1] = root @ root
+    curvature = np.empty((n_problems, A.shape[1], A.shape[1]))
+    for rows, out in zip(band, curvature, strict=True):
+        near = np.flatnonzero(rows)
+        some = A[near] * np.sqrt(block.weight[near])[:, None]
+        np.matmul(some.T, some, out=out)
+    return BandSums(totals, share @ A, curvature, mass, counts, largest_norm(A))
 
 
 @dataclass(frozen=True)
@@ -161,21 +148,52 @@ class Breakpoints:
         return 0.5 * (low + high)
 
 
-class State(Protocol):
-    """A problem on its way: the point (w, b) and tau to evaluate in the next pass."""
+@dataclass(kw_only=True)
+class LineSearch:
+    """A problem on its way: the point (w, b) and tau to evaluate in the next pass.
 
-    w: FloatArray
-    b: float
+    The point is on a line from the last accepted one, ``base``, whose value is
+    ``value``; ``promised`` is the decrease per unit of ``step`` there.
+    """
+
+    point: FloatArray
     tau: float
-    done: bool
+    done: bool = False
+    base: FloatArray = field(init=False)
+    direction: FloatArray = field(init=False)
+    value: float = np.inf
+    promised: float = 0.0
+    step: float = 1.0
 
-    def absorb(self, sums: BandSums, k: int) -> None: ...
+    def accepts(self, value: float, gradient: FloatArray) -> bool:
+        """Whether the value at the point is low enough; if not, move back."""
+        wanted = self.value - SUFFICIENT_DECREASE * self.step * self.promised
+        if not value <= wanted and self.step > SMALLEST_STEP:
+            slope = float(gradient @ self.direction)
+            fall = max(self.promised, 0.0)
+            # Where a line through both slopes is zero.
+            part = fall / (fall + slope) if slope > 0.0 else 0.5
+            self.step *= min(max(part, 0.05), 0.6)
+            self.go()
+            return False
+        self.base, self.value, self.step = self.point, value, 1.0
+        return True
+
+    def aim(self, direction: FloatArray, gradient: FloatArray) -> None:
+        self.direction, self.promised = direction, -float(gradient @ direction)
+
+    def go(self) -> None:
+        self.point = self.base + self.step * self.direction
+
+    def absorb(self, sums: BandSums, k: int) -> None:
+        """Process the sums of problem k at the point, and propose the next one."""
+        raise NotImplementedError
 
 
 def descend(
     rows: FeatureRows,
     problems: LinearProblems,
-    states: Sequence[State],
+    states: Sequence[LineSearch],
     after_pass: Callable[[], None] | None = None,
 ) -> None:
     """Advance all problems until they are done, one pass per step; changes states."""
@@ -184,125 +202,87 @@ def descend(
         if open_.size == 0:
             break
         at = [states[k] for k in open_]
-        W, b = np.array([s.w for s in at]), np.array([s.b for s in at])
-        here, tau = problems.take(open_).moved(W, b), np.array([s.tau for s in at])
-        sums = rows.run(partial(sum_block, here, tau))
-        for place, state in enumerate(at):
-            state.absorb(sums, place)
+        here, tau = problems.take(open_).at([s.point for s in at]), [s.tau for s in at]
+        sums = rows.run(partial(sum_block, here, np.array(tau)))
+        with limit_blas(1):
+            steps = map_in_order(partial(_step, sums), enumerate(at), rows.n_threads)
+            deque(steps, maxlen=0)
         if after_pass is not None:
             after_pass()
 
 
-@dataclass
-class NewtonState:
-    """State of one problem: the point (w, b) to evaluate in the next pass.
+def _step(sums: BandSums, item: tuple[int, LineSearch]) -> None:
+    place, state = item
+    state.absorb(sums, place)
+
+
+@dataclass(kw_only=True)
+class NewtonState(LineSearch):
+    """A smoothed problem.
 
     ``level`` is the weight of the negative class, ``least`` the number of rows in the
     last band, ``share`` the share of the rows in this one. With tau = 0 the first pass
     places the band.
     """
 
-    w: FloatArray
-    b: float
     C: float
     level: float
     least: int
-    share: float = 0.5
-    tau: float = 0.0
-    done: bool = False
-    base: FloatArray | None = None
-    direction: FloatArray | None = None
-    value: float = np.inf
-    promised: float = 0.0
-    step: float = 1.0
+    share: float
     n_bands: int = 0
     rows: float = 0.0
-    breakpoints: Breakpoints | None = None
-
-    def on_more_rows(self, share: float) -> NewtonState:
-        """Continue from here with more rows, of which these were a sample."""
-        assert self.breakpoints is not None
-        shift, tau = self.breakpoints.place_band(share * self.rows)
-        tau = tau if tau > 0.0 else self.tau
-        return NewtonState(
-            self.w, self.b + shift, self.C, self.level, self.least, share, tau
-        )
+    breakpoints: Breakpoints = field(init=False)
 
     def absorb(self, sums: BandSums, k: int) -> None:
-        """Process the sums at the proposed point, and propose the next one."""
         loss, _, slack, in_band, self.rows = sums.totals[k]
         self.breakpoints = Breakpoints(sums.mass[k], sums.counts[k], self.level)
         if self.tau == 0.0:
-            self._replace_band()
+            self.place_band(self.share)
             return
-        value = 0.5 * float(self.w @ self.w) + self.C * float(loss)
-        gradient = np.append(self.w, 0.0) - self.C * sums.pull[k]
-        wanted = self.value - SUFFICIENT_DECREASE * self.step * self.promised
-        if not value <= wanted and self.step > SMALLEST_STEP:
-            self.step *= _secant(self.promised, float(gradient @ self.direction))
-            self._go()
+        w = np.append(self.point[:-1], 0.0)
+        value, gradient = 0.5 * float(w @ w) + self.C * loss, w - self.C * sums.pull[k]
+        if not self.accepts(value, gradient):
             return
-        self.base, self.value, self.step = np.append(self.w, self.b), value, 1.0
-        self.direction = _newton_step(
-            sums.curvature[k], self.C / (2.0 * self.tau), gradient, self._reach(),
-            BALANCED * self.C * float(self.breakpoints.mass.sum()),
-        )  # fmt: skip
-        self.promised = -float(gradient @ self.direction)
-        bearable = self.C * float(slack) + ROUNDING * value
+        # The step of b is limited to where the band holds its share of rows.
+        wanted = max(self.share * self.rows, float(self.least))
+        reach = self.tau + self.breakpoints.half_width(min(wanted, self.rows))
+        flat = BALANCED * self.C * float(self.breakpoints.mass.sum())
+        factor = self.C / (2.0 * self.tau)
+        self.aim(
+            _newton_step(sums.curvature[k], factor, gradient, reach, flat), gradient
+        )
+        bearable = self.C * slack + ROUNDING * value
         if self.promised > GOOD_ENOUGH * bearable:
             if in_band < EMPTY * self.share * self.rows and self.n_bands < MOST_BANDS:
-                self._replace_band()
+                self.n_bands += 1
+                self.place_band(self.share, self.tau)
             else:
-                self._go()
+                self.go()
         elif in_band > self.least and self.n_bands < MOST_BANDS:
             self._narrow()
         else:
             # The window scans the next point, and proves it or not.
-            self._go()
+            self.go()
             self.done = True
 
-    def _replace_band(self) -> None:
-        """Place a band with its share of the rows at this w."""
-        assert self.breakpoints is not None
-        self.n_bands += self.tau > 0.0
-        shift, tau = self.breakpoints.place_band(self.share * self.rows)
-        self.b += shift
-        self.tau = max(tau, self.tau) or 2.0
-        self.base, self.value, self.promised = None, np.inf, 0.0
+    def place_band(self, share: float, narrowest: float = 0.0) -> None:
+        """Start again with a band that holds this share of the rows at this w."""
+        shift, tau = self.breakpoints.place_band(share * self.rows)
+        self.point = np.append(self.point[:-1], self.point[-1] + shift)
+        self.share, self.tau = share, max(tau, narrowest) or self.tau or 2.0
+        self.value, self.promised, self.done = np.inf, 0.0, False
 
     def _narrow(self) -> None:
         """Take the step with the next narrower band.
 
         F falls with tau, so its value at the wider band remains an upper limit.
         """
-        assert self.breakpoints is not None
-        assert self.direction is not None
         self.n_bands += 1
         self.share = max(self.share * SHRINK, 0.75 * self.least / self.rows)
         self.direction[-1], tau = self.breakpoints.place_band(self.share * self.rows)
         self.tau = min(max(tau, NARROWEST * self.tau), WIDEST * self.tau)
         self.promised = 0.0
-        self._go()
-
-    def _reach(self) -> float:
-        """Limit of the intercept step: where the band holds its share of rows."""
-        assert self.breakpoints is not None
-        wanted = max(self.share * self.rows, float(self.least))
-        return self.tau + self.breakpoints.half_width(min(wanted, self.rows))
-
-    def _go(self) -> None:
-        assert self.base is not None
-        assert self.direction is not None
-        point = self.base + self.step * self.direction
-        self.w, self.b = point[:-1], float(point[-1])
-
-
-def _secant(promised: float, slope: float) -> float:
-    """Return the part of a step after which the slope along the line vanishes."""
-    if slope <= 0.0:
-        return 0.5
-    fall = max(promised, 0.0)
-    return min(max(fall / (fall + slope), 0.05), 0.6)
+        self.go()
 
 
 def _newton_step(
@@ -327,7 +307,7 @@ def _newton_step(
 
 
 def refine_point(
-    Z: FloatArray, y: FloatArray, bounds: FloatArray, point: FloatArray, tau: float
+    A: FloatArray, y: FloatArray, bounds: FloatArray, point: FloatArray, tau: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return a point (w, b) close to the optimum of an SVM, and alpha / C_i there.
 
@@ -340,7 +320,6 @@ def refine_point(
     At a fixed point the smoothing has no effect, so tau need not tend to 0. Each round
     is solved by Newton's method with matrices of size D; no Gram matrix is needed.
     """
-    A = np.column_stack([Z, np.ones(len(y))])
     q = np.full(len(y), 0.5)
     # Two samples may be means of most rows, with large bounds.
     enough = ACCURATE * float(np.sort(bounds)[:-2].sum())
@@ -364,30 +343,24 @@ def _solve_round(
     tau: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Minimise the shifted smoothed loss; return the point and its multipliers."""
-    base, direction = point, np.zeros_like(point)
-    value, promised, step = np.inf, 0.0, 1.0
+    search, best = LineSearch(point=point, tau=tau), before
     flat = BALANCED * float(bounds.sum())
-    best = before
     for _ in range(MOST_STEPS):
-        short = 1.0 - y * (A @ point)
-        raw = before + short / (2.0 * tau)
+        raw = before + (1.0 - y * (A @ search.point)) / (2.0 * tau)
         q = np.clip(raw, 0.0, 1.0)
         loss = tau * q**2 + 2.0 * tau * np.maximum(raw - 1.0, 0.0)
-        here = 0.5 * float(point[:-1] @ point[:-1]) + float(bounds @ loss)
-        gradient = np.append(point[:-1], 0.0) - (bounds * y * q) @ A
-        if (
-            not here <= value - SUFFICIENT_DECREASE * step * promised
-            and step > SMALLEST_STEP
-        ):
-            step *= _secant(promised, float(gradient @ direction))
-            point = base + step * direction
+        w = np.append(search.point[:-1], 0.0)
+        value, gradient = (
+            0.5 * float(w @ w) + float(bounds @ loss),
+            w - bounds * y * q @ A,
+        )
+        if not search.accepts(value, gradient):
             continue
-        active = (raw > 0.0) & (raw < 1.0)
+        best, active = q, (raw > 0.0) & (raw < 1.0)
         some = A[active] * np.sqrt(bounds[active])[:, None]
-        base, value, step, best = point, here, 1.0, q
-        direction = _newton_step(some.T @ some, 0.5 / tau, gradient, 2.0, flat)
-        promised = -float(gradient @ direction)
-        if promised <= 1e-15 * here:
+        step = _newton_step(some.T @ some, 0.5 / tau, gradient, 2.0, flat)
+        search.aim(step, gradient)
+        if search.promised <= 1e-15 * value:
             break
-        point = base + direction
-    return base, best
+        search.go()
+    return search.base, best

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -27,25 +28,30 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import ACCURACY, intercept_interval
 from leaveout.engine._certificate_fast import measure
 from leaveout.engine._problem import Problem, middle
-from leaveout.large._features import FeatureBlock, FeatureRows
-from leaveout.large._newton import BandSums, descend
+from leaveout.large._features import FeatureBlock, FeatureRows, Sums
+from leaveout.large._newton import BandSums, LineSearch, descend
 from leaveout.large._window import LinearOptimum, LinearProblems, WindowProblem
 
 # The loss is homogeneous around (0, s), so any small width serves.
 TAU = 1e-3
 # The equation holds if the sums differ by less than this, relative to their sizes.
 FEASIBLE = 1e-11
-SMALLEST_STEP = 1e-3
 # Rows that are left out in one pass.
 AT_ONCE = 16
 NONE = np.empty(0, dtype=np.intp)
 
 
+def multiply(points: FloatArray, ratio: Any, sign: Any) -> FloatArray:
+    """Return the multiples of points (w, b) around (0, s)."""
+    scaled = np.asarray(ratio)[..., None] * points
+    scaled[..., -1] += (1.0 - ratio) * sign
+    return scaled
+
+
 def scale_to(problems: LinearProblems, C: FloatArray) -> LinearProblems:
     """Return the multiples of the problems' points at other values of C."""
-    ratio, s = C / problems.C, problems.heavy_sign
-    W, b = ratio[:, None] * problems.W, s + ratio * (problems.b - s)
-    return replace(problems, C=C, W=W, b=b)
+    points = multiply(problems.points, C / problems.C, problems.heavy_sign)
+    return replace(problems, C=C, points=points)
 
 
 def largest_multiple(problems: LinearProblems, highest: FloatArray) -> FloatArray:
@@ -62,8 +68,8 @@ def largest_multiple(problems: LinearProblems, highest: FloatArray) -> FloatArra
 
 def holds_below(head: LinearOptimum, problem: LinearProblems) -> bool:
     """Whether C_1 is not below the C of a head, over all rows."""
-    w, b = head.point[:-1] - head.window.origin[:-1], head.point[-1]
-    moved = float(np.linalg.norm(w)) * head.radius + abs(b - head.window.origin[-1])
+    *w, b = head.point - head.window.origin
+    moved = float(np.linalg.norm(w)) * head.radius + abs(b)
     limit = largest_multiple(problem, head.highest[None] + moved + head.residual)
     return bool(limit[0] >= problem.C[0])
 
@@ -74,8 +80,7 @@ def scale_window(window: WindowProblem, C: float, sign: float) -> WindowProblem:
     # Rows outside approach b at most in proportion. With equal weights all rows are
     # inside, and 1 - h = 1 - ratio h_A.
     edges = ratio * window.edges + (1.0 - ratio if sign == 0.0 else 0.0)
-    origin = ratio * window.origin
-    origin[-1] += (1.0 - ratio) * sign
+    origin = multiply(window.origin, ratio, sign)
     return replace(window, C=C, edges=edges, origin=origin)
 
 
@@ -99,95 +104,80 @@ def scale_optimum(head: LinearOptimum, C: float, sign: float) -> LinearOptimum:
     return LinearOptimum(scaled, found, head.radius, head.highest)
 
 
-@dataclass
-class ConstantState:
+@dataclass(kw_only=True)
+class ConstantState(LineSearch):
     """Search for the certificate a = c q(u) of one problem, by Newton's method.
 
     ``left_out`` is a row (z, 1) of the heavier class that is left out, with its weight.
     Ends ``feasible``, or ``refuted`` with the gain 2 light - hinge > 0, or undecided.
     """
 
-    w: FloatArray
-    b: float
+    tau: float = TAU
     sign: float
     light: float
     left_out: tuple[FloatArray, float] | None = None
-    tau: float = TAU
-    done: bool = False
     feasible: bool = False
     gain: float = 0.0
-    pull: FloatArray | None = None
+    pull: FloatArray = field(init=False)
     radius: float = 0.0
-    loss: float = np.inf
-    base: FloatArray | None = None
-    step: FloatArray | None = None
-    length: float = 1.0
 
     def absorb(self, sums: BandSums, k: int) -> None:
-        """Process the sums at the proposed point, and propose the next one."""
-        loss, hinge, in_band = sums.totals[k, [0, 1, 3]]
-        self.pull, curvature, self.radius = sums.pull[k], sums.curvature[k], sums.radius
+        loss, hinge, _, in_band, _ = sums.totals[k]
+        pull, curvature, self.radius = sums.pull[k], sums.curvature[k], sums.radius
         if self.left_out is not None:
-            loss, hinge, curvature = self._without_row(loss, hinge, curvature)
-        size = self.light * np.append(np.full(self.w.size, sums.radius), 1.0)
-        self.feasible = bool(np.all(np.abs(self.pull) <= FEASIBLE * size))
+            z, c = self.left_out
+            short = 1.0 - self.sign * float(z @ self.point)
+            q = min(max((short + TAU) / (2.0 * TAU), 0.0), 1.0)
+            pull = pull - (c * self.sign * q) * z
+            if 0.0 < q < 1.0:
+                curvature = curvature - c * np.outer(z, z)
+            loss -= c * (short if q == 1.0 else q * q * TAU)
+            hinge -= c * max(short, 0.0)
+        self.pull, D = pull, pull.size - 1
+        size = self.light * np.append(np.full(D, sums.radius), 1.0)
+        self.feasible = bool(np.all(np.abs(pull) <= FEASIBLE * size))
         self.gain = max(2.0 * self.light * (1.0 - 1e-12) - float(hinge), 0.0)
-        if self.feasible or self.gain > 0.0 or in_band <= self.w.size:
-            self.done = True
-        elif loss > self.loss and self.length > SMALLEST_STEP:
-            self.length *= 0.5
-            self._go()
-        else:
-            self.base, self.loss, self.length = np.append(self.w, self.b), loss, 1.0
-            scale = 1.0 / np.sqrt(np.maximum(curvature.diagonal(), 1e-300))
-            H = curvature * (scale[:, None] * scale / (2.0 * TAU))
-            H[np.diag_indices_from(H)] *= 1.0 + 1e-11
-            H[np.diag_indices_from(H)] += 1e-300
-            self.step = scale * np.linalg.solve(H, scale * self.pull)
-            self.done = bool(np.linalg.norm(self.step[:-1]) * sums.radius > 1.0)
-            self._go()
+        self.done = self.feasible or self.gain > 0.0 or in_band <= D
+        if self.done or not self.accepts(float(loss), -pull):
+            return
+        scale = 1.0 / np.sqrt(np.maximum(curvature.diagonal(), 1e-300))
+        H = curvature * (scale[:, None] * scale / (2.0 * TAU))
+        H[np.diag_indices_from(H)] *= 1.0 + 1e-11
+        H[np.diag_indices_from(H)] += 1e-300
+        step = scale * np.linalg.solve(H, scale * pull)
+        step /= max(1.0, np.linalg.norm(step[:-1]) * sums.radius)
+        self.aim(step, -pull)
+        self.go()
 
-    def _without_row(
-        self, loss: float, hinge: float, curvature: FloatArray
-    ) -> tuple[float, float, FloatArray]:
-        assert self.left_out is not None
-        assert self.pull is not None
-        z, c = self.left_out
-        short = 1.0 - self.sign * float(z[:-1] @ self.w + self.b)
-        q = min(max((short + TAU) / (2.0 * TAU), 0.0), 1.0)
-        self.pull = self.pull - (c * self.sign * q) * z
-        if 0.0 < q < 1.0:
-            curvature = curvature - c * np.outer(z, z)
-        lost = short if q == 1.0 else q * q * TAU
-        return loss - c * lost, hinge - c * max(short, 0.0), curvature
-
-    def _go(self) -> None:
-        assert self.base is not None
-        assert self.step is not None
-        point = self.base + self.length * self.step
-        self.w, self.b = point[:-1], float(point[-1])
+    def start(self, C: float) -> FloatArray:
+        """Return the certificate, or where to start at this C."""
+        if self.feasible:
+            return self.point
+        if self.gain > 0.0:  # the loss falls along this ray: its best multiple
+            ratio = C * self.gain / float(self.point[:-1] @ self.point[:-1])
+            return multiply(self.point, ratio, self.sign)
+        return np.append(C * self.pull[:-1], self.sign)
 
 
 def search_certificates(
     rows: FeatureRows, problems: LinearProblems
 ) -> list[ConstantState]:
-    """Search from the problems' points; problems of equal weights are not tried."""
-    sign, light = problems.heavy_sign, problems.light
+    """Search from the problems' points; those of equal weights end at once."""
+    columns = zip(problems.points, problems.heavy_sign, problems.light, strict=True)
     states = [
-        ConstantState(problems.W[k], float(problems.b[k]), float(sign[k]), light[k])
-        for k in range(len(problems))
+        ConstantState(point=point, sign=float(sign), light=light)
+        for point, sign, light in columns
     ]
-    for state in states:
-        state.done = state.sign == 0.0
     descend(rows, problems, states)
     return states
 
 
-def at_equal_shares(problems: LinearProblems) -> LinearProblems:
+def at_equal_shares(problems: LinearProblems) -> FloatArray:
     """Return the points at which a = c light / heavy."""
     share = problems.light / problems.totals.max(axis=1)
-    b = problems.heavy_sign * (1.0 - TAU * (2.0 * share - 1.0))
-    return problems.moved(np.zeros_like(problems.W), b)
+    points = np.zeros_like(problems.points)
+    points[:, -1] = problems.heavy_sign * (1.0 - TAU * (2.0 * share - 1.0))
+    return points
 
 
 @dataclass(frozen=True)
@@ -216,7 +206,7 @@ class ConstantOptimum:
 
     @property
     def point(self) -> FloatArray:
-        return np.append(np.zeros_like(self.state.w), self.state.sign)
+        return np.append(np.zeros(self.state.point.size - 1), self.state.sign)
 
     @property
     def radius(self) -> float:
@@ -231,7 +221,6 @@ class ConstantOptimum:
     @property
     def window_dual(self) -> float:
         """Dual value of the certificate, less the error of its equation."""
-        assert self.state.pull is not None
         *w, excess = self.C * self.state.pull
         light = self.C * self.state.light - abs(float(excess))
         return 2.0 * light - 0.5 * float(np.square(w).sum())
@@ -250,37 +239,29 @@ class ConstantOptimum:
 
 
 @dataclass
-class _Moments:
+class _Moments(Sums):
     """Sum of room^2 (z, 1)(z, 1)' over the heavier class."""
 
     H: FloatArray
 
-    def add(self, other: _Moments) -> None:
-        self.H += other.H
-
 
 @dataclass
-class _Leverages:
+class _Leverages(Sums):
     """Largest room^2 l, and c sqrt(l) of the rows of the heavier class, else 0."""
 
     largest: float
     own: list[FloatArray]
 
-    def add(self, other: _Leverages) -> None:
-        self.largest = max(self.largest, other.largest)
-        self.own += other.own
-
 
 def _room(state: ConstantState, heavy: int, block: FeatureBlock) -> FloatArray:
-    f = block.Z @ state.w + state.b
-    q = np.clip((1.0 - state.sign * f + TAU) / (2.0 * TAU), 0.0, 1.0)
+    short = 1.0 - state.sign * (block.A @ state.point)
+    q = np.clip((short + TAU) / (2.0 * TAU), 0.0, 1.0)
     return np.where(block.codes == heavy, np.minimum(q, 1.0 - q), 0.0) * block.weight
 
 
 def _sum_moments(state: ConstantState, heavy: int, block: FeatureBlock) -> _Moments:
     room = _room(state, heavy, block)
-    A = np.column_stack([block.Z, np.ones(room.size)])[room > 0.0]
-    A *= room[room > 0.0, None]
+    A = block.A[room > 0.0] * room[room > 0.0, None]
     return _Moments(A.T @ A)
 
 
@@ -288,7 +269,7 @@ def _measure_leverages(
     state: ConstantState, heavy: int, root: FloatArray, block: FeatureBlock
 ) -> _Leverages:
     room = _room(state, heavy, block)
-    A = block.Z @ root[:-1] + root[-1]
+    A = block.A @ root
     own = np.einsum("ij,ij->i", A, A)
     mine = np.where(block.codes == heavy, block.own * np.sqrt(own), 0.0)
     return _Leverages(float((room**2 * own).max(initial=0.0)), [mine])
@@ -325,11 +306,10 @@ def _stays_without(
     rows: FeatureRows, problem: LinearProblems, state: ConstantState, part: IntArray
 ) -> BoolArray:
     """Search the certificate without each of some rows of the heavier class."""
-    picked = rows.gather(part)
-    Z = np.column_stack([picked.Z, np.ones(part.size)])
+    picked, start = rows.gather(part), state.point
     states = [
-        ConstantState(state.w, state.b, state.sign, state.light, (z, float(c)))
-        for z, c in zip(Z, picked.own, strict=True)
+        ConstantState(point=start, sign=state.sign, light=state.light, left_out=left)
+        for left in zip(picked.A, picked.own, strict=True)
     ]
     descend(rows, problem.take(np.zeros(part.size, dtype=np.intp)), states)
     return np.array([each.feasible for each in states])
@@ -355,7 +335,7 @@ class LinearPath:
         """Return f of all problems from those of the solved ones, (L, m)."""
         if self.solved.size == len(self.problems):
             return f
-        b = self.problems.b
+        b = self.problems.points[:, -1]
         out = f[np.searchsorted(self.solved, self.of)]
         out *= self.ratio[:, None]
         out += (b - self.ratio * b[self.of])[:, None]

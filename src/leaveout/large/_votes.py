@@ -23,7 +23,7 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import has_room
-from leaveout.large._features import FeatureBlock
+from leaveout.large._features import FeatureBlock, Sums
 from leaveout.large._small_c import ConstantOptimum, LinearPath
 from leaveout.large._window import LinearOptimum, LinearProblems, NearMarginRows
 from leaveout.loo._multiclass import elect, is_settled
@@ -158,7 +158,7 @@ class OpenRows:
 
 
 @dataclass
-class Tally:
+class Tally(Sums):
     """Weight of rows proved wrong at each C, and of open rows that are missed.
 
     total : weight of all rows
@@ -172,16 +172,6 @@ class Tally:
     open_rows: list[OpenRows]
     hinge: FloatArray
     nearest: list[NearMarginRows]
-
-    def add(self, other: Tally) -> None:
-        self.wrong += other.wrong
-        self.missed += other.missed
-        self.total += other.total
-        self.hinge += other.hinge
-        for near, more in zip(self.nearest, other.nearest, strict=True):
-            near.add(more)
-        for mine, its in zip(self.open_rows, other.open_rows, strict=True):
-            mine.add(its)
 
 
 def count_votes(
@@ -199,7 +189,7 @@ def count_votes(
     rows are kept at each C for walks; ``windows`` are the rows in each solved window.
     """
     problems, solved = path.problems, path.problems.take(path.solved)
-    f_solved = solved.decide(block.Z)
+    f_solved = solved.decide(block.A)
     f = path.expand(f_solved)
     n_classes = len(class_weight)
     n_pairs = n_classes * (n_classes - 1) // 2
@@ -282,15 +272,11 @@ def left_out_votes(
 
 
 @dataclass
-class Labels:
+class Labels(Sums):
     """Labels of blocks, in their order."""
 
     codes: list[np.ndarray]
     proved: list[np.ndarray]
-
-    def add(self, other: Labels) -> None:
-        self.codes += other.codes
-        self.proved += other.proved
 
 
 def label_block(
@@ -298,7 +284,7 @@ def label_block(
     block: FeatureBlock,
 ) -> Labels:  # fmt: skip
     """Label the rows of a block at one C, by left-out labels where proved."""
-    f = problems.decide(block.Z)
+    f = problems.decide(block.A)
     signs = problems.signs(block.codes) * (block.own > 0.0)
     votes = left_out_votes(f, signs, thresholds, block.start)
     codes, proved = label_votes(f, votes, n_classes)

@@ -8,6 +8,7 @@ whose optimum is that of all rows if no row outside can have reached the margin.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,10 +22,12 @@ from leaveout.engine._certificate import (
 )
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
-from leaveout.large._features import FeatureBlock, Rows
+from leaveout.large._features import FeatureBlock, Rows, Sums
 
 
-def largest_norm(Z: FloatArray) -> float:
+def largest_norm(A: FloatArray) -> float:
+    """Return the largest norm of z, from rows (z, 1)."""
+    Z = A[:, :-1]
     return float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
 
 
@@ -104,7 +107,7 @@ class NearMarginRows:
 
 
 @dataclass
-class MarginScan:
+class MarginScan(Sums):
     """Results of one pass over all rows about the margins.
 
     inside : sum of weight * (z, 1) over the rows with h < 1 (:func:`is_inside`), of the
@@ -120,37 +123,27 @@ class MarginScan:
     nearest: list[NearMarginRows]
     radius: float
 
-    def add(self, other: MarginScan) -> None:
-        self.inside += other.inside
-        self.hinge += other.hinge
-        np.maximum(self.highest, other.highest, out=self.highest)
-        self.radius = max(self.radius, other.radius)
-        for mine, its in zip(self.nearest, other.nearest, strict=True):
-            mine.add(its)
-
 
 def scan_margin(
     problems: LinearProblems, most: tuple[int, ...], block: FeatureBlock
 ) -> MarginScan:
     """Scan a block; ``most`` rows are kept on either side of each margin."""
-    f = problems.decide(block.Z)
+    f = problems.decide(block.A)
     signs = problems.signs(block.codes) * (block.weight > 0.0)
     short = 1.0 - signs * f
     inside = is_inside(short, signs)
-    sums = np.empty((len(problems), 2, block.Z.shape[1] + 1))
+    sums = np.empty((len(problems), 2, block.A.shape[1]))
     highest = np.empty((len(problems), 2))
     for side, sign in enumerate((1.0, -1.0)):
         mine = signs == sign
         highest[:, side] = np.where(mine, signs * f, -np.inf).max(axis=1)
-        weights = np.where(inside & mine, block.weight, 0.0)
-        sums[:, side, :-1] = weights @ block.Z
-        sums[:, side, -1] = weights.sum(axis=1)
+        sums[:, side] = np.where(inside & mine, block.weight, 0.0) @ block.A
     hinge = np.where(inside, short, 0.0) @ block.weight
     nearest = [
         NearMarginRows.of(signs[k], f[k], block.start, most[k])
         for k in range(len(problems))
     ]
-    return MarginScan(sums, hinge, highest, nearest, largest_norm(block.Z))
+    return MarginScan(sums, hinge, highest, nearest, largest_norm(block.A))
 
 
 def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
@@ -170,32 +163,30 @@ def combine_rows(
     inside: FloatArray,
     near: NearMarginRows,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return Z, y and weights of rows and of the means of all others, for problem k.
+    """Return (z, 1), y and weights of rows and of the means of others, for problem k.
 
     ``rows`` must include ``near``; ``inside`` sums all rows with h < 1, (2, D + 1).
     """
     kept = rows.take(near.rows)
     y = np.where(kept.codes == problems.positive[k], 1.0, -1.0)
-    means, signs, weights = [kept.Z], [y], [kept.weight]
+    A, signs, weights = [kept.A], [y], [kept.weight]
     for side, sign in enumerate((1.0, -1.0)):
-        here = np.where((y == sign) & near.inside, kept.weight, 0.0)
-        total = inside[side, -1] - here.sum()
+        others = inside[side] - ((y == sign) & near.inside) * kept.weight @ kept.A
         # Weights are summed in another order here: ignore a rounding error.
-        if total > 1e-12 * max(inside[side, -1], 1e-300):
-            mean = (inside[side, :-1] - here @ kept.Z) / total
-            means.append(mean[None])
+        if others[-1] > 1e-12 * max(inside[side, -1], 1e-300):
+            A.append(others[None] / others[-1])
             signs.append(np.array([sign]))
-            weights.append(np.array([total]))
-    return np.concatenate(means), np.concatenate(signs), np.concatenate(weights)
+            weights.append(others[-1:])
+    return np.concatenate(A), np.concatenate(signs), np.concatenate(weights)
 
 
 @dataclass(frozen=True)
 class WindowProblem:
     """The rows of a window and the means of all others, as an SVM.
 
-    Z : features, first of the rows, then of up to two means; (m, D)
+    A : (z, 1), first of the rows, then of up to two means; (m, D + 1)
     y, weight : signs and weights, (m,)
-    gram : Z @ Z.T
+    gram : inner products of z
     index : numbers of the rows
     edges : distance |h - 1| beyond which rows are missing, for breakpoints below and
         above b
@@ -203,7 +194,7 @@ class WindowProblem:
     """
 
     C: float
-    Z: FloatArray
+    A: FloatArray
     y: FloatArray
     weight: FloatArray
     gram: FloatArray
@@ -221,10 +212,11 @@ class WindowProblem:
         near: NearMarginRows,
     ) -> WindowProblem:
         """Combine rows and means of problem k, as in :func:`combine_rows`."""
-        Z, y, weight = combine_rows(problems, k, rows, inside, near)
-        origin = np.append(problems.W[k], problems.b[k])
-        C = float(problems.C[k])
-        return cls(C, Z, y, weight, Z @ Z.T, near.rows, near.edges, origin)
+        A, y, weight = combine_rows(problems, k, rows, inside, near)
+        gram, C = A[:, :-1] @ A[:, :-1].T, float(problems.C[k])
+        return cls(
+            C, A, y, weight, gram, near.rows, near.edges, problems.points[k]
+        )  # fmt: skip
 
     @property
     def problem(self) -> Problem:
@@ -285,7 +277,8 @@ class LinearOptimum:
     @cached_property
     def point(self) -> FloatArray:
         window, solution = self.window, self.solution
-        return np.append(window.C * (solution.beta @ window.Z), solution.intercept)
+        w = window.C * (solution.beta @ window.A[:, :-1])
+        return np.append(w, solution.intercept)
 
     @cached_property
     def proved(self) -> bool:
@@ -303,7 +296,7 @@ class LinearOptimum:
     def residual(self) -> float:
         """Error bound of values; rows on the margin have h = 1 only up to this."""
         window, state = self.window, self.solution.state
-        f = window.Z @ self.point[:-1] + self.point[-1]
+        f = window.A @ self.point
         off = window.y * f - 1.0
         violation = np.abs(off)
         violation[(state == OUTSIDE) & (off > 0.0)] = 0.0
@@ -315,7 +308,7 @@ class LinearOptimum:
     @cached_property
     def top(self) -> float:
         """Largest kernel value of the window, times C."""
-        return self.window.C * largest_norm(self.window.Z) ** 2
+        return self.window.C * largest_norm(self.window.A) ** 2
 
     @cached_property
     def noise(self) -> float:
@@ -342,7 +335,7 @@ class LinearOptimum:
         of its class. A row that equals one of the window takes its part of that one.
         """
         window, m = self.window, self.window.n_rows
-        f = rows.Z @ self.point[:-1] + self.point[-1]
+        f = rows.A @ self.point
         order = np.argsort(window.index, kind="stable")
         host = np.searchsorted(window.index, rows.first, sorter=order)
         host = order[np.minimum(host, m - 1)]
@@ -355,7 +348,7 @@ class LinearOptimum:
         def insert(old: FloatArray, more: FloatArray) -> FloatArray:
             return np.concatenate([old[:m], more, old[m:]])
 
-        Z, signs = insert(window.Z, rows.Z[new]), insert(window.y, y[new])
+        A, signs = insert(window.A, rows.A[new]), insert(window.y, y[new])
         weight = insert(window.weight, rows.own[new])
         beta = insert(self.solution.beta, np.zeros(new.size))
         host[~equal] = -1
@@ -371,27 +364,27 @@ class LinearOptimum:
                 beta[r] = min(max(beta[k], -c), c)
                 beta[k] = min(max(beta[k] - beta[r], -left), left)
                 if k >= m and left > 0.0:
-                    Z[k] += (Z[k] - Z[r]) * (c / left)
+                    A[k] += (A[k] - A[r]) * (c / left)
                 weight[k] = left
         index = np.append(window.index, rows.first[new])
-        return self._changed(Z, signs, weight, index, beta), place
+        return self._changed(A, signs, weight, index, beta), place
 
     def _changed(
-        self, Z: FloatArray, y: FloatArray, weight: FloatArray, index: IntArray,
+        self, A: FloatArray, y: FloatArray, weight: FloatArray, index: IntArray,
         beta: FloatArray,
     ) -> LinearOptimum:  # fmt: skip
         """Return the optimum with more samples, and other means."""
         m = self.window.n_rows
         gram = np.zeros((y.size, y.size))
         gram[:m, :m] = self.window.gram[:m, :m]
-        gram[m:] = Z[m:] @ Z.T
+        gram[m:] = A[m:, :-1] @ A[:, :-1].T
         gram[:, m:] = gram[m:].T
         old = self.solution.decision_values[:m]
-        f = np.append(old, Z[m:] @ self.point[:-1] + self.point[-1])
+        f = np.append(old, A[m:] @ self.point)
         state = np.where(np.abs(beta) >= weight, BOUNDED, MARGIN).astype(np.int8)
         state[beta == 0.0] = OUTSIDE
         window = self.window
-        window = replace(window, Z=Z, y=y, weight=weight, gram=gram, index=index)
+        window = replace(window, A=A, y=y, weight=weight, gram=gram, index=index)
         solution = replace(self.solution, beta=beta, decision_values=f, state=state)
         return replace(self, window=window, solution=solution)
 
@@ -419,16 +412,15 @@ class LinearOptimum:
 class LinearProblems:
     """Binary SVMs ``f(z) = <w, z> + b``, one per pair of classes and C.
 
-    W is (L, n_components), the others (L,); the classes are int32 codes. ``totals``
-    (L, 2) are the weights of the positive and of the negative class.
+    points (L, D + 1) are (w, b), the others (L,); the classes are int32 codes.
+    ``totals`` (L, 2) are the weights of the positive and of the negative class.
     """
 
     C: FloatArray
     positive: np.ndarray
     negative: np.ndarray
     totals: FloatArray
-    W: FloatArray
-    b: FloatArray
+    points: FloatArray
 
     def __len__(self) -> int:
         return self.C.shape[0]
@@ -436,8 +428,8 @@ class LinearProblems:
     def take(self, which: IntArray | slice) -> LinearProblems:
         return LinearProblems(*(array[which] for array in vars(self).values()))
 
-    def moved(self, W: FloatArray, b: FloatArray) -> LinearProblems:
-        return replace(self, W=W, b=b)
+    def at(self, points: FloatArray | Sequence[FloatArray]) -> LinearProblems:
+        return replace(self, points=np.array(points))
 
     @property
     def light(self) -> FloatArray:
@@ -451,11 +443,9 @@ class LinearProblems:
         same = np.abs(difference) <= 1e-12 * self.totals.sum(axis=1)
         return np.where(same, 0.0, np.sign(difference))
 
-    def decide(self, Z: FloatArray) -> FloatArray:
-        """Return f on some rows, (L, m)."""
-        f = self.W @ Z.T
-        f += self.b[:, None]
-        return f
+    def decide(self, A: FloatArray) -> FloatArray:
+        """Return f on some rows (z, 1), as (L, m)."""
+        return self.points @ A.T
 
     def signs(self, codes: np.ndarray) -> FloatArray:
         """Return +1, -1, or 0 for a row that is not in the problem, (L, m)."""
