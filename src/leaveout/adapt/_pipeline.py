@@ -258,7 +258,7 @@ def _gather(folds: Folds, parts: Sequence[LooIntervals]) -> LeftOut:
     """Return the values of all samples by one subproblem from those of its folds."""
     order = np.argsort(folds.members)
     names = ("lower", "upper", "settled_by", "uncertified_by")
-    own = {
+    own: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])[order]
         for name in names
     }

@@ -28,8 +28,3 @@ cdef struct ActiveSet:
 cdef void recompute(ActiveSet* s) noexcept nogil
 cdef double optimise(ActiveSet* s, double* work, int* pivots, double tol, Py_ssize_t max_steps,
                      Py_ssize_t max_enter, Py_ssize_t* n_steps) noexcept nogil
-cpdef run_active_set(
-    const double[:, ::1] K, const double[::1] diag, const double[::1] y,
-    const double[::1] offsets, const double[:, ::1] levels, bint intercept,
-    double[::1] beta, double[::1] F, Py_ssize_t[::1] members, double tol,
-    Py_ssize_t max_steps, Py_ssize_t max_enter)

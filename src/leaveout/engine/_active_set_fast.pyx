@@ -476,7 +476,7 @@ cdef double optimise(
     return worst
 
 
-cpdef run_active_set(
+def run_active_set(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
     const double[::1] y,           # in, (n,)

@@ -333,6 +333,9 @@ class LooIntervals:
         Changes of beta and of b, in the middle of its interval, without each fold.
     chosen : ndarray of shape (k, q), optional
         Values that are not the middle of the interval (several outputs share one sum).
+    same_if_larger : bool, default=False
+        Whether solution and values are known to be the same at every larger C, because
+        no beta is at its bound, whatever is left out.
     """
 
     lower: FloatArray
@@ -342,6 +345,7 @@ class LooIntervals:
     counts: Mapping[str, float] = field(default_factory=dict)
     changes: FloatArray | None = None
     chosen: FloatArray | None = None
+    same_if_larger: bool = False
 
     @classmethod
     def empty(

@@ -7,18 +7,28 @@ around them is missing. Where it is needed, the result is None.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from leaveout._typing import FloatArray
 from leaveout.engine._certificate import drop_unsafe_certificates, rounding_of_sum
 from leaveout.engine._problem import (
     CERTIFIED,
+    MARGIN,
     TIE,
     LooIntervals,
     Problem,
     Solution,
 )
-from leaveout.engine._short_fast import Short, Stage
+from leaveout.engine._short_fast import (
+    AS_BEFORE,
+    FACTS,
+    FOUND,
+    LEFT_OUT,
+    REFUSED,
+    Short,
+)
 from leaveout.engine._solve import make_solution
 from leaveout.engine._walk import ALL_NEAR, random_signs
 
@@ -26,59 +36,90 @@ TOL = 1e-9  # as in solve_svc
 
 
 def solve_and_leave_singles(
-    problem: Problem, start: FloatArray | None = None, labels_only: bool = False
-) -> tuple[Solution | None, LooIntervals | None]:
-    """Return the solution and the left-out value of every sample.
+    problem: Problem,
+    Cs: FloatArray,
+    start: FloatArray | None = None,
+    labels_only: bool = False,
+) -> list[tuple[Solution | None, LooIntervals | None]]:
+    """Return the solution and the left-out value of every sample, for each row of Cs.
 
-    Both are those of ``solve_svc``, ``loo_walk`` and ``drop_unsafe_certificates``. The
-    second is None unless the problem has an intercept, few and distinct samples, at
-    least two of each class, a free support vector, kernel values of one size, and walks
-    that all end; the first is None if not even the solver was tried, or needs more.
+    Each row, (n,), holds upper bounds in place of those of the problem; the next row
+    starts from the last solution. Solution and values are those of ``solve_svc``,
+    ``loo_walk`` and ``drop_unsafe_certificates``. The second is None unless the problem
+    has an intercept, few and distinct samples, at least two of each class, a free
+    support vector, kernel values of one size, and walks that all end; the first is None
+    if not even the solver was tried, or needs more. Both are None where the values
+    before are the same at larger C.
     """
     n = problem.n_samples
-    if n > ALL_NEAR or problem.first_equal is not None:
-        return None, None
-    if not problem.fit_intercept or problem.epsilon is not None:
-        return None, None
-    short = Short(problem.K, problem.y, problem.C, start, random_signs(n), labels_only)
-    solution = _solution(problem, short)
-    if solution is None or short.stage < Stage.LEFT_OUT:
-        return solution, None
-    rounding = rounding_of_sum(short.top, short.total)
+    ordinary = problem.first_equal is None and problem.epsilon is None
+    if n > ALL_NEAR or not ordinary or not problem.fit_intercept:
+        return [(None, None)] * Cs.shape[0]
+    short = Short(
+        problem.K, problem.y, Cs, start, random_signs(n), problem.regular, True,
+        labels_only,
+    )  # fmt: skip
+    rows = [dict(zip(FACTS, row, strict=True)) for row in short.facts.tolist()]
+    done = [facts for facts in rows if facts["stage"] != AS_BEFORE]
+    found = [
+        (_solution(problem, short, k, facts, Cs[k]), _values(problem, short, k, facts))
+        for k, facts in enumerate(done)
+    ]
+    if len(done) < len(rows):
+        solution, values = found[-1]
+        assert values is not None
+        found[-1] = solution, replace(values, same_if_larger=True)
+    return found + [(None, None)] * (len(rows) - len(done))
+
+
+def _solution(
+    problem: Problem, short: Short, k: int, facts: dict[str, float], C: FloatArray
+) -> Solution | None:
+    """Return the solution at one C if one round found it."""
+    stage, beta, n_steps = facts["stage"], short.beta[k], int(facts["steps"])
+    if stage == REFUSED:
+        return None
+    if stage == FOUND:
+        members = np.flatnonzero(short.state[k] == MARGIN)
+        F = problem.y - problem.K @ beta
+        own = replace(problem, C=C)
+        solution = make_solution(own, beta, F, members, n_steps, TOL)
+        return solution if solution.converged else None
+    b, primal = facts["b"], facts["primal"]
+    return Solution(
+        beta=beta,
+        intercept=b,
+        intercept_interval=(b, b),
+        decision_values=short.f[k],
+        state=short.state[k],
+        kkt_residual=facts["residual"],
+        duality_gap=facts["gap"] / primal if primal > 0.0 else 0.0,
+        objective=primal,
+        n_iter=n_steps,
+        converged=True,
+    )
+
+
+def _values(
+    problem: Problem, short: Short, k: int, facts: dict[str, float]
+) -> LooIntervals | None:
+    """Return the left-out values at one C if all walks ended."""
+    if facts["stage"] < LEFT_OUT:
+        return None
+    rounding = rounding_of_sum(short.top, facts["total"])
     counts = {
-        "pivots": float(short.n_events),
-        "slots": float(n if short.n_walks else 0),
+        "pivots": facts["events"],
+        "slots": float(problem.n_samples if facts["walks"] else 0),
         "repeated": 0.0,
         "shared": 0.0,
         "refits": 0.0,
-        "walks": float(short.n_walks),
+        "walks": facts["walks"],
         "rounding": rounding,
     }
-    reasons = np.full(n, CERTIFIED, np.int8)
-    found = LooIntervals(short.lower, short.upper, short.settled_by, reasons, counts)
+    lower = short.lower[k]
+    upper = short.upper[k] if facts["open"] else lower
+    reasons = np.full(problem.n_samples, CERTIFIED, np.int8)
+    found = LooIntervals(lower, upper, short.settled_by[k], reasons, counts)
     if rounding > TIE:
         found = drop_unsafe_certificates(problem, found, rounding)
-    return solution, found
-
-
-def _solution(problem: Problem, short: Short) -> Solution | None:
-    """Return the solution if one round found it."""
-    if short.stage == Stage.REFUSED:
-        return None
-    if short.stage == Stage.FOUND:
-        found = short.beta, short.F, short.members, short.n_steps
-        solution = make_solution(problem, *found, TOL)
-        return solution if solution.converged else None
-    gap = short.gap / short.primal if short.primal > 0.0 else 0.0
-    return Solution(
-        beta=short.beta,
-        intercept=short.b,
-        intercept_interval=(short.b, short.b),
-        decision_values=short.f,
-        state=short.state,
-        kkt_residual=short.residual,
-        duality_gap=gap,
-        objective=short.primal,
-        n_iter=short.n_steps,
-        converged=True,
-    )
+    return found

@@ -54,7 +54,71 @@ cdef inline double fall(const Stairs* s, Py_ssize_t i, double beta, double* down
     return beta - level_of(s, i, j + 1)
 
 
-cpdef smo_with_intercept(
+cdef Py_ssize_t take_pair_steps(
+    const Stairs* s,
+    const double* K,        # (n, n)
+    const double* diag,     # (n,)
+    double* beta,           # in/out, (n,) feasible
+    double* F,              # in/out, (n,) y - K beta
+    double* work,           # (3, n)
+    double tol,
+    Py_ssize_t max_steps,
+    double* violation,      # out
+) noexcept nogil:
+    """Take pair steps until the violation is at most tol; return their number."""
+    cdef Py_ssize_t n = s.n, step = 0, i, j, k
+    cdef double F_max, F_min, best, d, q, move = 0.0, room_i, room_j
+    cdef double* up = work
+    cdef double* down = work + n
+    cdef double* gain = work + 2 * n
+    cdef const double* row_i = K
+    cdef const double* row_j = K
+    for k in range(n):
+        rise(s, k, beta[k], &up[k])
+        fall(s, k, beta[k], &down[k])
+    while True:
+        # F_max = max(F + up);  F_min = min(F - down)
+        step_and_bracket(n, move, row_i, row_j, up, down, F, &F_max, &F_min)
+        if F_max - F_min <= tol or step >= max_steps:
+            break
+        i = 0
+        while i < n and F[i] + up[i] != F_max:
+            i += 1
+        if i == n:
+            break  # F has overflowed: no point has the largest value
+        row_i = K + i * n
+        best = pair_gains(n, F_max, diag[i], row_i, diag, F, down, gain)
+        j = 0
+        while j < n and gain[j] != best:
+            j += 1
+        if j == n:
+            break
+        row_j = K + j * n
+        q = diag[i] + diag[j] - 2.0 * row_i[j]
+        d = F_max - (F[j] - down[j])
+        room_i = rise(s, i, beta[i], &up[i])
+        room_j = fall(s, j, beta[j], &down[j])
+        move = min(room_i, room_j)
+        if q > 0.0 and d < move * q:
+            move = d / q
+            room_i = room_j = 2.0 * move
+        beta[i] += move
+        beta[j] -= move
+        # What reaches a level is set exactly.
+        if room_i <= move:
+            beta[i] = nearest_level(s, i, beta[i])
+        if room_j <= move:
+            beta[j] = nearest_level(s, j, beta[j])
+        rise(s, i, beta[i], &up[i])
+        fall(s, i, beta[i], &down[i])
+        rise(s, j, beta[j], &up[j])
+        fall(s, j, beta[j], &down[j])
+        step += 1
+    violation[0] = F_max - F_min
+    return step
+
+
+def smo_with_intercept(
     const double[:, ::1] K,        # in, (n, n)
     const double[::1] diag,        # in, (n,)
     const double[::1] y,           # in, (n,)
@@ -66,60 +130,15 @@ cpdef smo_with_intercept(
     Py_ssize_t max_steps,
 ):
     """Take pair steps until the violation is at most tol. Return (steps, violation)."""
-    cdef Py_ssize_t n = beta.shape[0], step = 0, i, j, k
-    cdef double F_max, F_min, best, d, q, move = 0.0, room_i, room_j
+    cdef Py_ssize_t steps
+    cdef double violation
     cdef Stairs stairs = make_stairs(
         y.shape[0], offsets.shape[0], &y[0], &offsets[0], &levels[0, 0])
-    cdef const Stairs* s = &stairs
-    cdef double[:, ::1] work = np.empty((3, n))
-    cdef double* up = &work[0, 0]
-    cdef double* down = &work[1, 0]
-    cdef double* gain = &work[2, 0]
-    cdef const double* row_i = &K[0, 0]
-    cdef const double* row_j = &K[0, 0]
+    cdef double[:, ::1] work = np.empty((3, beta.shape[0]))
     with nogil:
-        for k in range(n):
-            rise(s, k, beta[k], &up[k])
-            fall(s, k, beta[k], &down[k])
-        while True:
-            # F_max = max(F + up);  F_min = min(F - down)
-            step_and_bracket(n, move, row_i, row_j, up, down, &F[0], &F_max, &F_min)
-            if F_max - F_min <= tol or step >= max_steps:
-                break
-            i = 0
-            while i < n and F[i] + up[i] != F_max:
-                i += 1
-            if i == n:
-                break  # F has overflowed: no point has the largest value
-            row_i = &K[i, 0]
-            best = pair_gains(n, F_max, diag[i], row_i, &diag[0], &F[0], down, gain)
-            j = 0
-            while j < n and gain[j] != best:
-                j += 1
-            if j == n:
-                break
-            row_j = &K[j, 0]
-            q = diag[i] + diag[j] - 2.0 * row_i[j]
-            d = F_max - (F[j] - down[j])
-            room_i = rise(s, i, beta[i], &up[i])
-            room_j = fall(s, j, beta[j], &down[j])
-            move = min(room_i, room_j)
-            if q > 0.0 and d < move * q:
-                move = d / q
-                room_i = room_j = 2.0 * move
-            beta[i] += move
-            beta[j] -= move
-            # What reaches a level is set exactly.
-            if room_i <= move:
-                beta[i] = nearest_level(s, i, beta[i])
-            if room_j <= move:
-                beta[j] = nearest_level(s, j, beta[j])
-            rise(s, i, beta[i], &up[i])
-            fall(s, i, beta[i], &down[i])
-            rise(s, j, beta[j], &up[j])
-            fall(s, j, beta[j], &down[j])
-            step += 1
-    return step, F_max - F_min
+        steps = take_pair_steps(&stairs, &K[0, 0], &diag[0], &beta[0], &F[0], &work[0, 0],
+                                tol, max_steps, &violation)
+    return steps, violation
 
 
 def smo_without_intercept(

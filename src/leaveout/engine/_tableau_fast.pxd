@@ -36,13 +36,21 @@ cdef class Tableau:
     cdef double[::1] d               # (capacity,)
     cdef double[:, ::1] start        # (8, ld): x, low, high, on, beta, f, probe, K probe
     cdef int[::1] state              # (capacity,)
-    cdef list loans
+    cdef readonly bint reached_bounds    # by the beta of a sample at the end of a walk
+    cdef list loans, loans_of_M
     # The samples that had no slot when they were put in order, see sort_far
     cdef Py_ssize_t n_basis          # free samples that bound how far f can move
     cdef Py_ssize_t[::1] far         # (n_far,) in ascending order of reach
     cdef double[::1] reach           # (n_far,)
     cdef float[:, ::1] far_K         # (capacity, n_far) kernel values with the slots
     cdef float[:, ::1] far_room      # (2, n_far) ends of the range of f minus f
+    cpdef bint restart(
+        self, const double[::1] beta, const double[::1] f, const Py_ssize_t[::1] members)
+    cpdef add(self, rows)
+    cpdef project(self, part)
+    cpdef fill(self, part)
+    cpdef finish(self)
+    cdef bint _factor(self)
     cdef void to_rows_of_B(
         self, Py_ssize_t count, Py_ssize_t m, double* Y, double* B) noexcept nogil
     cdef void _project(

@@ -5,6 +5,7 @@ SLOTS_AT_ONCE: int
 class Tableau:
     n_free: int
     n_slots: int
+    reached_bounds: bool
     rows: IntArray
     T: FloatArray
     def __init__(

@@ -123,41 +123,56 @@ cdef class Tableau:
     def __del__(self):
         """Keep the memory for the next tableau."""
         if self.loans is not None:
-            give_back(self.loans)
+            give_back(self.loans + self.loans_of_M)
 
     def __init__(self, K, y, offsets, levels, beta, f, free, signs, bint intercept):
         """Factor the kernel on the free samples; raise LinAlgError if it is singular."""
         cdef Py_ssize_t n = y.shape[0], i
-        cdef double size = 0.0
-        self.K, self.levels = K, levels
-        self.y, self.offsets, self.beta, self.f, self.signs = y, offsets, beta, f, signs
+        self.K, self.levels, self.y, self.offsets = K, levels, y, offsets
+        self.signs, self.intercept = signs, intercept
         self.stairs = make_stairs(
             n, offsets.shape[0], &self.y[0], &self.offsets[0], &self.levels[0, 0])
-        self.intercept = intercept
         self.scale = self.top = 0.0
         for i in range(n):
-            size += fabs(self.beta[i])
             self.scale += self.K[i, i] / n
             self.top = max(self.top, self.K[i, i])
         self.scale = self.scale or 1.0
+        self.c = self.scale if intercept else 0.0
+        self.capacity = 0
+        self.loans, self.loans_of_M = [], []
+        self.slot = np.empty(n, dtype=np.intp)
+        self.T = self.Y = self.start = self.d = self.row = self.state = None
+        if not self.restart(beta, f, np.flatnonzero(free)):
+            raise np.linalg.LinAlgError("the bordered kernel on the margin is singular")
+
+    cpdef bint restart(
+        self, const double[::1] beta, const double[::1] f, const Py_ssize_t[::1] members,
+    ):
+        """Go to another solution, whose C are in levels; return whether M is regular.
+
+        Only the free samples, the members of M, have slots then.
+        """
+        cdef Py_ssize_t n = self.y.shape[0], m = members.shape[0], i
+        cdef double size = 0.0
+        self.beta, self.f = beta, f
+        for i in range(n):
+            size += fabs(beta[i])
+            self.slot[i] = -1
         self.unit = 4.0 * size
         # A few SLACK plus rounding. It cannot be larger: if points are nearly dependent, an
         # error of f at these moves f elsewhere a million times as far.
         self.tol = 4.0 * SLACK + 2e-15 * self.scale * size
-        self.c = self.scale if intercept else 0.0
-        self.n_free = self.n_slots = self.n_old = self.capacity = self.n_basis = 0
-        self.loans = []
-        self.slot = np.full(n, -1, dtype=np.intp)
+        self.n_free = self.n_slots = self.n_old = self.n_basis = 0
+        self.reached_bounds = False
         self.ones, self.root = NO_VALUES, 1.0
-        self.T = self.Y = self.start = self.d = self.row = self.state = None
         self.far, self.reach = NO_ROWS, NO_VALUES
         self.far_K = self.far_room = NO_FLOATS
-        members = np.flatnonzero(free)
-        self.inverse = borrow(self.loans, (max(members.size, 1), max(members.size, 1)))
-        self._reserve(members.size)
+        give_back(self.loans_of_M)
+        self.loans_of_M = []
+        self.inverse = borrow(self.loans_of_M, (max(m, 1), max(m, 1)))
+        self._reserve(m)
         self._add(members, True)
-        if members.size and not self._factor():
-            raise np.linalg.LinAlgError("the bordered kernel on the margin is singular")
+        return m == 0 or self._factor()
 
     @property
     def rows(self):
@@ -201,13 +216,13 @@ cdef class Tableau:
         self.n_slots += rows.shape[0]
         if free:
             self.n_free = self.n_slots
-            self.Y = borrow(self.loans, (self.capacity - self.n_free, self.n_free))
+            self.Y = borrow(self.loans_of_M, (self.capacity - self.n_free, self.n_free))
         for s in range(self.n_slots, ld):
             self.start[1, s] = -FAR
             self.start[2, s] = FAR
             self.start[0, s] = self.start[3, s] = self.start[6, s] = 0.0
 
-    def _factor(self):
+    cdef bint _factor(self):
         """Write A, L^-1 and P 1; return whether the matrix is positive definite."""
         cdef Py_ssize_t m = self.n_free, a, b
         cdef int order = <int>m, info = 0, ld = <int>self.T.shape[1]
@@ -256,13 +271,13 @@ cdef class Tableau:
                 ones[a] /= root
         return ones, root
 
-    def add(self, rows):
+    cpdef add(self, rows):
         """Give samples slots; project and fill then compute their part of the tableau."""
         self.n_old = self.n_slots
         self._reserve(self.n_slots + len(rows))
         self._add(np.ascontiguousarray(rows, dtype=np.intp), False)
 
-    def project(self, part):
+    cpdef project(self, part):
         """Write Y, d and Bm of a part of the samples that were added last."""
         cdef Py_ssize_t m = self.n_free, first = self.n_old + part.start, a, j
         cdef Py_ssize_t stop = self.n_old + part.stop
@@ -307,7 +322,7 @@ cdef class Tableau:
         dtrmm(b"L", b"U", b"N", b"N", &order, &width, &one, &self.inverse[0, 0], &ld,
               B, &order)
 
-    def fill(self, part):
+    cpdef fill(self, part):
         """Write S, its mirror image and K probe of a part of the samples added last."""
         cdef Py_ssize_t m = self.n_free, first = self.n_old + part.start, a, b
         cdef Py_ssize_t stop = self.n_old + part.stop
@@ -334,7 +349,7 @@ cdef class Tableau:
                 for a in range(first, stop):
                     self.T[b, a] = self.T[a, b]
 
-    def finish(self):
+    cpdef finish(self):
         """Complete what depends on all slots: padding, probe, rows of far samples."""
         cdef Py_ssize_t k = self.n_slots, width = (k + BLOCK - 1) // BLOCK * BLOCK, a, b
         cdef int n = <int>self.y.shape[0], inc = 1

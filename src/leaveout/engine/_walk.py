@@ -167,7 +167,9 @@ def _leave_singles_out(
     if copies is not rows:
         found.share_with_copies(rows, copies)
         walker.counts["shared"] = float(rows.size - leaders.size)
-    return replace(found, counts=walker.counts)
+    at_bound = (solution.alpha >= problem.C) & (problem.C > 0.0)
+    bounded = walker.reached_bounds or bool(at_bound.any())
+    return replace(found, counts=walker.counts, same_if_larger=not bounded)
 
 
 class Walker:
@@ -193,6 +195,13 @@ class Walker:
         self.counts: dict[str, float] = dict.fromkeys(
             ("pivots", "walks", "slots", "repeated", "shared", "refits"), 0.0
         )
+
+    @property
+    def reached_bounds(self) -> bool:
+        """Whether a beta may be at its bound where a fold is left out."""
+        if self._tableau is None:
+            return self.counts["refits"] > 0
+        return self._tableau.reached_bounds or self.counts["refits"] > 0
 
     def _make_tableau(self, n_walks: int) -> Tableau:
         """Return the tableau of the full solution on the samples near a kink."""
@@ -349,9 +358,13 @@ def _is_near(problem: Problem, solution: Solution, tableau: Tableau) -> BoolArra
     return np.abs(problem.kinks - f[:, None]).min(axis=1) <= reach
 
 
-@lru_cache(maxsize=8)
 def random_signs(n: int) -> FloatArray:
     """Random signs for the check at the end of a walk, the same in every run."""
+    return _many_signs(1 << n.bit_length())[:n]
+
+
+@lru_cache(maxsize=8)
+def _many_signs(n: int) -> FloatArray:
     return np.random.default_rng(n).choice([-1.0, 1.0], size=n)
 
 

@@ -864,6 +864,18 @@ cdef int check_end(
     return DONE
 
 
+cdef bint is_at_bound(Walk* w) noexcept nogil:
+    """Whether a beta that changed sides is on a level other than 0 now."""
+    cdef Py_ssize_t a, s
+    cdef bint left_out
+    for a in range(w.n_touched):
+        s = w.touched[a]
+        left_out = w.low[s] == -FAR and w.high[s] == FAR
+        if w.on[s] < 0.5 and not left_out and fixed_level(w, s) != 0.0:
+            return True
+    return False
+
+
 cdef void clear_changes(Walk* w, double* change) noexcept nogil:
     """Set the changes of beta back to zero."""
     cdef Py_ssize_t a
@@ -962,7 +974,9 @@ cpdef run_walks(
                 if check_end(w, &tableau.f[0], s, change, &shift[a],
                              &value[begin[a]]) != DONE:
                     code = FAILED
-                elif space.has_far:
+                elif down[a] < up[a] or is_at_bound(w):
+                    tableau.reached_bounds = True
+                if code != FAILED and space.has_far:
                     space.size[a] = size_of(w, change, &share)
                     space.kept[a] = w.t / w.t_start if w.t_start > 0.0 else 0.0
                     space.moved[a] = find_reach(

@@ -57,9 +57,10 @@ class Family:
         Removes certificates that rounding may have invalidated.
     tighten : callable (problem, solution) -> (problem, solution), optional
         Lowers upper bounds that cannot be active in a left-out solution.
-    leave_small : callable (problem, start, labels_only), optional
-        Solves a small problem and leaves out single samples by walks in one go; returns
-        solution and LooIntervals, each None if that needs the general functions.
+    leave_small : callable (problem, Cs, *, labels_only), optional
+        Solves a small problem and leaves out single samples by walks, at all C in one
+        call; returns solution and LooIntervals of each, None for what needs the general
+        functions.
     kernel_range : int, default=20
         The Gram matrix is scaled if its largest K_ii is outside 2^±kernel_range.
     needs_psd : bool, default=False
@@ -83,7 +84,7 @@ class Family:
     solve: Callable[..., Any]
     certify: Callable[..., LooIntervals] | None = None
     tighten: Callable[..., tuple[Any, Any]] | None = None
-    leave_small: Callable[..., tuple[Any, LooIntervals | None]] | None = None
+    leave_small: Callable[..., list[tuple[Any, LooIntervals | None]]] | None = None
     kernel_range: int = KERNEL_RANGE
     needs_psd: bool = False
     pairs: bool = False

@@ -193,7 +193,8 @@ class _KFold:
         for k in np.flatnonzero(flagged):
             scaled, _ = scale_bounds(sub.problem, self.factors[k])
             scaled = scaled.subset(np.flatnonzero(scaled.C > 0.0))
-            flagged[k] = holds_lighter_class(scaled, family.solve(scaled))
+            alpha = family.solve(scaled).alpha
+            flagged[k] = holds_lighter_class(scaled.y, scaled.C, alpha)
         return flagged
 
 

@@ -35,8 +35,13 @@ from leaveout.loo._outputs import (
     stack_outputs,
 )
 from leaveout.loo._regression import LooRegressionResult
-from leaveout.loo._result import LooResult, is_anti_learning
-from leaveout.loo._task import Subproblem, Task
+from leaveout.loo._result import (
+    LooResult,
+    holds_lighter_class,
+    is_anti_learning,
+    labels_follow_proportions,
+)
+from leaveout.loo._task import LARGEST_PENALTY, Subproblem, Task
 from leaveout.methods._screening import PathMemory
 from leaveout.run._parallel import limit_blas
 
@@ -189,6 +194,7 @@ def solve_and_leave_out(
         return leave_groups_out(task, plan, factors)
     columns: Columns = [[] for _ in factors]
     regular = factors.size > 1 and plan.family.warm_start and is_regular(task.K)
+    order = np.argsort(factors, kind="stable")
     for sub in plan.family.make_problems(task, plan.whole or whole):
         if regular:
             sub = replace(sub, problem=replace(sub.problem, regular=True))
@@ -196,14 +202,56 @@ def solve_and_leave_out(
         if factors.size > 1 and "memory" in plan.family.methods[plan.method].takes:
             memory["memory"] = PathMemory()
         before = None
-        for k in np.argsort(factors, kind="stable"):
-            problem, start = scale_bounds(sub.problem, factors[k], before)
-            own = replace(sub, problem=problem)
-            part = leave_subproblem_out(task, plan, own, start, **memory)
+        small = _leave_small_out(plan, sub, factors[order])
+        part = None
+        for k, (solution, known) in zip(order, small, strict=True):
+            if part is not None and part.found.same_if_larger:
+                part = replace(part, seconds=0.0)
+            elif known is not None:
+                part = known
+            else:
+                problem, start = _scale_after(sub.problem, factors[k], before)
+                own = replace(sub, problem=problem)
+                part = leave_subproblem_out(task, plan, own, start, solution, **memory)
             if plan.family.warm_start:
-                before = problem, part.solution
+                before = factors[k], part.solution
             columns[k].append(part)
     return columns
+
+
+def _leave_small_out(
+    plan: Plan, sub: Subproblem, factors: FloatArray
+) -> list[tuple[Any, LeftOut | None]]:
+    """Leave samples out at ascending C in one call where the family can.
+
+    Returns, for each factor, the solution and all results, or None for what is missing.
+    """
+    problem, leave_small = sub.problem, plan.family.leave_small
+    if leave_small is None or plan.method != "walk" or plan.whole:
+        return [(None, None)] * factors.size
+    started = perf_counter()
+    Cs = np.minimum(factors[:, None] * problem.C, LARGEST_PENALTY)
+    found = leave_small(problem, Cs, labels_only=plan.labels_only)
+    seconds = (perf_counter() - started) / factors.size
+    parts: list[tuple[Any, LeftOut | None]] = []
+    for C, (solution, own) in zip(Cs, found, strict=True):
+        part = None
+        if own is not None:
+            held = holds_lighter_class(problem.y, C, solution.alpha)
+            follows = bool(held) and labels_follow_proportions(problem, own.values)
+            part = LeftOut(own, sub.rows, solution, bool(follows), seconds=seconds)
+        parts.append((solution, part))
+    return parts
+
+
+def _scale_after(
+    problem: Any, factor: float, before: tuple[float, Any] | None
+) -> tuple[Any, FloatArray | None]:
+    """Return the problem at bounds factor * C_i, and a start from another factor."""
+    if before is None:
+        return scale_bounds(problem, factor)
+    last, _ = scale_bounds(problem, before[0])
+    return scale_bounds(problem, factor, (last, before[1]))
 
 
 def solve_task(task: Task) -> tuple[list[Subproblem], list[Any]]:
@@ -237,21 +285,15 @@ def leave_subproblem_out(
     plan: Plan,
     sub: Subproblem,
     start: FloatArray | None = None,
+    solution: Any = None,
     **memory: Any,
 ) -> LeftOut:
-    """Solve a subproblem, from ``start`` if the family can, and leave out samples."""
+    """Leave samples out of a subproblem, which is solved from ``start`` if needed."""
     started = perf_counter()
     family, folds, problem = plan.family, plan.folds(sub), sub.problem
-    solution = found = None
-    if plan.method == "walk" and folds is None and family.leave_small is not None:
-        solution, found = family.leave_small(problem, start, plan.labels_only)
     if solution is None:
         starts = {"start": start} if family.warm_start else {}
         solution = family.solve(problem, **starts)
-    if found is not None:
-        anti_learning = is_anti_learning(problem, solution, found.values)
-        seconds = perf_counter() - started
-        return LeftOut(found, sub.rows, solution, anti_learning, seconds=seconds)
     tight = solution
     if family.tighten is not None:
         problem, tight = family.tighten(problem, tight)
