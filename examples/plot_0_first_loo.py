@@ -26,8 +26,10 @@ result = lo.leave_one_out(SVC(C=10, gamma=0.01), X, y)
 print(result)
 
 # %%
-# How the values were found. Most samples are not support vectors: without them the
-# model is the same, and so is its prediction. The others needed a short walk.
+# How the values were found. Most samples are not support vectors (``zero_alpha``):
+# without them the model is the same, and so is its prediction. For the others leaveout
+# followed the solution while the weight of the sample went to zero, a short walk. If no
+# other sample changed its role on the way, the walk has only a ``first_segment``.
 
 for how, count in zip(*np.unique(result.settled_by, return_counts=True), strict=True):
     print(f"{how:15}{count:4d}")

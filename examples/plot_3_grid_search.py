@@ -18,7 +18,8 @@ from leaveout.data import make_banana
 X, y = make_banana(150, random_state=0)
 grid = {"C": np.logspace(-3, 3, 7), "gamma": np.logspace(-3, 2, 6)}
 search = lo.LooSearchCV(SVC(), grid).fit(X, y)
-print(search.best_params_, f"error {1 - search.best_score_:.3f}")
+C, gamma = search.best_params_["C"], search.best_params_["gamma"]
+print(f"C = {C:g}, gamma = {gamma:g}, error {100 * (1 - search.best_score_):.1f} %")
 
 # %%
 # Light colours are small errors. Crosses mark anti-learning points: C is too small,
@@ -35,6 +36,6 @@ errors = 1 - search.cv_results_["mean_test_score"]
 best = errors[search.best_index_]
 width = np.sqrt(best * (1 - best) / len(y))
 print(
-    f"{np.sum(errors <= best + width)} of {errors.size} cells are within "
-    f"{best:.3f} + {width:.3f}"
+    f"{np.sum(errors <= best + width)} of {errors.size} grid points have an error of "
+    f"at most {100 * best:.1f} % + {100 * width:.1f} %"
 )

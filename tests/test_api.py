@@ -87,10 +87,9 @@ def find_commands():
 
 
 def list_options(command):
-    """Return arguments and options of a command, sorted."""
-    options = [
-        name for param in command.params for name in param.opts + param.secondary_opts
-    ]
+    """Return arguments and options of a command that its help lists, sorted."""
+    shown = [param for param in command.params if not getattr(param, "hidden", False)]
+    options = [name for param in shown for name in param.opts + param.secondary_opts]
     return sorted(options)
 
 

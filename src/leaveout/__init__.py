@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exact cross-validation for support vector machines, for about the price of one fit.
+"""Exact leave-one-out cross-validation of support vector machines.
 
 Public names are loaded from their modules on first use (PEP 562). CONTRIBUTING.md
 lists what each folder does.

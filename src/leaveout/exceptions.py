@@ -55,7 +55,7 @@ class PredictorWarning(LeaveoutWarning):
 
 
 class PooledScoreWarning(LeaveoutWarning):
-    """A score compares decision values of different left-out classifiers."""
+    """A score ranks decision values together that come from different classifiers."""
 
 
 class CheckpointWarning(LeaveoutWarning):

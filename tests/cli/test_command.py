@@ -55,6 +55,8 @@ from leaveout.cli._command import collect_warnings, write_options
         (2, "loo --output /dev/null", "'/dev/null': is not a file."),
         (2, "select --save a/m.pkl", "as .skops, not .pkl. Write 'a/m.skops'."),
         (2, "select --report x.pdf", "an HTML page, not .pdf. Write 'x.html'."),
+        (2, "select --C 10", "select takes lists of values: --grid C=1,10,100"),
+        (2, "select --gamma 1 --json", "leaveout loo takes single values."),
         (2, "select --grid c=1", "'c=1' does not name a parameter of the grid. Did"),
         (2, "select --grid C=1,x", "'C=1,x' is not a list of numbers."),
         (2, "select --grid C=-1", "'C=-1' has a value that is not positive."),

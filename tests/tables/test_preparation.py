@@ -27,9 +27,9 @@ def test_numbers_standardised_and_text_one_hot():
     plain = make_preparation(MIXED, standardize=False).fit_transform(FRAME)
     assert np.allclose(plain, np.column_stack([words, a]))
     told = describe_preparation(MIXED)
-    assert told.startswith("Numbers standardised and text one-hot encoded once")
+    assert told.startswith("Numbers standardised and categories one-hot encoded once")
     told = describe_preparation(MIXED, standardize=False)
-    assert told.startswith("Text one-hot encoded once")
+    assert told.startswith("Categories one-hot encoded once")
 
 
 def test_sparse_data_are_scaled_not_centred(rng):

@@ -44,17 +44,18 @@ def leave_one_out(
 
     Parameters
     ----------
-    estimator : SVC, SVR, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline \
-            that ends in one, or OneVsRestClassifier of an SVC
-        scikit-learn's SVC and SVR or leaveout's. It does not need to be fitted and is
-        not changed. Parameters that do not define the optimum, such as ``tol``,
-        ``max_iter`` and ``probability``, have no effect. SVR, LPMClassifier and
-        LLWClassifier have the methods "walk" and "refit"; ``labels_only`` has no effect
-        on an SVR. LOOMClassifier has "refit" and "bound", which evaluates the fitted
-        model at each sample without the sample's own term; its error is ``loo_bound_``,
-        and nothing is certified. For LPMClassifier, LOOMClassifier and LLWClassifier
-        ``groups`` are not available, ``labels_only`` has no effect, and where a fold
-        changes the kernel or the class weights, each fold is solved from the start.
+    estimator : classifier, regressor or Pipeline
+        An SVC or SVR (scikit-learn's or leaveout's), LPMClassifier, LOOMClassifier or
+        LLWClassifier, a Pipeline that ends in one, or a OneVsRestClassifier of an SVC.
+        It does not need to be fitted and is not changed. Parameters that do not define
+        the optimum, such as ``tol``, ``max_iter`` and ``probability``, have no effect.
+        SVR, LPMClassifier and LLWClassifier have the methods "walk" and "refit";
+        ``labels_only`` has no effect on an SVR. LOOMClassifier has "refit" and "bound",
+        which evaluates the fitted model at each sample without the sample's own term;
+        its error is ``loo_bound_``, and nothing is certified. For LPMClassifier,
+        LOOMClassifier and LLWClassifier ``groups`` are not available, ``labels_only``
+        has no effect, and where a fold changes the kernel or the class weights, each
+        fold is solved from the start.
     X : array-like or sparse matrix of shape (n_samples, n_features)
         Samples; the symmetric Gram matrix if kernel="precomputed". For a Pipeline,
         any input of its first step.
@@ -65,10 +66,11 @@ def leave_one_out(
         training; its prediction is that of the full model, and counts in the error
         unless ``score_sample_weight`` excludes it. The steps of a Pipeline are fitted
         without weights.
-    method : {"auto", "walk", "refit", "stopping", "consolidated", "magic"}, \
-            default="auto"
-        "walk" follows the optimum while the weight of the sample goes to zero; "refit"
-        solves n problems; "stopping" solves each only until its label is proved, and
+    method : str, default="auto"
+        "auto" takes "walk", or "refit" for a kernel that is not positive semi-definite.
+        "walk" follows the optimum while the weight of the sample goes to zero; where
+        each fold has its own kernel, it moves the optimum there. "refit" solves n
+        problems; "stopping" solves each only until its label is proved, and
         gives labels only, as with ``labels_only=True``; "consolidated" and "magic"
         solve all n problems at once, the former after fixing coefficients that are
         known in advance. All give the same labels.
@@ -175,8 +177,9 @@ def loo_path(
         Its own C is ignored.
     Cs : array-like of shape (n_Cs,)
         Values of C, in any order.
-    X, y, sample_weight, method, groups, labels_only, preprocessing, method_params, \
-            n_jobs
+    X, y, sample_weight, method, groups, labels_only
+        As in :func:`leave_one_out`.
+    preprocessing, method_params, n_jobs
         As in :func:`leave_one_out`.
 
     Returns

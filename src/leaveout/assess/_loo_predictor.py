@@ -52,8 +52,7 @@ class LooPredictor(BaseEstimator):
 
     Parameters
     ----------
-    variant : {"auto", "natural", "relative", "signed", "scaled", "printed"}, \
-            default="auto"
+    variant : str, default="auto"
         Units of the features. "natural": margins y f and coefficients times the largest
         squared distance in feature space. "relative": these, divided by the sum of
         their absolute values for the sample itself. "signed": margins y f / ||w|| and

@@ -173,9 +173,10 @@ def leave_pair_out_auc(
     """Estimate the area under the ROC curve from pairs that are left out together.
 
     Every pair of a positive and a negative sample is left out in turn, exactly, and
-    both samples are scored by the classifier trained on neither. The AUC of pooled
-    leave-one-out values is biased: each value comes from a different classifier, and
-    leaving a sample out lowers its own value (Airola et al. 2011).
+    both samples are scored by the classifier trained on neither. The *pooled* AUC ranks
+    the left-out values of all samples together and is biased: each value comes from a
+    different classifier, whose intercept has moved away from the class of the left-out
+    sample (Airola et al. 2011).
 
     Parameters
     ----------

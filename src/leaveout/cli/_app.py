@@ -116,7 +116,7 @@ def bounds(
     n_jobs: opt.Jobs = 1,
     show: opt.ShowOptions,
 ) -> None:
-    """Compare bounds and estimates with the exact leave-one-out error."""
+    """Compare bounds and estimates with the exact error, for two classes."""
     from leaveout.cli._question import compare_bounds, run_question
 
     run_question(compare_bounds, table, model, n_jobs, show)

@@ -53,6 +53,14 @@ def _check_grid(texts: list[str] | None) -> list[str] | None:
     return texts
 
 
+def _refuse_single(context: typer.Context, text: str | None) -> None:
+    if text is not None:
+        context.fail(
+            "leaveout select takes lists of values: --grid C=1,10,100 --grid "
+            "gamma=0.01,0.1. leaveout loo takes single values."
+        )
+
+
 def check_folder(path: Path | None) -> Path | None:
     """Refuse a file that cannot be written, before any work is done."""
     if path is None:
@@ -247,6 +255,13 @@ class SelectOptions:
         "NAME=VALUES",
         "Values to try: C=1,10,100 or gamma=0.01:1:5; repeatable.",
         callback=_check_grid,
+    )
+    single: str | None = _value(
+        "NUMBER",
+        "",
+        *("--C", "--gamma", "--degree", "--coef0"),
+        hidden=True,
+        callback=_refuse_single,
     )
     honest: bool = _flag(
         "Also compute the error to report: with tuning included, by nested "

@@ -83,9 +83,9 @@ class LooRegressionResult(ExactResult):
         """Cross-validated R2: 1 - sum (y - prediction)^2 / sum (y - mean of y)^2.
 
         The mean is that of all samples, so this equals scikit-learn's ``r2_score`` of
-        the pooled predictions. The mean of the other samples is the fairer comparison:
-        it predicts without the sample, too. For n samples of equal weight, left out one
-        by one, that value is 1 - (1 - q2) (1 - 1/n)^2, slightly larger.
+        all left-out predictions together. The mean of the other samples is the fairer
+        comparison: it predicts without the sample, too. For n samples of equal weight,
+        left out one by one, that value is 1 - (1 - q2) (1 - 1/n)^2, slightly larger.
         """
         deviations = self.y - np.average(self.y, weights=self.weights)
         total = float(np.average(deviations**2, weights=self.weights))

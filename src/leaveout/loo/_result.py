@@ -101,7 +101,8 @@ class LooResult(ExactResult):
     settled_by : ndarray of str, shape (n,)
         How the value was found, cheapest first: "zero_alpha" (not a support vector),
         "negative_margin" (wrong on the training set already), "certificate" (an
-        interval from the full solution), "first_segment" (the span formula), "walk",
+        interval from the full solution), "first_segment" (a walk without an event: the
+        span formula), "walk" (also if it leads to the kernel of the fold),
         "stopping", "eps_kkt", "consolidated", "refit", "singleton" (the only member of
         its class).
     uncertified_by : ndarray of str, shape (n,)
@@ -232,7 +233,7 @@ class LooResult(ExactResult):
     def screened(self) -> float:
         """Share of the coefficients that method "consolidated" did not solve for.
 
-        Over all subproblems; 0 for "magic", not a number for other methods.
+        Over all subproblems; 0 for "magic", NaN for other methods.
         """
         of = self.counts.get("screened_of", 0.0)
         return self.counts["screened"] / of if of else float("nan")
@@ -342,7 +343,7 @@ class LooPath(ResultPath):
     def screened(self) -> FloatArray:
         """Share of the coefficients known before solving, for each C, (n_Cs,).
 
-        Not a number for methods that do not screen.
+        NaN for methods that do not screen.
         """
         return np.array([result.screened for result in self.results])
 

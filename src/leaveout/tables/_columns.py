@@ -95,16 +95,56 @@ def read_dataset(
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> Dataset:
-    """Read samples from a file: CSV, TSV and the like, Parquet, or svmlight.
+    r"""Read samples from a file: CSV, TSV and the like, Parquet, or svmlight.
 
-    The content decides which, not the name; gzip files are unpacked, and "-" is stdin.
-    ``target`` is the column of classes (in svmlight files they come first); with None
-    the error lists the columns. Columns that name samples or groups, or are in
-    ``drop``, are not features; those in ``categorical`` are categories even if they
-    hold numbers. ``sep`` is otherwise found among commas,
-    semicolons, tabs, bars and blanks; ``decimal`` is a point, or a comma where the file
-    has another separator and no number that contradicts it; ``encoding`` UTF-8 or what
-    a byte order mark says. DataFileError names the column and what to do.
+    The content decides which, not the name. Files compressed by gzip are unpacked.
+
+    Parameters
+    ----------
+    path : str or Path
+        Path of the file; "-" reads stdin.
+    target : str, default=None
+        Column of classes. Needed except for svmlight files, where they come first; the
+        error lists the columns.
+    id_column, group_column : str, default=None
+        Columns that name the samples, and the groups to leave out together.
+    drop : sequence of str, default=()
+        Columns to ignore.
+    categorical : sequence of str, default=()
+        Columns of numbers that are categories.
+    sep : str, default=None
+        Separator of the columns. None detects a comma, semicolon, tab, bar or blank.
+    decimal : {".", ","}, default=None
+        Decimal mark. None takes a point, or a comma if the columns have another
+        separator and no number contradicts it.
+    encoding : str, default=None
+        Encoding of the text. None takes what a byte order mark says, else UTF-8.
+
+    Returns
+    -------
+    Dataset
+        Features and classes, with the names of both.
+
+    Raises
+    ------
+    DataFileError
+        The file is not such a table, or has entries that cannot be used. The message
+        names the column, row and value.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from leaveout.data import read_dataset
+    >>> text = "width,site,kind\n1.5,x,a\n2.5,y,b\n2.0,x,a\n3.5,y,b\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "flies.csv")
+    ...     _ = path.write_text(text)
+    ...     data = read_dataset(path, "kind")
+    >>> data
+    <Dataset: flies.csv, 4 samples, 2 features>
+    >>> data.y.tolist(), data.text_features
+    (['a', 'b', 'a', 'b'], ('site',))
     """
     path = Path(path)
     content = read_bytes(path)

@@ -28,19 +28,45 @@ N_ROWS_FOR_PURITY = 20
 
 @dataclass(frozen=True)
 class Dataset:
-    """Features and classes, with the names of both."""
+    """Features and classes, with the names of both.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file or of the data.
+    X : DataFrame or CSR matrix of shape (n_samples, n_features)
+        Features, float64 and text.
+    y : ndarray of shape (n_samples,)
+        Classes.
+    feature_names : list of str
+        Names of the columns of X.
+    target_name : str
+        Name of the column of classes.
+    text_features : tuple of str
+        Columns that need one-hot encoding.
+    ids : ndarray of shape (n_samples,) or None
+        Names of the samples.
+    id_name : str or None
+        Name of the column of these names.
+    groups : ndarray of shape (n_samples,) or None
+        Samples with equal entries belong together.
+    group_name : str or None
+        Name of the column of groups.
+    notes : tuple of str
+        What was done to the data, and what to check.
+    """
 
     name: str
-    X: Any  # (n, p), DataFrame of float64 and text, or CSR matrix
-    y: NDArray[Any]  # (n,), of any type
+    X: Any
+    y: NDArray[Any]
     feature_names: list[str]
     target_name: str
-    text_features: tuple[str, ...] = ()  # columns to be one-hot encoded
-    ids: NDArray[Any] | None = None  # names of the samples
+    text_features: tuple[str, ...] = ()
+    ids: NDArray[Any] | None = None
     id_name: str | None = None
-    groups: NDArray[Any] | None = None  # equal entries belong together
+    groups: NDArray[Any] | None = None
     group_name: str | None = None
-    notes: tuple[str, ...] = ()  # what was done to the data, and what to check
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return name and size in one line."""

@@ -58,9 +58,9 @@ def describe_preparation(dataset: Dataset, *, standardize: bool = True) -> str:
     if not dataset.text_features:
         done = f"Features {scaled}" if standardize else ""
     elif standardize and len(dataset.text_features) < len(dataset.feature_names):
-        done = f"Numbers {scaled} and text one-hot encoded"
+        done = f"Numbers {scaled} and categories one-hot encoded"
     else:
-        done = "Text one-hot encoded"
+        done = "Categories one-hot encoded"
     if not done:
         return "Features used as they are, not standardised."
     return f"{done} once on all rows, not within each fold."

@@ -192,10 +192,10 @@ class Scoring:
         if pooled.ranked and result.method != "bound" and not self.warned:
             self.warned = True
             warnings.warn(
-                f"scoring ({list_names(pooled.ranked)}) ranks decision values of "
-                "different left-out classifiers, which is biased: the pooled AUC is "
-                "too low, on noise far below 0.5. Use leave_pair_out_auc for an AUC "
-                "without this bias.",
+                f"scoring ({list_names(pooled.ranked)}) ranks the left-out "
+                "decision values of all samples together. Each comes from a different "
+                "classifier, so such a pooled AUC is too low, on noise far below 0.5. "
+                "Use leave_pair_out_auc for an AUC without this bias.",
                 PooledScoreWarning,
                 stacklevel=4,
             )

@@ -66,9 +66,8 @@ class LooSearchCV(GridSearchCV):
 
     Parameters
     ----------
-    estimator : SVC, SVR, LPMClassifier, LOOMClassifier, LLWClassifier, Pipeline that \
-            ends in one, or OneVsRestClassifier of an SVC
-        scikit-learn's SVC and SVR or leaveout's. It is cloned, never changed.
+    estimator : classifier, regressor or Pipeline
+        Any that :func:`leave_one_out` takes. It is cloned, never changed.
     param_grid : dict or list of dict
         Lists of values by parameter name: ``{"C": [1, 10], "gamma": [0.1, 1]}``, or
         ``{"svc__C": [1, 10]}`` for a Pipeline.
@@ -107,7 +106,7 @@ class LooSearchCV(GridSearchCV):
     ----------
     cv_results_ : dict of ndarray
         One entry per candidate, with GridSearchCV's keys except ``split*``.
-        ``mean_test_score`` is the score of the pooled left-out predictions, and
+        ``mean_test_score`` is one score of all left-out predictions, and
         **std_test_score is its standard error**, not a standard deviation over splits,
         which have one sample each. ``mean_fit_time`` is in seconds per left-out fit.
         ``n_ambiguous`` is the number of samples whose prediction depends on the choice
