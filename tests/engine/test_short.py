@@ -64,7 +64,7 @@ def test_start_and_bounds_that_no_solution_reaches(rng):
         np.testing.assert_allclose(one.values, found[0][1].values, 1e-7, 1e-8)
 
 
-def test_every_C_of_a_path_agrees_with_an_interior_point_solver():
+def test_a_path_agrees_with_an_interior_point_solver_at_each_penalty():
     rng, n_same = np.random.default_rng(3), 0
     for k in range(25):
         case = random_case(rng, max_n=30)
@@ -83,7 +83,7 @@ def test_every_C_of_a_path_agrees_with_an_interior_point_solver():
     assert n_same >= 5
 
 
-def test_long_walks_know_when_a_larger_C_changes_nothing(rng):
+def test_long_walks_know_when_a_larger_penalty_changes_nothing(rng):
     X = rng.normal(size=(300, 4))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=300) > 0.3, 1.0, -1.0)
     K = np.exp(-2.0 * ((X[:, None] - X) ** 2).sum(axis=2))

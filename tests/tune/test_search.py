@@ -105,8 +105,8 @@ def test_one_solve_per_candidate_and_none_for_the_refit(monkeypatch, tmp_path):
         solves.clear()
         grams.clear()
         search.fit(*IRIS)
-        # Three pairs per candidate, if its C is not too large to matter; one Gram matrix
-        # per gamma, and one for the refit.
+        # Three pairs per candidate, unless its C is too large to matter; one Gram
+        # matrix per gamma, and one for the refit.
         assert n_solves / 2 <= len(solves) <= n_solves
         assert len(grams) == (3 if n_solves else 1)
         values = clone(search.best_estimator_).fit(*IRIS).decision_function(IRIS[0])

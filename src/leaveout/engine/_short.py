@@ -7,12 +7,16 @@ around them is missing. Where it is needed, the result is None.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leaveout._typing import FloatArray
-from leaveout.engine._certificate import drop_unsafe_certificates, rounding_of_sum
+from leaveout._typing import BoolArray, FloatArray
+from leaveout.engine._certificate import (
+    drop_unsafe_certificates,
+    rounding_bound,
+    rounding_of_sum,
+)
 from leaveout.engine._problem import (
     CERTIFIED,
     MARGIN,
@@ -27,12 +31,15 @@ from leaveout.engine._short_fast import (
     FOUND,
     LEFT_OUT,
     REFUSED,
+    SOLVED,
     Short,
 )
-from leaveout.engine._solve import make_solution
+from leaveout.engine._solve import make_solution, solve_svc
 from leaveout.engine._walk import ALL_NEAR, random_signs
 
 TOL = 1e-9  # as in solve_svc
+# Larger problems are solved in calls short enough for Ctrl-C.
+SMALL = 1000
 
 
 def solve_and_leave_singles(
@@ -52,8 +59,7 @@ def solve_and_leave_singles(
     before are the same at larger C.
     """
     n = problem.n_samples
-    ordinary = problem.first_equal is None and problem.epsilon is None
-    if n > ALL_NEAR or not ordinary or not problem.fit_intercept:
+    if n > ALL_NEAR or problem.first_equal is not None or not _is_plain(problem):
         return [(None, None)] * Cs.shape[0]
     short = Short(
         problem.K, problem.y, Cs, start, random_signs(n), problem.regular, True,
@@ -70,6 +76,56 @@ def solve_and_leave_singles(
         assert values is not None
         found[-1] = solution, replace(values, same_if_larger=True)
     return found + [(None, None)] * (len(rows) - len(done))
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Solutions of one problem at ascending C."""
+
+    betas: FloatArray  # (n_Cs, n)
+    ends: FloatArray  # (n_Cs, 2) interval of the intercept
+    converged: BoolArray  # (n_Cs,)
+    rounding: FloatArray  # (n_Cs,) see rounding_bound
+
+
+def solve_path(problem: Problem, Cs: FloatArray) -> Fits:
+    """Solve a problem at each row of Cs, ascending, each from the last solution."""
+    n_Cs, n = Cs.shape
+    betas, ends = np.zeros((n_Cs, n)), np.zeros((n_Cs, 2))
+    converged, rounding = np.ones(n_Cs, dtype=bool), np.zeros(n_Cs)
+    stages = np.full(n_Cs, REFUSED if n else SOLVED)
+    if 0 < n <= SMALL and problem.regular and _is_plain(problem):
+        short = Short(problem.K, problem.y, Cs, None, None, True, False, False)
+        facts = short.facts.T
+        betas, stages = short.beta, facts[FACTS.index("stage")]
+        ends[:] = facts[FACTS.index("b")][:, None]
+        rounding = rounding_of_sum(short.top, facts[FACTS.index("total")])
+    for k in range(n_Cs):
+        if stages[k] == AS_BEFORE:
+            betas[k:], ends[k:], converged[k:] = (
+                betas[k - 1],
+                ends[k - 1],
+                converged[k - 1],
+            )
+            rounding[k:] = rounding[k - 1]
+            break
+        if stages[k] == SOLVED:
+            continue
+        own, start = replace(problem, C=Cs[k]), None
+        if k > 0:
+            last = np.where(Cs[k - 1] > 0.0, Cs[k - 1], 1.0)
+            start = Cs[k] * (betas[k - 1] / last)
+        solution = solve_svc(own, start=start)
+        if solution.converged and np.all((solution.alpha < own.C) | (own.C == 0.0)):
+            stages[k + 1 :] = AS_BEFORE
+        betas[k], ends[k] = solution.beta, solution.intercept_interval
+        converged[k], rounding[k] = solution.converged, rounding_bound(own, solution)
+    return Fits(betas, ends, converged, rounding)
+
+
+def _is_plain(problem: Problem) -> bool:
+    """Whether it is a classifier with an intercept."""
+    return problem.fit_intercept and problem.epsilon is None
 
 
 def _solution(

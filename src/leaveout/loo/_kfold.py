@@ -8,24 +8,25 @@ the full problem is not needed. In each fold one solution leads to the next C.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.engine._certificate import is_regular, rounding_bound, rounding_of_sum
+from leaveout.engine._certificate import is_regular, rounding_of_sum
 from leaveout.engine._problem import (
     NOT_CONVERGED,
     REFIT,
     LooIntervals,
-    Problem,
     middle,
 )
+from leaveout.engine._short import Fits, solve_path
 from leaveout.loo._family import scale_bounds
 from leaveout.loo._outputs import LeftOut, find_reasons, products_with
 from leaveout.loo._result import holds_lighter_class, labels_follow_proportions
+from leaveout.loo._task import LARGEST_PENALTY
 from leaveout.run._parallel import map_chunks
 
 if TYPE_CHECKING:
@@ -71,17 +72,6 @@ def leave_groups_out(
     return [[part[k] for part in parts] for k in np.argsort(order)]
 
 
-@dataclass(frozen=True)
-class _Fits:
-    """Solutions of one subproblem without one group, at ascending C."""
-
-    rows: IntArray  # (m,) the samples it was trained on
-    betas: FloatArray  # (n_Cs, m)
-    ends: FloatArray  # (n_Cs, 2) interval of the intercept
-    converged: BoolArray  # (n_Cs,)
-    rounding: FloatArray  # (n_Cs,)
-
-
 class _KFold:
     """Values of all subproblems at ascending C."""
 
@@ -92,7 +82,8 @@ class _KFold:
         self.n_folds = int(self.codes.max()) + 1
         self.regular = is_regular(task.K)
         self.largest = float(np.abs(task.K.diagonal()).max())
-        self.fits: list[list[_Fits]] = [[] for _ in self.whole]
+        # Of each subproblem and fold, the samples it was trained on and its solutions.
+        self.fits: list[list[tuple[IntArray, Fits]]] = [[] for _ in self.whole]
         shape = (factors.size, len(self.whole), task.C.shape[0])
         self.lower, self.upper = np.empty(shape), np.empty(shape)
         self.reasons = np.full(shape, NOT_CONVERGED, dtype=np.int8)
@@ -103,53 +94,26 @@ class _KFold:
         folds: Any = self.plan.folds(sub)
         rows = np.flatnonzero(sub.problem.C > 0.0)
         rows = rows[np.argsort(self.codes[rows], kind="stable")]
-        own = rows
-        K = self.task.K
+        K, own = self.task.K, rows
         if 2 * rows.size <= K.shape[0]:  # a pair of classes: one block for all groups
             K, own = K[np.ix_(rows, rows)], np.arange(rows.size)
         for fold in range(self.n_folds):
             kept = self.codes[rows] != fold
-            factors = None if folds.C_factors is None else folds.C_factors[fold]
-            fits = self._fit_without(sub.problem, K, rows[kept], own[kept], factors)
-            self.fits[part.start].append(fits)
-
-    def _fit_without(
-        self,
-        problem: Problem,
-        K: FloatArray,
-        rows: IntArray,
-        own: IntArray,
-        factors: FloatArray | None,
-    ) -> _Fits:
-        """Solve on some rows, which are the rows ``own`` of K."""
-        n_Cs = self.factors.size
-        betas, ends = np.zeros((n_Cs, rows.size)), np.zeros((n_Cs, 2))
-        converged, rounding = np.ones(n_Cs, dtype=bool), np.zeros(n_Cs)
-        if rows.size == 0:  # both classes are left out: their pair has no vote
-            return _Fits(rows, betas, ends, converged, rounding)
-        y, C = problem.y[rows], problem.C[rows]
-        if factors is not None:
-            C = C * np.where(y > 0, factors[1], factors[0])
-        problem = replace(
-            problem,
-            K=_take_square(K, own),
-            y=y,
-            C=C,
-            first_equal=None,
-            regular=self.regular,
-        )
-        before = None
-        for k, factor in enumerate(self.factors):
-            scaled, start = scale_bounds(problem, factor, before)
-            solution = self.plan.family.solve(scaled, start=start)
-            before = scaled, solution
-            betas[k], ends[k] = solution.beta, solution.intercept_interval
-            converged[k] = solution.converged
-            size = float(np.abs(solution.beta).sum())
-            rounding[k] = max(
-                rounding_of_sum(self.largest, size), rounding_bound(scaled, solution)
+            y, C = sub.problem.y[rows[kept]], sub.problem.C[rows[kept]]
+            if folds.C_factors is not None:
+                C = C * np.where(
+                    y > 0, folds.C_factors[fold, 1], folds.C_factors[fold, 0]
+                )
+            problem = replace(
+                sub.problem,
+                K=_take_square(K, own[kept]),
+                y=y,
+                C=C,
+                first_equal=None,
+                regular=self.regular,
             )
-        return _Fits(rows, betas, ends, converged, rounding)
+            Cs = np.minimum(self.factors[:, None] * C, LARGEST_PENALTY)
+            self.fits[part.start].append((rows[kept], solve_path(problem, Cs)))
 
     def predict(self, part: slice) -> None:
         """Evaluate all solutions without one group at its samples."""
@@ -157,20 +121,25 @@ class _KFold:
         fits = [own[fold] for own in self.fits]
         rows = np.flatnonzero(self.codes == fold)
         betas = np.zeros((self.factors.size, len(fits), self.codes.size))
-        for q, fit in enumerate(fits):
-            betas[:, q, fit.rows] = fit.betas
+        for q, (trained, fit) in enumerate(fits):
+            betas[:, q, trained] = fit.betas
         products = products_with(self.task, betas, rows)
-        ends = np.stack([fit.ends for fit in fits], axis=1)[:, :, :, None]
+        ends = np.stack([fit.ends for _, fit in fits], axis=1)[:, :, :, None]
         lower, upper = products + ends[:, :, 0], products + ends[:, :, 1]
-        converged = np.stack([fit.converged for fit in fits], axis=1)[:, :, None]
-        rounding = np.stack([fit.rounding for fit in fits], axis=1)[:, :, None]
+        converged = np.stack([fit.converged for _, fit in fits], axis=1)[:, :, None]
+        # The largest kernel value may be that of a sample that is not trained on.
+        sizes = np.abs(betas).sum(axis=2)
+        rounding = np.stack([fit.rounding for _, fit in fits], axis=1)
+        rounding = np.maximum(rounding, rounding_of_sum(self.largest, sizes))[
+            :, :, None
+        ]
         reasons = find_reasons(self.task, lower, upper, converged, rounding)
         self.lower[:, :, rows], self.upper[:, :, rows] = lower, upper
         self.reasons[:, :, rows] = reasons
 
     def parts(self, q: int) -> list[LeftOut]:
         """Return the values of a subproblem at each C."""
-        rounding = np.max([fits.rounding for fits in self.fits[q]], axis=0)
+        rounding = np.max([fit.rounding for _, fit in self.fits[q]], axis=0)
         flagged = self._is_anti_learning(q)
         parts = []
         for k in range(self.factors.size):
@@ -201,7 +170,7 @@ class _KFold:
 def _take_square(K: FloatArray, rows: IntArray) -> FloatArray:
     """Return ``K[np.ix_(rows, rows)]``, by blocks if the rows are a few runs."""
     cuts = np.flatnonzero(np.diff(rows) != 1) + 1
-    if cuts.size > 3:
+    if cuts.size > 3 or rows.size == 0:
         return K[np.ix_(rows, rows)]
     square = np.empty((rows.size, rows.size))
     runs = [
