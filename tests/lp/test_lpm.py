@@ -147,11 +147,11 @@ def test_singular_basis_falls_back_to_refits(monkeypatch):
     np.testing.assert_allclose(loo.values, truth.values, atol=1e-8)
 
 
-def test_long_walks_are_repeated_and_threads_change_nothing(monkeypatch):
+def test_long_walks_are_refitted_and_threads_change_nothing(monkeypatch):
     problem = Problem(*draw(26, n=150, C=1.0))
     one, two = loo_lpm_walk(problem), loo_lpm_walk(problem, n_threads=2)
     np.testing.assert_array_equal([two.lower, two.upper], [one.lower, one.upper])
-    monkeypatch.setattr(_lpm_walk, "CAPACITIES", (1, 1024))
+    monkeypatch.setattr(_lpm_walk, "CAPACITY", 1)
     again = loo_lpm_walk(problem)
-    assert again.counts["refits"] == 0
-    np.testing.assert_allclose(again.lower, one.lower, rtol=1e-12)
+    assert again.counts["refits"] > 0
+    np.testing.assert_allclose(again.lower, one.lower, rtol=1e-9)

@@ -24,35 +24,7 @@ applies them to the next row or column it needs, with d = T_rk:
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
-
-cdef extern from *:
-    """
-    #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-    #define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
-    #else
-    #define WIDEST
-    #endif
-
-    /* x -= share * a */
-    WIDEST static void subtract(long n, double share, const double *a, double *x)
-    {
-        for (long i = 0; i < n; i++)
-            x[i] -= share * a[i];
-    }
-
-    /* Largest |x_i|. */
-    WIDEST static double largest(long n, const double *x)
-    {
-        double most = 0.0;
-        for (long i = 0; i < n; i++) {
-            double size = x[i] > 0.0 ? x[i] : -x[i];
-            most = size > most ? size : most;
-        }
-        return most;
-    }
-    """
-    void subtract(long, double, const double*, double*) noexcept nogil
-    double largest(long, const double*) noexcept nogil
+from scipy.linalg.cython_blas cimport daxpy, idamax
 
 cpdef enum Status:
     DONE = 0
@@ -414,6 +386,21 @@ cdef Status exchange(
     walk.n_pivots += 1
     walk.n_made += 1
     return DONE
+
+
+cdef inline void subtract(
+    Py_ssize_t n, double share, const double* a, double* x
+) noexcept nogil:
+    """x -= share * a."""
+    cdef int length = <int>n, one = 1
+    cdef double minus = -share
+    daxpy(&length, &minus, <double*>a, &one, x, &one)
+
+
+cdef inline double largest(Py_ssize_t n, const double* x) noexcept nogil:
+    """Largest |x_i|."""
+    cdef int length = <int>n, one = 1
+    return fabs(x[idamax(&length, <double*>x, &one) - 1])
 
 
 cdef inline double slope(Shared* shared, Walk* walk, Py_ssize_t i) noexcept nogil:

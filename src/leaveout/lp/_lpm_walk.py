@@ -40,8 +40,8 @@ from leaveout.lp._lpm import (
 from leaveout.lp._lpm_fast import Status, leave_out_rows, work_sizes
 from leaveout.run._parallel import map_chunks
 
-# Limits on pivots: a sample that needs more is tried with the next, then refitted.
-CAPACITIES = (128, 1024)
+# A sample that needs more pivots is refitted.
+CAPACITY = 1024
 # Samples per part: their certificates are two matrix products.
 CHUNK = 64
 # Rates and margins have ends at 1: four digits are needed to recognise ties.
@@ -67,8 +67,7 @@ def loo_lpm_walk(
     if solution.converged:
         tableau = build_lpm_tableau(problem, solution.basis)
     if tableau is not None:
-        for capacity in CAPACITIES:
-            leaver.walk(tableau, capacity)
+        leaver.walk(tableau)
     return leaver.refit()
 
 
@@ -109,7 +108,7 @@ class _Leaver:
         self.rows = np.setdiff1d(rows, settle_singletons(problem, found))
         self.counts = {"pivots": 0.0, "refits": 0.0, "walks": 0.0}
 
-    def walk(self, tableau: LpmTableau, capacity: int) -> None:
+    def walk(self, tableau: LpmTableau) -> None:
         """Write the values of the samples whose walks succeed."""
         problem, found, rows = self.problem, self.found, self.rows
         done = np.zeros(rows.size, dtype=bool)
@@ -117,7 +116,7 @@ class _Leaver:
 
         def run(part: slice) -> None:
             own = rows[part]
-            walked = _walk(problem, tableau, own, capacity)
+            walked = _walk(problem, tableau, own)
             for k in np.flatnonzero(walked.ended & ~walked.certified).tolist():
                 basis = read_basis(problem, walked.basic[k], walked.side[k])
                 again = _prove_again(problem, basis, int(own[k]))
@@ -179,7 +178,6 @@ def _walk(
     problem: Problem,
     tableau: LpmTableau,
     rows: IntArray,
-    capacity: int,
     proved: bool = True,
 ) -> _Walked:
     """Leave some samples out, one at a time, and prove the results.
@@ -187,7 +185,7 @@ def _walk(
     ``proved`` says whether the optimum of the tableau is proved.
     """
     n, m = tableau.T.shape
-    n_floats, n_integers = work_sizes(n, m, capacity)
+    n_floats, n_integers = work_sizes(n, m, CAPACITY)
     z_least, z_most = np.zeros((rows.size, m)), np.zeros((rows.size, m))
     slopes = np.zeros((rows.size, n))
     pivots = np.zeros(rows.size, dtype=np.int64)
@@ -197,7 +195,7 @@ def _walk(
         tableau.T, tableau.transposed, tableau.basic, tableau.nonbasic, tableau.x,
         tableau.side, tableau.D, tableau.kink, tableau.has_kink, tableau.low,
         tableau.high, problem.y, tableau.rate_slack, tableau.value_slack, proved, rows,
-        np.empty(n_floats), np.empty(n_integers, dtype=np.intp), capacity,
+        np.empty(n_floats), np.empty(n_integers, dtype=np.intp), CAPACITY,
         z_least, z_most, slopes, basic, side, pivots, status,
     )  # fmt: skip
     # Without a pivot the full optimum is also optimal without the sample.
@@ -228,7 +226,7 @@ def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
     tableau = build_lpm_tableau(without, basis)
     if tableau is None:
         return None
-    return _walk(without, tableau, np.array([row]), CAPACITIES[-1], proved=False)
+    return _walk(without, tableau, np.array([row]), proved=False)
 
 
 def _certify(
