@@ -28,8 +28,7 @@ from functools import cached_property
 import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray, StateArray
-from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
-from leaveout.engine._solve import solve_svc
+from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE
 from leaveout.llw._llw_active_set_fast import run_llw_active_set
 from leaveout.llw._llw_smo_fast import llw_smo
 
@@ -117,7 +116,6 @@ class LlwSolution:
     kkt_residual: float  # largest violation, relative to max(1, |K| |W|)
     n_iter: int  # steps of SMO and of the active set, or pivots of a walk
     converged: bool  # the gap is below 1e-8, or at the level of rounding
-    found_by: str  # "active set", "binary SVM" (two classes) or "walk"
     separable: bool = True  # False: there is no hard margin, and the rest is invalid
 
     @property
@@ -134,7 +132,6 @@ class LlwPoint:
     state: StateArray
     settled: bool
     n_iter: int
-    by: str
 
 
 def solve_llw(problem: LlwProblem) -> LlwSolution:
@@ -143,10 +140,6 @@ def solve_llw(problem: LlwProblem) -> LlwSolution:
     ``converged`` is False if the gap stayed above 1e-8, ``separable`` is False if no
     hard margin exists.
     """
-    if problem.n_classes == 2 and not problem.is_hard:
-        solution = _solve_as_binary(problem)
-        if solution.converged:
-            return solution
     centred = centre(problem)
     # If a step overflows, the certificate shows that the result is not an optimum.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -161,24 +154,6 @@ def _has_no_margin(K: FloatArray, alpha: FloatArray) -> bool:
     W = alpha.mean(axis=1, keepdims=True) - alpha
     dual = float(alpha.sum()) / (alpha.shape[1] - 1) - 0.5 * float((W * (K @ W)).sum())
     return 2.0 * dual > LARGEST_SQUARED_NORM
-
-
-def _solve_as_binary(problem: LlwProblem) -> LlwSolution:
-    """Solve two classes as a binary SVM with C / 2: h_1 = f = -h_0, twice the value."""
-    y = np.where(problem.codes == 1, 1.0, -1.0)
-    svm = solve_svc(Problem(problem.K, y, 0.5 * problem.C))
-    signs, open_ = np.array([-1.0, 1.0]), problem.open
-    alpha = np.where(open_, 2.0 * np.abs(svm.beta)[:, None], 0.0)
-    state = np.where(open_, svm.state[:, None], OUTSIDE).astype(np.int8)
-    outputs = svm.decision_values - svm.intercept
-    (low, high), b = svm.intercept_interval, svm.intercept
-    return LlwSolution(
-        alpha, state, svm.beta[:, None] * signs, b * signs,
-        np.array([-high, low]), np.array([-low, high]),
-        1.0 + outputs[:, None] * signs, 2.0 * float(svm.beta @ outputs),
-        2.0 * svm.objective, svm.duality_gap, svm.kkt_residual, svm.n_iter,
-        svm.converged and abs(svm.duality_gap) <= OPTIMAL, "binary SVM",
-    )  # fmt: skip
 
 
 def intercept_bounds(
@@ -284,7 +259,7 @@ def with_certificate(
         alpha, state, coef, b - shift, low - shift, high - shift,
         gradient + shift, norm, primal, float(gap),
         float((violation / terms).max()), found.n_iter,
-        bool(abs(gap) <= max(OPTIMAL, rounding)), found.by,
+        bool(abs(gap) <= max(OPTIMAL, rounding)),
     )  # fmt: skip
 
 
@@ -333,7 +308,7 @@ def _not_separable(problem: LlwProblem, n_iter: int) -> LlwSolution:
     nothing, zero = np.zeros(shape), np.zeros(Q)
     return LlwSolution(
         nothing, np.zeros(shape, dtype=np.int8), nothing, zero, zero, zero, nothing,
-        np.inf, np.inf, np.inf, np.inf, n_iter, False, "active set", False,
+        np.inf, np.inf, np.inf, np.inf, n_iter, False, False,
     )  # fmt: skip
 
 
@@ -356,7 +331,7 @@ def descend(K: FloatArray, C: FloatArray) -> LlwPoint:
     state.flat[free] = MARGIN
     return LlwPoint(
         np.ascontiguousarray(alpha.T), np.ascontiguousarray(state.T), settled,
-        n_smo + n_active, "active set",
+        n_smo + n_active,
     )  # fmt: skip
 
 

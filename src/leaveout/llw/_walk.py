@@ -260,7 +260,7 @@ class LlwWalker:
         walk.aim(start, NOISE * float(point.alpha[r].max()))
         if not (self._run(walk, point, r) and self._settle(point, walk, upper, ROUNDS)):
             return None
-        found = LlwPoint(point.alpha, point.state, True, walk.n_pivots, "walk")
+        found = LlwPoint(point.alpha, point.state, True, walk.n_pivots)
         left = with_certificate(self.problem.without(r), found, self.centred)
         return left if left.converged else None
 
