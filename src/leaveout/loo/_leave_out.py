@@ -14,6 +14,7 @@ from leaveout._typing import FloatArray, IntArray
 from leaveout.engine._certificate import is_regular
 from leaveout.engine._problem import (
     INDEFINITE,
+    SETTLED_BY,
     UNCERTIFIED,
     Folds,
     LooIntervals,
@@ -29,7 +30,6 @@ from leaveout.loo._multiclass import (
 )
 from leaveout.loo._outputs import (
     LeftOut,
-    Outputs,
     complete_outputs,
     spread_coefficients,
     stack_outputs,
@@ -45,7 +45,7 @@ from leaveout.loo._task import LARGEST_PENALTY, Subproblem, Task
 from leaveout.methods._screening import PathMemory
 from leaveout.run._parallel import limit_blas
 
-REASONS = np.array(UNCERTIFIED)
+STEPS, REASONS = np.array(SETTLED_BY), np.array(UNCERTIFIED)
 # The subproblems at each C.
 Columns = list[list[LeftOut]]
 
@@ -358,7 +358,7 @@ def _assemble_runs(
 
 
 def _make_result(
-    task: Task, plan: Plan, parts: list[LeftOut], outputs: Outputs, seconds: float
+    task: Task, plan: Plan, parts: list[LeftOut], outputs: LooIntervals, seconds: float
 ) -> LooResult | LooRegressionResult:
     """Combine all subproblems into a result."""
     values, lower, upper = outputs.values, outputs.lower, outputs.upper
@@ -367,7 +367,7 @@ def _make_result(
         reasons = np.full_like(reasons, INDEFINITE)
     common = {
         "y": task.target.labels,
-        "settled_by": outputs.settled_by,
+        "settled_by": STEPS[outputs.settled_by],
         "uncertified_by": REASONS[reasons],
         "method": plan.method,
         "counts": {**_total_counts(parts), "seconds": seconds},

@@ -22,15 +22,11 @@ from leaveout.engine._problem import (
     SETTLED_BY,
     UNTOUCHED,
     LooIntervals,
-    middle,
 )
 from leaveout.loo._multiclass import class_pairs
 
 if TYPE_CHECKING:
     from leaveout.loo._task import Task
-
-
-STEPS = np.array(SETTLED_BY)
 
 
 @dataclass(frozen=True)
@@ -45,42 +41,22 @@ class LeftOut:
     seconds: float = 0.0  # spent on this subproblem alone
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """Values of q outputs, with their intervals, at all n samples of a task.
-
-    Parameters
-    ----------
-    values, lower, upper : ndarray of shape (n, q)
-        As in :class:`~leaveout.engine._problem.LooIntervals`.
-    settled_by : ndarray of str, shape (n,)
-        The costliest step over the outputs.
-    uncertified_by : ndarray of int8, shape (n,)
-        The gravest reason over the outputs.
-    """
-
-    values: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    settled_by: np.ndarray
-    uncertified_by: np.ndarray
-
-
-def stack_outputs(found: list[LooIntervals]) -> Outputs:
-    """Combine subproblems that have values for all samples."""
+def stack_outputs(found: list[LooIntervals]) -> LooIntervals:
+    """Combine subproblems that have values for all samples: one column per output."""
     if len(found) == 1 and found[0].lower.ndim == 1:
-        only, steps = found[0], STEPS[found[0].settled_by]
-        values = lower = upper = only.values[:, None]
+        only = found[0]
+        lower = upper = only.lower[:, None]
         if only.lower is not only.upper:
-            lower, upper = only.lower[:, None], only.upper[:, None]
-        return Outputs(values, lower, upper, steps, only.uncertified_by)
+            upper = only.upper[:, None]
+        steps, reasons = only.settled_by, only.uncertified_by
+        return LooIntervals(lower, upper, steps, reasons, chosen=only.values[:, None])
     values, lower, upper = (
         np.column_stack([getattr(intervals, name) for intervals in found])
         for name in ("values", "lower", "upper")
     )
     reasons = np.max([intervals.uncertified_by for intervals in found], axis=0)
-    steps = np.array([intervals.settled_by for intervals in found])
-    return Outputs(values, lower, upper, _costliest_step(steps), reasons)
+    steps = _costliest_step(np.array([intervals.settled_by for intervals in found]))
+    return LooIntervals(lower, upper, steps, reasons, chosen=values)
 
 
 def spread_coefficients(task: Task, parts: list[LeftOut]) -> FloatArray:
@@ -93,7 +69,7 @@ def spread_coefficients(task: Task, parts: list[LeftOut]) -> FloatArray:
 
 def complete_outputs(
     task: Task, columns: list[list[LeftOut]], betas: FloatArray
-) -> list[Outputs]:
+) -> list[LooIntervals]:
     """Combine subproblems of some samples for each C; ``betas`` is (n_Cs, q, n).
 
     At all other samples the value of a subproblem is that of the full solution.
@@ -127,7 +103,7 @@ def products_with(
     return products
 
 
-def _complete(task: Task, parts: list[LeftOut], products: FloatArray) -> Outputs:
+def _complete(task: Task, parts: list[LeftOut], products: FloatArray) -> LooIntervals:
     """Combine subproblems at one C, given K times their coefficients, (q, n)."""
     largest = float(task.K.diagonal().max())  # indefinite kernels: not certified
     fits = [part.solution for part in parts]
@@ -143,10 +119,7 @@ def _complete(task: Task, parts: list[LeftOut], products: FloatArray) -> Outputs
         rows, found = part.rows, part.found
         lower[k, rows], upper[k, rows] = found.lower, found.upper
         reasons[k, rows], steps[k, rows] = found.uncertified_by, found.settled_by
-    values = middle(lower, upper)
-    return Outputs(
-        values.T, lower.T, upper.T, _costliest_step(steps), reasons.max(axis=0)
-    )
+    return LooIntervals(lower.T, upper.T, _costliest_step(steps), reasons.max(axis=0))
 
 
 def find_reasons(
@@ -170,4 +143,4 @@ def _costliest_step(steps: np.ndarray) -> np.ndarray:
     cost = np.arange(1, len(SETTLED_BY) + 1, dtype=np.int8)
     cost[UNTOUCHED] = 0
     by_cost = np.argsort(cost, kind="stable")
-    return STEPS[by_cost[cost[steps].max(axis=0)]]
+    return by_cost[cost[steps].max(axis=0)]
