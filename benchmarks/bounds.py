@@ -35,8 +35,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from oracles.problems import random_case
+from solved import wrong_and_ambiguous
 
-from leaveout.assess._bounds import tabulate_bounds, wrong_and_ambiguous
+from leaveout.assess._bounds import tabulate_bounds
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.engine._walk import loo_walk
@@ -68,7 +69,7 @@ def main():
 def compare(problem, solution, tally):
     """Count, row by row, the exact leave-one-out errors."""
     own = wrong_and_ambiguous(problem, loo_walk(problem, solution))
-    for row in tabulate_bounds(problem, solution, exact=False).rows:
+    for row in tabulate_bounds(problem, solution).rows:
         wrong, ambiguous = own
         if row.name == "radius-margin L2":
             hard, optimum = solve_l2_svm(problem)

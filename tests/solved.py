@@ -55,6 +55,12 @@ loo_llw_refit = partial(leave_out, "llw", "refit")
 SVC_METHODS = {name: partial(leave_out_svc, name) for name in METHODS}
 
 
+def wrong_and_ambiguous(problem, loo):
+    """Return the samples that are wrong for every, and for some, optimal intercept."""
+    low, high = np.sort([problem.y * loo.lower, problem.y * loo.upper], axis=0)
+    return high < -1e-10, (high >= -1e-10) & (low <= 1e-10)
+
+
 def loo_groups(problem, codes, *, method="walk", factors=None, **options):
     """Leave out every group; return values in the order of the samples."""
     folds = Folds.of_groups(np.asarray(codes))

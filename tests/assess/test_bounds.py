@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``loo_bounds``: its rows, its kinds and its errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sklearn.svm
@@ -11,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 import leaveout as lo
 from leaveout.assess._bounds import exact_row
 from leaveout.data import make_twonorm
-from leaveout.engine._problem import LooIntervals, Problem
 
 X, Y = make_twonorm(80, random_state=1)
 SVC = lo.SVC(C=2, gamma=0.05)
@@ -48,12 +49,12 @@ def test_exact_error_and_count():
 
 
 def test_uncertified_samples_may_be_right_or_wrong():
-    problem = Problem(np.eye(4), np.array([1.0, 1.0, 1.0, -1.0]), np.ones(4))
-    loo = LooIntervals.empty(4)
-    loo.lower[:] = loo.upper[:] = [1.0, -1.0, -1.0, -1.0]
-    loo.uncertified_by[:] = [0, 0, 1, 0]
-    row = exact_row(problem, loo, "", 0.0)
-    assert (row.lower, row.value, row.note) == (0.25, 0.5, "1 not certified")
+    result = lo.leave_one_out(SVC, X, Y)
+    reasons = np.where(np.arange(80) < 3, "rounding", "")
+    row = exact_row(replace(result, uncertified_by=reasons), slice(None), "")
+    assert row.lower == result.wrong[3:].sum() / 80
+    assert row.value == (3 + result.wrong[3:].sum()) / 80
+    assert row.note == "3 not certified"
 
 
 def test_kinds_depend_on_the_intercept():
@@ -72,6 +73,11 @@ def test_lpm_has_a_support_vector_count():
     assert [row.name for row in table.rows] == ["support-vector count", "exact"]
     error = lo.leave_one_out(lo.LPMClassifier(gamma=0.05), X, Y).error
     assert table["exact"].lower <= error <= table["exact"].value
+    weight = np.arange(80) % 4 > 0
+    weighted = lo.loo_bounds(lo.LPMClassifier(gamma=0.05), X, Y, sample_weight=weight)
+    assert weighted.n_samples == 60
+    alone = lo.loo_bounds(lo.LPMClassifier(gamma=0.05), X[weight], Y[weight])
+    assert_same(weighted, alone, rel=1e-9)
 
 
 def test_errors():

@@ -6,9 +6,9 @@ import pytest
 from oracles.binary import loo_intervals
 from oracles.problems import DEGENERATE, random_case
 from scipy.optimize import minimize
-from solved import loo_walk
+from solved import loo_walk, wrong_and_ambiguous
 
-from leaveout.assess._bounds import tabulate_bounds, wrong_and_ambiguous
+from leaveout.assess._bounds import tabulate_bounds
 from leaveout.engine._problem import Problem
 from leaveout.engine._solve import solve_svc
 from leaveout.methods import _bounds
@@ -24,7 +24,7 @@ from leaveout.methods._bounds import (
 
 def assert_bounds_hold(problem, wrong, ambiguous):
     """A weak bound covers the wrong samples, a bound also the ambiguous ones."""
-    for row in tabulate_bounds(problem, solve_svc(problem), exact=False).rows:
+    for row in tabulate_bounds(problem, solve_svc(problem)).rows:
         if row.kind == "estimate" or row.name == "radius-margin L2":
             continue
         covered = wrong if row.kind == "weak bound" else wrong | ambiguous

@@ -12,23 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leaveout._typing import BoolArray
 from leaveout.adapt._checks import check_flag
 from leaveout.adapt._prepare import prepare
-from leaveout.engine._certificate import (
-    cap_unreachable_bounds,
-    drop_unsafe_certificates,
-    rounding_bound,
-)
-from leaveout.engine._problem import LooIntervals, Problem, Solution
-from leaveout.engine._walk import loo_walk
+from leaveout.engine._certificate import rounding_bound
+from leaveout.engine._problem import Problem, Solution
 from leaveout.llw._bounds import LlwGeometry, bound_llw, llw_geometry
 from leaveout.llw._solve import solve_llw
 from leaveout.loo._leave_out import Plan, leave_out, solve_task
+from leaveout.loo._result import LooResult
 from leaveout.loo._summary import Summary, as_percent
 from leaveout.loo._task import Task
 from leaveout.lp._lpm import LpmSolution
-from leaveout.lp._lpm_walk import loo_lpm_walk
 from leaveout.methods._bounds import (
     BOUND,
     DOUBT,
@@ -42,7 +36,6 @@ from leaveout.methods._bounds import (
     share_of,
     timed,
 )
-from leaveout.methods._stopping import ROUNDING
 from leaveout.run._parallel import limit_blas
 
 if TYPE_CHECKING:
@@ -110,71 +103,60 @@ class LooBounds(Summary):
 
 
 def tabulate_bounds(
-    problem: Problem, solution: Solution, *, exact: bool = True, n_threads: int = 1
+    problem: Problem, solution: Solution, result: LooResult | None = None
 ) -> LooBounds:
-    """Compute all bounds and estimates of one binary SVM without absent samples."""
+    """Compute all bounds and estimates of one binary SVM without absent samples.
+
+    With its leave-one-out ``result`` the exact error comes last.
+    """
     rows = [timed(function, problem, solution) for function in SVM_BOUNDS]
     if rounding_bound(problem, solution) > DOUBT:
         rows = [replace(row, kind=ESTIMATE, note=IN_DOUBT) for row in rows]
-    if exact:
-        started = perf_counter()
-        capped = cap_unreachable_bounds(problem, solution)
-        loo = loo_walk(capped, solution, n_threads=n_threads)
-        rounding = rounding_bound(capped, solution)
-        loo = drop_unsafe_certificates(problem, loo, rounding)
-        seconds = perf_counter() - started
-        rows.append(exact_row(problem, loo, "a few pivots per SV", seconds))
+    if result is not None:
+        rows.append(exact_row(result, slice(None), COSTS["svc"]))
     return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)
 
 
-def tabulate_lpm_bounds(
-    problem: Problem, solution: LpmSolution, *, exact: bool = True, n_threads: int = 1
-) -> LooBounds:
+def tabulate_lpm_bounds(problem: Problem, solution: LpmSolution) -> LooBounds:
     """Do the same for an LPM, for which only the support-vector count is known.
 
     Without a sample that has neither a coefficient nor a row dual, the full optimum is
     still optimal, and there the sample's margin is at least 1.
     """
+    present = problem.C > 0.0
     active = (solution.coef != 0.0) | (solution.row_dual != 0.0)
-    rows = [
-        Bound(
-            "support-vector count", WEAK, share_of(active), cost="0",
-            note="other optima may be ambiguous",
-        )
-    ]  # fmt: skip
-    if exact:
-        started = perf_counter()
-        loo = loo_lpm_walk(problem, solution, n_threads=n_threads)
-        rows.append(exact_row(problem, loo, "pivots", perf_counter() - started))
-    return LooBounds(tuple(rows), problem.n_samples, problem.fit_intercept)
+    count = Bound(
+        "support-vector count", WEAK, share_of(active[present]), cost="0",
+        note="other optima may be ambiguous",
+    )  # fmt: skip
+    return LooBounds((count,), int(present.sum()), problem.fit_intercept)
 
 
 TABULATE = {"svc": tabulate_bounds, "lpm": tabulate_lpm_bounds}
+COSTS = {"svc": "a few pivots per SV", "lpm": "pivots", "llw": "a walk per SV"}
 
 
-def exact_row(problem: Problem, loo: LooIntervals, cost: str, seconds: float) -> Bound:
-    """Return the exact error, as an interval from wrong to wrong or ambiguous samples.
+def exact_row(result: LooResult, rows: Any, cost: str) -> Bound:
+    """Return the exact error of some samples, from wrong to wrong or ambiguous.
 
     Samples that are not certified may be right or wrong.
     """
-    wrong, ambiguous = wrong_and_ambiguous(problem, loo)
-    unknown = ~loo.certified
-    counts = (ambiguous & ~unknown).sum(), unknown.sum()
+    unknown = ~result.certified[rows]
+    ambiguous = result.ambiguous[rows] & ~unknown
+    wrong = result.wrong[rows] & ~ambiguous & ~unknown
+    counts = ambiguous.sum(), unknown.sum()
     said = zip(counts, ("ambiguous", "not certified"), strict=True)
     note = ", ".join(f"{count} {word}" for count, word in said if count)
-    return Bound(
-        "exact", EXACT, share_of(wrong | ambiguous | unknown),
-        share_of(wrong & ~unknown), cost, note, seconds,
-    )  # fmt: skip
+    most = share_of(wrong | ambiguous | unknown)
+    seconds = float(result.counts["seconds"])
+    return Bound("exact", EXACT, most, share_of(wrong), cost, note, seconds)
 
 
-def wrong_and_ambiguous(
-    problem: Problem, loo: LooIntervals
-) -> tuple[BoolArray, BoolArray]:
-    """Return the samples that are wrong for every, and for some, optimal intercept."""
-    ends = np.sort(np.column_stack([problem.y * loo.lower, problem.y * loo.upper]))
-    wrong = ends[:, 1] < -ROUNDING
-    return wrong, ~wrong & (ends[:, 0] <= ROUNDING)
+def _with_exact_row(bounds: LooBounds, task: Task, plan: Plan) -> LooBounds:
+    """Leave every sample out, and add the exact error."""
+    cost = COSTS[task.params.family]
+    row = exact_row(leave_out(task, plan).result, task.C > 0.0, cost)
+    return replace(bounds, rows=(*bounds.rows, row))
 
 
 def loo_bounds(
@@ -243,7 +225,8 @@ def loo_bounds(
     tabulate: Any = TABULATE[task.params.family]
     with limit_blas(1):
         [sub], [solution] = solve_task(task)
-        return tabulate(sub.problem, solution, exact=exact, n_threads=plan.n_threads)
+        bounds = tabulate(sub.problem, solution)
+    return _with_exact_row(bounds, task, plan) if exact else bounds
 
 
 def llw_bounds(
@@ -336,19 +319,7 @@ def llw_bounds(
         rows += bound_llw(geometry, kind, note)
         seconds = perf_counter() - started
     rows = [replace(row, seconds=seconds) for row in rows]
+    bounds = LooBounds(tuple(rows), int(present.sum()), True, geometry)
     if exact and solution.separable:
-        rows.append(_exact(task, plan, present))
-    return LooBounds(tuple(rows), int(present.sum()), True, geometry)
-
-
-def _exact(task: Task, plan: Plan, present: BoolArray) -> Bound:
-    """Return the exact error, as an interval from wrong to wrong or ambiguous."""
-    result = leave_out(task, plan).result
-    wrong = result.wrong[present] & ~result.ambiguous[present]
-    either = result.wrong[present] | result.ambiguous[present]
-    n_ambiguous = int(result.ambiguous[present].sum())
-    return Bound(
-        "exact", EXACT, float(either.mean()), float(wrong.mean()),
-        "a walk per SV", f"{n_ambiguous} ambiguous" if n_ambiguous else "",
-        float(result.counts["seconds"]),
-    )  # fmt: skip
+        bounds = _with_exact_row(bounds, task, plan)
+    return bounds

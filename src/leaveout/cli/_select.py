@@ -174,7 +174,7 @@ def _run_extras(
         with clock.measure("curve"):
             found["curve"] = _run_curve(prepared, search, wanted.n_jobs)
     if wanted.page is not None:
-        found |= _run_page_extras(prepared, fitted, wanted.n_jobs, clock)
+        found |= _run_page_extras(prepared, search, fitted, wanted.n_jobs, clock)
     return found
 
 
@@ -216,7 +216,11 @@ def _run_curve(prepared: Prepared, search: LooSearchCV, n_jobs: int) -> LooCurve
 
 
 def _run_page_extras(
-    prepared: Prepared, fitted: Fitted, n_jobs: int, clock: Clock
+    prepared: Prepared,
+    search: LooSearchCV,
+    fitted: Fitted,
+    n_jobs: int,
+    clock: Clock,
 ) -> dict[str, Any]:
     """Compute the ranking and the bounds, for two classes without groups."""
     from leaveout.assess._bounds import tabulate_bounds
@@ -234,9 +238,8 @@ def _run_page_extras(
             found["pairs"] = loo_pairs(sub.problem, solution, n_threads=n_threads)
     if counts.sum() <= MAX_BOUNDS:
         with clock.measure("bounds"), limit_blas(1):
-            found["bounds"] = tabulate_bounds(
-                sub.problem, solution, n_threads=n_threads
-            )
+            result = search.best_loo_result_
+            found["bounds"] = tabulate_bounds(sub.problem, solution, result)
     return found
 
 
