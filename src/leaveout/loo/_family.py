@@ -41,57 +41,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """How a type of model is solved and left out.
+    """How a type of model is solved and left out."""
 
-    Parameters
-    ----------
-    name : str
-        Its class in this package.
-    methods : mapping of str to Method
-        Leave-one-out methods; the first is "auto", one is "refit".
-    make_problems : callable (task, whole) -> iterator of Subproblem
-        Yields the subproblems, each on all samples if ``whole``.
-    solve : callable (problem) -> solution
-        Solves a subproblem.
-    certify : callable (problem, solution, found, folds) -> LooIntervals, optional
-        Removes certificates that rounding may have invalidated.
-    tighten : callable (problem, solution) -> (problem, solution), optional
-        Lowers upper bounds that cannot be active in a left-out solution.
-    leave_small : callable (problem, Cs, *, labels_only), optional
-        Solves a small problem and leaves out single samples by walks, at all C in one
-        call; returns solution and LooIntervals of each, None for what needs the general
-        functions.
-    kernel_range : int, default=20
-        The Gram matrix is scaled if its largest K_ii is outside 2^±kernel_range.
-    needs_psd : bool, default=False
-        Whether an indefinite kernel requires refits without certificates.
-    pairs : bool, default=False
-        Whether pairs of classes vote, unless the classifier is one-vs-rest.
-    warm_start : bool, default=False
-        Whether ``solve`` can start from the ``beta`` of another solution.
-    bounds_alpha : bool, default=False
-        Whether C only scales the upper bounds of alpha. A list of C is then one path,
-        and a small C may be anti-learning.
-    hard_margin : bool, default=False
-        Whether C may be infinite.
-    target : {"classes", "numbers"}, default="classes"
-        What is predicted: labels of classes, or the values of one subproblem.
-    """
-
-    name: str
-    methods: Mapping[str, Method]
+    name: str  # its class in this package
+    methods: Mapping[str, Method]  # the first is "auto", one is "refit"
+    # (task, whole): yields the subproblems, each on all samples if whole
     make_problems: Callable[[Task, bool], Iterator[Subproblem]]
-    solve: Callable[..., Any]
+    solve: Callable[..., Any]  # (problem) -> solution
+    # (problem, solution, found, folds): removes certificates that rounding may have
+    # invalidated
     certify: Callable[..., LooIntervals] | None = None
+    # (problem, solution): lowers upper bounds that cannot be active when samples are
+    # left out; returns both
     tighten: Callable[..., tuple[Any, Any]] | None = None
+    # (problem, Cs, *, labels_only): solves a small problem and leaves out single samples
+    # by walks, at all C in one call; None for what needs the general functions
     leave_small: Callable[..., list[tuple[Any, LooIntervals | None]]] | None = None
+    # The Gram matrix is scaled if its largest K_ii is outside 2^+-kernel_range.
     kernel_range: int = KERNEL_RANGE
-    needs_psd: bool = False
-    pairs: bool = False
-    warm_start: bool = False
+    needs_psd: bool = False  # an indefinite kernel requires refits, not certified
+    pairs: bool = False  # pairs of classes vote, unless it is one-vs-rest
+    warm_start: bool = False  # solve can start from the beta of another solution
+    # C only scales the upper bounds of alpha: a list of C is one path, and a small C
+    # may be anti-learning.
     bounds_alpha: bool = False
-    hard_margin: bool = False
-    target: str = "classes"
+    hard_margin: bool = False  # C may be infinite
+    target: str = "classes"  # or "numbers": the values of one subproblem
 
     @property
     def leaves_groups_out(self) -> bool:

@@ -60,29 +60,16 @@ class Params:
 class Target:
     """Class, or number to predict, and weight of each sample.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        Checked y.
-    classes : ndarray of shape (n_classes,)
-        Sorted labels of the samples with weight > 0; at least two. Empty in a
-        regression.
-    codes : ndarray of shape (n,)
-        Index into ``classes``; -1 if no sample of its class has a weight > 0.
-    weights : ndarray of shape (n,)
-        Sample weights; 0 = sample absent.
-    centre : float, default=0.0
-        Mean of the numbers. A regression is solved for (y - centre) / 2^exponent.
-    exponent : int, default=0
-        Power of two next to the standard deviation of the numbers.
+    A regression is solved for (y - centre) / 2^exponent.
     """
 
-    labels: NDArray[Any]
+    labels: NDArray[Any]  # (n,), checked y
+    # (n_classes,), sorted labels of the samples with weight > 0; empty in a regression
     classes: NDArray[Any]
-    codes: IntArray
-    weights: FloatArray
-    centre: float = 0.0
-    exponent: int = 0
+    codes: IntArray  # (n,), index into classes; -1 if the class has no weight
+    weights: FloatArray  # (n,), sample weights; 0: absent
+    centre: float = 0.0  # mean of the numbers
+    exponent: int = 0  # power of two next to their standard deviation
 
     def take(self, rows: IntArray) -> Target:
         """Return some of the samples; classes, even empty ones, and scale are kept."""
@@ -122,32 +109,16 @@ class Target:
 
 @dataclass(frozen=True)
 class Task:
-    """Data and parameters of a fit, at unit scale.
-
-    Parameters
-    ----------
-    target : Target
-        Classes or numbers, and weights.
-    params : Params
-        Parameters of the model.
-    gram : Gram or None
-        Gram matrix of all samples, its largest K_ii near 1; None if each fold computes
-        its own.
-    C : ndarray of shape (n,)
-        Upper bound of each sample, C times class and sample weight, divided by the
-        scales of the Gram matrix and of y; 0 = sample absent.
-    class_weight : ndarray of shape (n_classes,)
-        Factor of C per class; ones for one-vs-rest, where each subproblem has its own.
-    X : object
-        Checked samples.
-    """
+    """Data and parameters of a fit, at unit scale."""
 
     target: Target
     params: Params
-    gram: Gram
+    gram: Gram  # largest K_ii near 1; None if each fold computes its own
+    # (n,), C times class and sample weight, divided by the scales of the Gram matrix
+    # and of y; 0: absent
     C: FloatArray
-    class_weight: FloatArray
-    X: Any = None
+    class_weight: FloatArray  # (n_classes,), factors of C; ones for one-vs-rest
+    X: Any = None  # checked samples
 
     @property
     def K(self) -> FloatArray:  # noqa: N802
@@ -161,27 +132,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Subproblem:
-    """One problem of a task.
+    """One problem of a task."""
 
-    Parameters
-    ----------
-    problem : Problem, LoomProblem or LlwProblem
-        The optimisation problem.
-    rows : ndarray of shape (m,)
-        Its samples in the task.
-    codes : ndarray of shape (n,)
-        Class of each sample, as counted by the class weights of the subproblem.
-    class_weight : ndarray of shape (q,)
-        Class weights by these codes.
-    signs : tuple of int
-        Codes of the negative and of the positive class.
-    """
-
-    problem: Any
-    rows: IntArray
-    codes: IntArray
-    class_weight: FloatArray
-    signs: tuple[int, int] = (0, 1)
+    problem: Any  # Problem, LoomProblem or LlwProblem
+    rows: IntArray  # (m,), its samples in the task
+    codes: IntArray  # (n,), class of each sample, as class_weight counts them
+    class_weight: FloatArray  # (q,)
+    signs: tuple[int, int] = (0, 1)  # codes of the negative and the positive class
 
 
 def make_target(labels: NDArray[Any], weights: FloatArray) -> Target:

@@ -40,14 +40,8 @@ class LooMethod(Protocol):
 class Method:
     """A method and the options it takes.
 
-    Parameters
-    ----------
-    function : LooMethod
-        The method.
-    takes : frozenset of str
-        "groups": it also leaves out groups, with other upper bounds if needed;
-        "values": it gives values, not only signs; "memory": it reuses results of the
-        previous C.
+    "groups": it also leaves out groups, with other upper bounds if needed; "values": it
+    gives values, not only signs; "memory": it reuses results of the previous C.
     """
 
     function: LooMethod
