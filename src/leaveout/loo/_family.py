@@ -54,8 +54,8 @@ class Family:
     # (problem, solution): lowers upper bounds that cannot be active when samples are
     # left out; returns both
     tighten: Callable[..., tuple[Any, Any]] | None = None
-    # (problem, Cs, *, labels_only): solves a small problem and leaves out single samples
-    # by walks, at all C in one call; None for what needs the general functions
+    # (problem, Cs, *, labels_only): solves a small problem and leaves out single
+    # samples by walks, at all C in one call; None for what needs the general functions
     leave_small: Callable[..., list[tuple[Any, LooIntervals | None]]] | None = None
     # The Gram matrix is scaled if its largest K_ii is outside 2^+-kernel_range.
     kernel_range: int = KERNEL_RANGE

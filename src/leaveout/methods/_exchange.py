@@ -29,9 +29,10 @@ from leaveout.engine._certificate import weighted_median_intervals
 from leaveout.engine._problem import BOUNDED, Problem, Solution
 from leaveout.methods._smoothing import FoldProblems
 
-# Exchanges of a fold, at most. After PATIENCE of them in which the number of wrong
-# samples did not fall, one sample is moved at a time.
-ROUNDS, PATIENCE = 12, 3
+# (rounds, patience): after ``patience`` rounds in which the number of wrong samples did
+# not fall, one sample is moved at a time. Near-duplicates that move together overshoot,
+# and the sets grow; the second attempt starts again from the full solution.
+FIRST, SECOND = (12, 3), (100, 0)
 # Violations below this are rounding errors.
 SLACK = 1e-11
 # Added to the diagonal of T_DD, so that duplicates do not make it singular.
@@ -40,6 +41,9 @@ RIDGE, LARGER_RIDGE = 2e-15, 1e-9
 STACK = 2_000_000
 # Products with fewer non-zeros than this share, in wider matrices, are sparse.
 SPARSE, WIDE = 1 / 12, 128
+# Where no S_ii reaches this share of max K_ii, K has the rank of K_EE. Each sample that
+# joins the margin must then replace another, which exchanges of sets do not find.
+LOW_RANK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Tableau:
     y: FloatArray
     beta: FloatArray
     f: FloatArray  # decision values, y on E
+    is_low_rank: bool
 
     @classmethod
     def of(
@@ -72,10 +77,13 @@ class Tableau:
         T[E] = H
         T[:, E] = -H.T
         T[np.ix_(E, E)] = G[:m, :m]
+        inside = float(T.diagonal()[N].max(initial=0.0))
         f = solution.decision_values + (b - solution.intercept)
         bounded = (solution.state == BOUNDED) & ~margin
-        f = np.where(margin, y, f)
-        return cls(T, margin, bounded, y, solution.beta, f)
+        return cls(
+            T, margin, bounded, y, solution.beta, np.where(margin, y, f),
+            N.size > 0 and inside < LOW_RANK * float(K.diagonal().max()),
+        )  # fmt: skip
 
     def take(self, which: IntArray) -> Tableau:
         """Return the tableau of some samples; those left out stay as they are."""
@@ -83,7 +91,7 @@ class Tableau:
             return self
         return Tableau(
             self.T[np.ix_(which, which)], self.margin[which], self.bounded[which],
-            self.y[which], self.beta[which], self.f[which],
+            self.y[which], self.beta[which], self.f[which], self.is_low_rank,
         )  # fmt: skip
 
     def first_order(self, rows: IntArray) -> FloatArray:
@@ -170,19 +178,22 @@ class Exchange:
         self.on = (self.on | crosses) & ~above & ~below
         self.bounded = (was & ~crosses) | above
 
-    def run(self) -> None:
-        """Exchange samples between the sets until all are right."""
-        rows, now = np.arange(len(self.folds)), self
-        for _ in range(ROUNDS):
+    def run(self, rounds: int, patience: int) -> BoolArray:
+        """Exchange samples between the sets until all are right; return which are."""
+        solved = np.zeros(len(self.folds), dtype=bool)
+        rows, now = np.arange(solved.size), self
+        for _ in range(rounds):
             now._fill_empty_margins()
             now._solve()
-            wrong = now._exchange()
+            wrong = now._exchange(patience)
             if now is not self:
                 self.put(rows, now)
+            solved[rows[~wrong]] = True
             rows = rows[wrong]
             if rows.size == 0:
                 break
             now = self.take(rows)
+        return solved
 
     def refine(self) -> FloatArray:
         """Correct f on the margin by its true values; return eta within its bounds.
@@ -244,7 +255,7 @@ class Exchange:
                     x[at] = np.linalg.solve(matrix, wanted[at][:, :, None])[:, :, 0]
         return x
 
-    def _exchange(self) -> BoolArray:
+    def _exchange(self, patience: int) -> BoolArray:
         """Move samples that are in a wrong set; return which folds have any.
 
         All of them are moved; if their number does not fall, only the last one is
@@ -262,7 +273,7 @@ class Exchange:
         count = moves.sum(axis=1)
         self.stalled = np.where(count < self.fewest, 0, self.stalled + 1)
         self.fewest = np.minimum(count, self.fewest)
-        single = np.flatnonzero((self.stalled > PATIENCE) & (count > 1))
+        single = np.flatnonzero((self.stalled > patience) & (count > 1))
         last = y.size - 1 - moves[single, ::-1].argmax(axis=1)
         moves[single] = False
         moves[single, last] = True
@@ -293,9 +304,14 @@ def solve_exactly(
 ) -> FloatArray:
     """Solve folds from predicted changes of f and eta; return coefficients.
 
-    They are not optimal where the exchange did not end, which the caller must check.
+    Unfinished folds start again from the full solution. Coefficients are not optimal
+    where the exchange did not end, which the caller must check.
     """
     exchange = Exchange(tableau, folds, shift)
     exchange.predict(values, eta)
-    exchange.run()
+    open_ = np.flatnonzero(~exchange.run(*FIRST))
+    if open_.size and not tableau.is_low_rank:
+        again = Exchange(tableau, folds.take(open_), shift[open_])
+        again.run(*SECOND)
+        exchange.put(open_, again)
     return exchange.refine()
