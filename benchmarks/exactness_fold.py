@@ -345,11 +345,15 @@ def leave_rows_out(
     stalled = any(issubclass(w.category, ConvergenceWarning) for w in caught)
     if stalled or (weights is not None and one_vs_rest):
         predictions = None  # OneVsRestClassifier does not pass the weights on
-    A, B = own[:-1].transform(X[kept]), own[:-1].transform(X[rows])
+    A, B = X[kept], X[rows]
+    for _, step in model.steps[:-1]:  # of the rows it is fitted on, as a Pipeline does
+        if step != "passthrough":
+            fitted = clone(step)
+            A, B = fitted.fit_transform(A, y[kept]), fitted.transform(B)
     A, B = (Z.toarray() if hasattr(Z, "toarray") else Z for Z in (A, B))
     fitted = own.steps[-1][1]
     K, k = gram(svm.estimator if one_vs_rest else svm, A, B)
-    size = K.diagonal().mean()  # the solvers see K / size and C size
+    size = K.diagonal().mean() or 1.0  # the solvers see K / size and C size
     K, k, w = K / size, k / size, w * size
     if isinstance(svm, SVR):
         ends, source, residual = solve_svr(K, y[kept], svm.C * w[kept], svm.epsilon, k)

@@ -6,10 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn.svm
+from exactness_fold import leave_rows_out
 from oracles.refits import honest_refits
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.feature_selection import (
+    SelectFwe,
+    SelectKBest,
+    VarianceThreshold,
+    f_regression,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -223,3 +229,51 @@ def test_grid_equals_single_models(steps, svm, grid, method, rng):
                 models = getattr(model, "estimators_", [model])
                 counts = [np.unique(m.support_).size for m in models]
                 assert np.count_nonzero(run.betas.any(axis=0)) >= max(counts)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("outlier", [1e2, 1e3, 1e4])
+def test_row_far_from_all_others(kernel, outlier, rng):
+    """Features fitted without it have another scale, and its K_rr is the largest."""
+    X, y = draw(rng, 20, 4, 2)
+    X[3] *= outlier
+    svm = sklearn.svm.SVC(C=1.0, kernel=kernel, gamma=0.1, coef0=1.0, tol=1e-10)
+    for scaler in (StandardScaler(), RobustScaler(), MinMaxScaler()):
+        pipeline = make_pipeline(scaler, svm)
+        found = leave_one_out(pipeline, X, y)
+        atol = max(1e-7, found.counts["rounding"])
+        for row in np.flatnonzero(found.certified)[:5]:
+            wanted = leave_rows_out(pipeline, X, y, np.array([row]))
+            value, (low, high) = found.binary_values[row], (wanted.low, wanted.high)
+            assert low[0] - atol - 1e-7 * abs(low[0]) <= value
+            assert value <= high[0] + atol + 1e-7 * abs(high[0])
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("gamma", [0.1, "scale"])
+def test_left_out_row_does_not_set_the_tolerances(C, gamma, rng):
+    """Without row 1 the others vary by 1, and its K_rr is 1e20 times theirs."""
+    X, y = rng.integers(0, 2, (20, 5)).astype(float), rng.integers(0, 2, 20)
+    X[1] = 1e5 * np.array([1, -1, 0, 1, 1])
+    svm = sklearn.svm.SVC(C=C, kernel="poly", gamma=gamma, coef0=1.0)
+    pipeline = make_pipeline(StandardScaler(), svm)
+    wanted = leave_rows_out(pipeline, X, y, np.array([1]))
+    found = leave_one_out(pipeline, X, y).binary_values[1]
+    np.testing.assert_allclose(found, wanted.low[0], rtol=1e-7)
+    np.testing.assert_allclose(found, wanted.high[0], rtol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
+def test_fold_without_features(rng):
+    X = np.zeros((12, 2))
+    X[5] = 1.0
+    y = np.arange(12) % 2
+    pipeline = make_pipeline(VarianceThreshold(), SVC())
+    with pytest.raises(ValueError, match="in the fold that leaves out row 5"):
+        leave_one_out(pipeline, X, y)
+    X = rng.normal(size=(30, 1))
+    X[4], y = 1e3, np.arange(30) == 4  # without row 4 one class is left
+    y[9] = True
+    pipeline = make_pipeline(SelectFwe(alpha=0.05), SVC())
+    with pytest.raises(ValueError, match="leave no features in the fold that leaves"):
+        leave_one_out(pipeline, X, y)

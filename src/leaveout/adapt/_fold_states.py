@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
-from leaveout.adapt._columns import FoldRows, Source
+from leaveout.adapt._columns import EPS, FoldRows, Source
 from leaveout.adapt._pipeline import take_columns
 
+# Rounding of a column by a larger share of its spread is that of scikit-learn.
+ACCURACY = 1e-9
 # Squares of larger numbers would overflow.
 LARGEST = 1e150
 
@@ -213,7 +215,14 @@ class Columns(State):
         return values if self.factor is None else values * self.factor
 
     def rescale(self, shift: FloatArray | None, scale: FloatArray | None) -> Columns:
-        """Subtract ``shift``, a value of the source, and divide by ``scale``."""
+        """Subtract ``shift``, a value of the source, and divide by ``scale``.
+
+        Of columns whose spread is tiny beside their mean, rounding decides.
+        """
+        mean, variance = self.source.moments
+        noise = (EPS * mean) ** 2
+        least = 0.0 if self.varies else 1e-2 * noise
+        self.rows.doubt((variance > least) & (variance < noise / ACCURACY**2))
         factor = self.factor
         if scale is not None:
             factor = (1.0 if factor is None else factor) / scale

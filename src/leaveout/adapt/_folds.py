@@ -72,7 +72,11 @@ class Fold:
     @cached_property
     def features(self) -> Any:
         """Features of all samples."""
-        return self.steps.features(self.k)
+        Z = self.steps.features(self.k)
+        if Z.shape[1] == 0:
+            where = self.steps.describe(self.k)
+            raise ValueError(f"The steps of the Pipeline leave no features {where}.")
+        return Z
 
     def keep(self, kind: str, fill: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return an (n, n) matrix of this fold; ``fill`` writes it on first use."""

@@ -47,9 +47,6 @@ def standard_scaler(step: Any, state: Columns) -> Columns | None:
     if step.with_std:
         mean, variance = state.scaled_moments()
         size = source.sizes
-        noise = (size * source.moments[0] * EPS) ** 2
-        spread, least = source.moments[1], 0.0 if state.varies else noise / 100
-        source.rows.doubt((spread > least) & (spread < 100 * noise))
         constant = variance <= size * EPS * variance + (size * mean * EPS) ** 2
         scale = np.where(constant, 1.0, np.sqrt(variance))
     shift = source.moments[0] if step.with_mean else None

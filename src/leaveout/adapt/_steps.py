@@ -173,6 +173,10 @@ class FoldSteps:
                 self._rows.in_doubt.add(k)
         return self._clones.features(k)
 
+    def describe(self, k: int) -> str:
+        """Name fold k in a message."""
+        return self._rows.describe(k)
+
     @cached_property
     def base(self) -> Any:
         """All rows transformed by the steps fitted on all rows, (n, p)."""

@@ -25,6 +25,8 @@ class FoldWork:
     n_steps: int
     tol: float
     worst: float
+    largest: float
+    size: float
     b: float
     any_free: bool
     def __init__(self, n: int, n_levels: int) -> None: ...

@@ -56,9 +56,12 @@ cdef class FoldWork:
     cdef int[:, ::1] _small
     cdef unsigned char[::1] _is_left
     cdef readonly Py_ssize_t n_near, n_bounded, n_present, n_free, n_steps
+    cdef Py_ssize_t n_left
     cdef readonly double outside        # sum of the beta of the bounded
     cdef readonly double tol            # of violations
     cdef readonly double worst          # violation
+    cdef readonly double largest        # bound of all kernel values that f depends on
+    cdef readonly double size           # sum |beta|
     cdef readonly double b
     cdef readonly bint any_free         # whether a beta is clearly between two levels
 
@@ -116,6 +119,7 @@ cdef class FoldWork:
             if self._is_left[self._order[i]]:
                 self._left[at] = i
                 at += 1
+        self.n_left = at
         for i in range(rows.shape[0]):
             self._is_left[rows[i]] = 0
         self.outside = 0.0
@@ -134,7 +138,7 @@ cdef class FoldWork:
         cdef ActiveSet s
         cdef FoldProblem problem = self.problem
         cdef Py_ssize_t n = self.n_near, i
-        cdef double size = 0.0, top = 0.0, tight, off = self.outside
+        cdef double size = 0.0, top = 0.0, reach = 0.0, tight, off = self.outside
         cdef Stairs stairs = make_stairs(n, problem.offsets.shape[0], &self._target[0],
                                          &problem.offsets[0], &self._levels[0, 0])
         cdef Py_ssize_t ld = n + 8 if n % 64 == 0 else n, max_enter = max(1, n // 20)
@@ -144,7 +148,11 @@ cdef class FoldWork:
             for i in range(n):
                 self._target[i] = problem.y[self._order[i]] - pull[i]
                 self._diagonal[i] = K[i, i]
-                top = max(top, K[i, i])
+            for i in range(self.n_left):  # may be far larger than those of the others
+                reach = max(reach, K[self._left[i], self._left[i]])
+                self._diagonal[self._left[i]] = 0.0
+            for i in range(n):
+                top = max(top, self._diagonal[i])
             for i in range(self.n_bounded):
                 size += fabs(self._beta[i])
             tight = rounding * max(1.0, top * size)
@@ -168,6 +176,7 @@ cdef class FoldWork:
             for i in range(n):
                 off += self._beta[i]
             self.tol = max(tolerance, rounding * top * size)
+            self.largest, self.size = max(top, sqrt(top) * sqrt(reach)), size
             if problem.intercept and fabs(off) > tolerance * size:
                 self.worst = max(self.worst, fabs(off))
             self._find_intercept(&s)

@@ -22,13 +22,20 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from leaveout._typing import FloatArray, IntArray, StateArray
-from leaveout.engine._certificate import cap_unreachable_bounds
+from leaveout.engine._certificate import (
+    VALUE_ACCURACY,
+    cap_unreachable_bounds,
+    clear_of_rounding,
+    rounding_of_sum,
+)
 from leaveout.engine._fold_fast import FoldProblem, FoldWork
 from leaveout.engine._problem import (
+    BY_ROUNDING,
     CERTIFIED,
     NOT_CONVERGED,
     REFIT,
     SINGLETON,
+    TIE,
     Folds,
     LooIntervals,
     Problem,
@@ -321,7 +328,22 @@ class FoldSolver:
         work.values(found.lower[entries])
         found.upper[entries] = found.lower[entries]
         found.uncertified_by[entries] = self.reason
+        self._check_rounding(entries, work)
         return None
+
+    def _check_rounding(self, entries: slice, work: FoldWork) -> None:
+        """Mark values as not certified whose sign the rounding of this fold may change.
+
+        A left-out sample may be far from all others in features fitted without it.
+        """
+        rounding = rounding_of_sum(work.largest, work.size)
+        if rounding > TIE:
+            found = self.found
+            ends = found.lower[entries], found.upper[entries]
+            clear = clear_of_rounding(*ends, rounding, self.problem.fit_intercept)
+            if self.problem.epsilon is not None:
+                clear &= rounding <= VALUE_ACCURACY
+            found.uncertified_by[entries][~clear] = BY_ROUNDING
 
     def _check_others(
         self, kernel: FoldKernel, work: FoldWork, guess: Guess | None
@@ -349,6 +371,9 @@ class FoldSolver:
         """Store the values with their interval; solve from zero if not optimal."""
         problem, rows = self.problem, self.folds[k]
         n, entries = work.n_near, slice(self.folds.begin[k], self.folds.begin[k + 1])
+        left = np.searchsorted(work.order[:n], rows)
+        K = K.copy()
+        K[left, left] = 0.0  # not used, and may be far larger than the others
         near, levels = work.order[:n], work.levels[:n]
         C = levels.max(axis=1) - levels.min(axis=1)
         C = 0.5 * C if problem.epsilon is not None else C
@@ -359,8 +384,9 @@ class FoldSolver:
         if not end.converged:
             end = solve_svc(own)
             self.found.settled_by[entries] = REFIT
-        f = end.decision_values[np.searchsorted(near, rows)] - end.intercept
+        f = end.decision_values[left] - end.intercept
         low, high = end.intercept_interval
         self.found.lower[entries], self.found.upper[entries] = f + low, f + high
         reason = self.reason if end.converged else NOT_CONVERGED
         self.found.uncertified_by[entries] = reason
+        self._check_rounding(entries, work)
