@@ -199,6 +199,10 @@ def load_model(path: str | Path) -> Any:
         The file is missing or cannot be read.
     ModelFileError
         The file is corrupt, has another format, or contains types that are not allowed.
+
+    See Also
+    --------
+    save_model : Write the file; with an example.
     """
     with _open(path) as (archive, raw, _, what):
         _check_schema(json.loads(archive.read(SCHEMA)), what)
@@ -214,6 +218,10 @@ def read_model_card(path: str | Path) -> ModelCard:
 
     The card has feature names, classes, leave-one-out error, date and versions. Errors
     are those of :func:`load_model`.
+
+    See Also
+    --------
+    save_model : Write the file; with an example.
     """
     with _open(path) as (_, _, card, _):
         return card

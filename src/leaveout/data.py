@@ -149,6 +149,8 @@ def make_mixture(
     >>> centers = make_mixture_centers(20, random_state=0)
     >>> X, y = make_mixture(200, centers=centers, random_state=1)
     >>> X_test, y_test = make_mixture(10_000, centers=centers, random_state=2)
+    >>> X.shape, X_test.shape
+    ((200, 20), (10000, 20))
     """
     _check_count("n_samples", n_samples)
     rng = check_random_state(random_state)

@@ -57,6 +57,18 @@ class LooBounds(Summary):
     geometry : LlwGeometry or None
         From :func:`llw_bounds`: margins, ball and norms behind its rows. None if no
         hard margin exists, and from :func:`loo_bounds`.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[50:], y[50:]  # two classes
+    >>> bounds = lo.loo_bounds(lo.SVC(C=1, gamma=0.1), X, y)
+    >>> bounds
+    <LooBounds: exact leave-one-out error 4.0 % of 100 samples>
+    >>> bounds["span"].kind, bounds["span"].value
+    ('estimate', 0.04)
     """
 
     __module__ = "leaveout"

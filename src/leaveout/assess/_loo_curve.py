@@ -39,6 +39,18 @@ class LooCurve(Summary):
         Number of samples whose path did not pass its checks.
     counts : mapping
         Number of events, paths, factorisations, restarts, checks; seconds.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[50:], y[50:]  # two classes
+    >>> curve = lo.loo_curve(lo.SVC(gamma=0.1), X, y, C_max=100)
+    >>> curve
+    <LooCurve: smallest error 3.0 %, for C from 1.71 to 2.099>
+    >>> curve.n_ambiguous_at([0.1, 1.0])
+    array([0, 0])
     """
 
     __module__ = "leaveout"

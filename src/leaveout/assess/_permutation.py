@@ -82,13 +82,14 @@ class PermutationTest(Summary):
 
     def _rows(self) -> list[tuple[str, Any]]:
         low, middle, high = np.quantile(self.permutation_errors, [0.025, 0.5, 0.975])
-        chance = f"{as_percent(middle)} (95 % in {100 * low:.1f} to {as_percent(high)})"
+        span = f"{100 * low:.1f} to {as_percent(high)}"
+        chance = f"{as_percent(middle)} ({span} in 95 % of the permutations)"
         return [
             ("error", as_percent(self.error)),
             ("by chance", chance),
             ("p-value", f"{self.p_value:.4g}"),
             ("permutations", f"{self.n_permutations} of {self.exchanged}"),
-            ("as good", self.n_as_good),
+            ("as small", self.n_as_good),
             ("seconds", f"{self.seconds:.3g}"),
         ]
 

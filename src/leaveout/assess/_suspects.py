@@ -63,6 +63,18 @@ class Suspects(Summary):
         label.
     id_name : str, default="id"
         Heading of the ids in the printed table.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[50:], y[50:]  # two classes
+    >>> found = lo.suspects(lo.SVC(C=1, gamma=0.1), X, y, top=3)
+    >>> found.rows, found.flagged
+    (array([33, 56, 27]), array([ True,  True,  True]))
+    >>> found.margins.round(2)
+    array([-0.39, -0.27, -0.07])
     """
 
     __module__ = "leaveout"

@@ -320,6 +320,21 @@ class LooPath(ResultPath):
         The values of C, as they were given.
     results : tuple of LooResult
         One for each C.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[50:], y[50:]  # two classes
+    >>> path = lo.loo_path(lo.SVC(gamma=0.1), X, y, Cs=[0.1, 1, 10])
+    >>> print(path)
+      C  error  ambiguous
+    0.1  9.0 %          0
+      1  4.0 %          0  best
+     10  5.0 %          0
+    >>> path.best_C, path.results[1].error
+    (1.0, 0.04)
     """
 
     __module__ = "leaveout"

@@ -78,6 +78,12 @@ def load_example() -> Dataset:
     """Load the data of the demo: scikit-learn's copy of Wisconsin breast cancer.
 
     569 tumours, 30 measurements, 212 malignant and 357 benign; nothing is downloaded.
+
+    Examples
+    --------
+    >>> from leaveout.data import load_example
+    >>> load_example()
+    <Dataset: breast cancer (Wisconsin), 569 samples, 30 features>
     """
     # Here, not above: sklearn.datasets takes as long to import as the rest of leaveout.
     from sklearn.datasets import load_breast_cancer

@@ -54,6 +54,19 @@ class HonestLoo(Summary):
         they were chosen for a small error.
     seconds : float
         Computing time.
+
+    Examples
+    --------
+    >>> import leaveout as lo
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y = X[50:], y[50:]  # two classes
+    >>> search = lo.LooSearchCV(lo.SVC(gamma=0.1), {"C": [1, 10]})
+    >>> result = lo.honest_loo(search, X, y, verbose=0)
+    >>> result.error, result.naive_error
+    (0.05, 0.04)
+    >>> result.choices
+    [({'C': 1}, 92), ({'C': 10}, 8)]
     """
 
     __module__ = "leaveout"
