@@ -171,10 +171,9 @@ class LooResult(ExactResult):
         if not self.anti_learning:
             return ""
         return (
-            "Anti-learning: C is so small that every alpha of the lighter class is at "
-            "its upper bound. Class proportions alone set the intercept, and leaving a "
-            "sample out shifts it against the class of that sample. The error reflects "
-            "this, not the features. Use a larger C."
+            "Anti-learning: C is so small that class proportions alone decide, not the "
+            "features. Leaving a sample out shifts the intercept against the class of "
+            "that sample, and the error reflects this. Use a larger C."
         )
 
     @property
