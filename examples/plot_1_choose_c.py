@@ -35,7 +35,8 @@ lo.LooCurveDisplay.from_curve(curve, path=path)
 # The hatched strip marks values of C at which the label of some sample is ambiguous: it
 # depends on which of several optimal intercepts is used.
 #
-# The smallest error is reached on an interval of C:
+# The smallest error is reached on an interval of C. If there are several, as here,
+# ``best_interval`` is the one with the smallest C.
 
 low, high = curve.best_interval
 print(f"{100 * curve.best_error:.1f} % for every C from {low:.3g} to {high:.3g}")
