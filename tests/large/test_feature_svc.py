@@ -119,6 +119,22 @@ def test_few_distinct_rows_repeated_many_times(rng, C):
     assert clf.loo_error_.proved or C > 1e-4
 
 
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_walks_on_one_hot_columns_of_all_scales_are_proofs(seed, C):
+    """No bound on distances holds for them, but all rows outside keep their sides."""
+    rng, n = np.random.default_rng(seed), 400
+    X = np.eye(5)[rng.integers(0, 5, (n, 6))].reshape(n, 30)
+    X *= np.exp(rng.normal(size=30))
+    score = X @ rng.normal(size=30)
+    noisy = score + score.std() * rng.normal(size=n)
+    y = (noisy > np.quantile(score, 0.7)).astype(int)
+    clf = ManyRows("linear", C=C).fit(X, y)
+    assert_no_proof_is_wrong(clf, y, exact(X, y, C)[1])
+    assert clf.loo_proved_.mean() > 0.85
+    assert clf.duality_gap_[0] < 1e-11
+
+
 @st.composite
 def hard_problems(draw_):
     """Draw degenerate data: grids, duplicates, conflicts, weights, singletons."""

@@ -53,7 +53,7 @@ class FeatureBlock(NamedTuple):
     """Rows from ``start`` on: (z, 1), class codes (int32), weights.
 
     C times ``own`` is the upper bound of a row's coefficient. Of equal rows, the first
-    has the ``weight`` of all, and the others 0.
+    has the ``weight`` of all, and the others 0. ``radius`` is the largest norm of z.
     """
 
     start: int
@@ -61,13 +61,20 @@ class FeatureBlock(NamedTuple):
     codes: np.ndarray
     weight: FloatArray
     own: FloatArray
+    radius: float
+
+
+def largest_norm(A: FloatArray) -> float:
+    """Return the largest norm of z, from rows (z, 1)."""
+    Z = A[:, :-1]
+    return float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
 
 
 @dataclass
 class Sums:
     """What a pass computes from a block: fields that add up, lists, and maxima."""
 
-    MAXIMA: ClassVar[tuple[str, ...]] = ("radius", "highest", "largest")
+    MAXIMA: ClassVar[tuple[str, ...]] = ("radius",)
 
     def add(self, other: Self) -> None:
         """Add another block's result; lists are joined, those of sums added up."""
@@ -80,6 +87,28 @@ class Sums:
                     one.add(more)
             else:
                 setattr(self, name, iadd(mine, its))
+
+
+class Chosen:
+    """Columns of some rows; of those of all blocks, ``_cut`` keeps the closest."""
+
+    COLUMNS: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        self._cut()
+
+    def add(self, other: Self) -> None:
+        for name in self.COLUMNS:
+            both = [getattr(self, name), getattr(other, name)]
+            setattr(self, name, np.concatenate(both))
+        self._cut()
+
+    def _keep(self, places: Any) -> None:
+        for name in self.COLUMNS:
+            setattr(self, name, getattr(self, name)[places])
+
+    def _cut(self) -> None:
+        raise NotImplementedError
 
 
 class Rows(NamedTuple):
@@ -124,7 +153,8 @@ class Encode:
         own = total = factor if weight is None else factor * weight
         if self.merged is not None:
             total = factor * self.merged[block.start : block.start + len(y)]
-        return FeatureBlock(block.start, self.feature_map(block.X), codes, total, own)
+        A = self.feature_map(block.X)
+        return FeatureBlock(block.start, A, codes, total, own, largest_norm(A))
 
 
 @dataclass
@@ -151,7 +181,10 @@ class FeatureRows:
         codes = np.asarray(codes, dtype=np.int32)
         parts = [slice(i, i + 4096) for i in range(0, A.shape[0], 4096)]
         blocks = [
-            FeatureBlock(p.start, A[p], codes[p], weight[p], weight[p]) for p in parts
+            FeatureBlock(
+                p.start, A[p], codes[p], weight[p], weight[p], largest_norm(A[p])
+            )
+            for p in parts
         ]
         m, dim = A.shape
         return cls(KeptBlocks(blocks), _as_they_are, m, dim, n_threads)
@@ -198,4 +231,4 @@ def _pick(index: IntArray, encode: Callable[[Any], Any], block: Any) -> tuple[An
     index = index[low:high]
     if low == high:
         return ()
-    return index, *(column[index - start] for column in encode(block)[1:])
+    return index, *(column[index - start] for column in encode(block)[1:-1])

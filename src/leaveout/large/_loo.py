@@ -10,7 +10,7 @@ The result is proved if no such row can have reached the margin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -20,9 +20,8 @@ import numpy as np
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.engine._walk import Walker, settle_from_solution
-from leaveout.large._features import FeatureRows, Rows
+from leaveout.large._features import FeatureBlock, FeatureRows, Sums
 from leaveout.large._small_c import (
-    NONE,
     ConstantOptimum,
     LinearPath,
     rows_that_matter,
@@ -36,54 +35,96 @@ from leaveout.large._votes import (
     count_votes,
     favours_positive,
     label_block,
+    outside_signs,
 )
-from leaveout.large._window import LinearOptimum, NearMarginRows
+from leaveout.large._window import LinearOptimum, LinearProblems
 from leaveout.loo._multiclass import elect, is_settled
 from leaveout.run._parallel import map_in_order
 
 # Most rows left out of one window: they are part of its Gram matrix.
 WALKS_AT_ONCE = 1000
-# If C is large, walks are long and end too far away for a proof: if there are many, a
-# few are tried, and the others only if enough of these succeed.
-FIRST_WALKS, MANY_WALKS, WORTHWHILE = 32, 100, 0.5
+# Values compared with a block of rows at a time.
+AT_ONCE = 500
 
 
-def leave_rows_out(
-    optimum: LinearOptimum, rows: IntArray
-) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Leave out rows of the window, by their places.
+class LeftOut(NamedTuple):
+    """Rows left out of a window: w without each, and the range of b.
 
-    Returns their values, b in the middle of its interval; whether each is the value on
-    all rows; and whether its sign is proved, too, for all optimal b: a value that is
-    zero up to rounding has none.
+    ``known`` says whether the value is that on all rows; ``certain`` whether its sign
+    holds for all optimal b: a value that is zero up to rounding has none.
     """
+
+    values: FloatArray
+    W: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+    certain: BoolArray
+    known: BoolArray
+
+
+def leave_rows_out(optimum: LinearOptimum, rows: IntArray) -> LeftOut:
+    """Leave out rows of the window, by their places."""
     window, solution = optimum.window, optimum.solution
-    if np.isinf(optimum.noise):
-        nothing = np.zeros(rows.size, dtype=bool)
-        return solution.decision_values[rows], nothing, nothing
     problem = window.problem
     answer = LooIntervals.from_solution(solution)
     open_ = settle_from_solution(problem, solution, answer, labels_only=False)
     # Without a row of alpha = 0 only b moves. If a row is alone in its class in the
     # window, an end of b is infinite and so not known: other rows of the class may be
     # outside.
-    point, f = optimum.point, solution.decision_values
-    w, b = point[:-1], point[-1]
-    known = optimum.knows(w, answer.lower - f + b, answer.upper - f + b)
+    (*w, b), f = optimum.point, solution.decision_values
+    W, lowest, highest = np.tile(w, (f.size, 1)), answer.lower - f, answer.upper - f
     wanted = np.intersect1d(open_, rows)
     if wanted.size:
         walker = Walker(problem, solution, n_threads=1, changes=True)
         found = walker.leave_out(Folds.singles(wanted))
         answer.write(wanted, found)
         assert found.changes is not None
-        W = window.C * (found.changes[:, :-1] @ window.A[:, :-1]) + w
-        middle_b = b + found.changes[:, -1] - found.values
-        ends_b = (middle_b + found.lower, middle_b + found.upper)
-        known[wanted] = optimum.knows(W, *ends_b)
-    values = answer.values
-    known &= answer.certified
-    proved = known & (np.maximum(answer.lower, -answer.upper) > optimum.noise)
-    return values[rows], known[rows], proved[rows]
+        W[wanted] += window.C * (found.changes[:, :-1] @ window.A[:, :-1])
+        middle = found.changes[:, -1] - found.values
+        lowest[wanted], highest[wanted] = middle + found.lower, middle + found.upper
+    noise = optimum.noise  # inf if too few digits are correct
+    certain = np.maximum(answer.lower, -answer.upper) > noise
+    certain &= answer.certified & np.isfinite(noise)
+    W, lowest, highest = W[rows], b + lowest[rows], b + highest[rows]
+    known = optimum.knows(W, lowest, highest)
+    return LeftOut(answer.values[rows], W, lowest, highest, certain[rows], known)
+
+
+@dataclass
+class Breakpoints(Sums):
+    """Those next to the margin of rows outside a window, for each w.
+
+    below : the largest breakpoint of the rows that were below b
+    above : minus the smallest of those above
+    """
+
+    below: FloatArray
+    above: FloatArray
+
+    MAXIMA = ("below", "above")
+
+
+def find_breakpoints(
+    problems: LinearProblems,
+    windows: Sequence[IntArray],
+    moved: Sequence[FloatArray],
+    block: FeatureBlock,
+) -> Breakpoints:
+    """Find them in a block, for all w to which each problem may have moved."""
+    f, signs = problems.decide(block.A), outside_signs(problems, windows, block)
+    ends = np.full((2, sum(map(len, moved))), -np.inf)
+    last = 0
+    for k, W in enumerate(moved):
+        parts = np.array_split(W, max(1, -(-len(W) // AT_ONCE)))
+        for part in parts:
+            first, last = last, last + len(part)
+            for side, sign in enumerate((1.0, -1.0)):
+                offset = sign * (signs[k] - f[k])
+                here = np.flatnonzero((offset < 0.0) | ((offset == 0.0) & (side == 1)))
+                here = here[signs[k, here] != 0.0]
+                v = signs[k, here, None] - block.A[here, :-1] @ part.T
+                ends[side, first:last] = (sign * v).max(axis=0, initial=-np.inf)
+    return Breakpoints(*ends)
 
 
 class ProvedError(NamedTuple):
@@ -151,10 +192,7 @@ def leave_one_out_linear(
     bounds = problems.C * largest_weight
     classes = np.column_stack([problems.positive, problems.negative])
     thresholds = Thresholds.prove(optima, bounds, class_sizes[classes] == 1)
-    heads = [optima[k] for k in path.solved]
-    windows = [
-        head.window.index if isinstance(head, LinearOptimum) else NONE for head in heads
-    ]
+    windows = [path.window(k) for k in path.solved]
     most_open = rows.n_rows if sizes.is_small(rows) else max_walks
     lean = replace(path, optima=[])  # it is sent to the workers of a cluster
     tally = rows.run(
@@ -191,80 +229,84 @@ def _walk_all(rows: FeatureRows, path: LinearPath, tally: Tally) -> None:
     """Settle the open votes that walks can prove, in place."""
     problems = path.problems
     n_pairs = len(problems) // len(tally.open_rows)
-    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem, closest first
+    jobs: list[tuple[int, IntArray]] = []  # open rows of a problem
     for k, optimum in enumerate(path.optima):
         open_ = tally.open_rows[k // n_pairs]
         known = np.isin(open_.codes, (problems.positive[k], problems.negative[k]))
         known &= open_.weight > 0.0
         waiting = np.flatnonzero(known & (open_.votes[:, k % n_pairs] == 0))
-        if isinstance(optimum, LinearOptimum) and optimum.proved and waiting.size:
-            order = np.argsort(open_.closeness[waiting], kind="stable")
-            jobs.append((k, waiting[order]))
+        usable = isinstance(optimum, LinearOptimum) and np.isfinite(optimum.noise)
+        if usable and optimum.proved and waiting.size:
+            jobs.append((k, waiting))
     if not jobs:
         return
-    nearest = [tally.nearest[np.searchsorted(path.solved, path.of[k])] for k, _ in jobs]
     needed = [tally.open_rows[k // n_pairs].index[waiting] for k, waiting in jobs]
-    needed += [near.rows for near in nearest]
     picked = rows.gather(np.unique(np.concatenate(needed)))
+    copies = [
+        _merge_copies(rows, tally.open_rows[k // n_pairs], waiting)
+        for k, waiting in jobs
+    ]
 
-    def walk(place: int) -> None:
-        (k, every), near = jobs[place], nearest[place]
-        open_, column = tally.open_rows[k // n_pairs], k % n_pairs
-        leaders = _first_copies(rows, open_, every)
-        waiting = every[leaders == np.arange(every.size)]
-        n_first = FIRST_WALKS if waiting.size > MANY_WALKS else waiting.size
-        if np.isinf(near.closest).all():
-            n_first = waiting.size  # every walk is a proof
-        starts = np.arange(n_first, waiting.size, WALKS_AT_ONCE)
-        left = list(map(np.sort, np.split(waiting, starts)))
-        for optimum in _wider_windows(path, k, near, picked):
-            while left:
-                chosen = picked.take(open_.index[left[0]])
-                y = np.where(chosen.codes == problems.positive[k], 1.0, -1.0)
-                values, known, proved = leave_rows_out(*optimum.with_rows(chosen, y))
-                votes = np.where(favours_positive(values, n_pairs), 1, -1)
-                open_.votes[left[0], column] = np.where(proved, votes, 0)
-                if known.mean() < WORTHWHILE:
-                    break
-                del left[0]
-            if not left:
-                break
-        open_.votes[every, column] = open_.votes[every[leaders], column]
+    def walk(place: int) -> LeftOut:
+        (k, waiting), (first, _) = jobs[place], copies[place]
+        index = tally.open_rows[k // n_pairs].index[waiting[first]]
+        nearest = tally.nearest[np.searchsorted(path.solved, path.of[k])]
+        optimum, found = _optimum_at(path, k, -nearest), []
+        for start in range(0, index.size, WALKS_AT_ONCE):
+            chosen = picked.take(index[start : start + WALKS_AT_ONCE])
+            y = np.where(chosen.codes == problems.positive[k], 1.0, -1.0)
+            found.append(leave_rows_out(*optimum.with_rows(chosen, y)))
+        return LeftOut(*map(np.concatenate, zip(*found, strict=True)))
 
-    for _ in map_in_order(walk, range(len(jobs)), rows.n_threads):
-        pass
+    found = list(map_in_order(walk, range(len(jobs)), rows.n_threads))
+    _check_breakpoints(rows, path, [k for k, _ in jobs], found)
+    for (k, waiting), (_, same), left in zip(jobs, copies, found, strict=True):
+        votes = np.where(favours_positive(left.values, n_pairs), 1, -1)
+        votes = np.where(left.known & left.certain, votes, 0)
+        tally.open_rows[k // n_pairs].votes[waiting, k % n_pairs] = votes[same]
 
 
-def _wider_windows(
-    path: LinearPath, k: int, near: NearMarginRows, picked: Rows
-) -> Iterator[LinearOptimum]:
-    """Yield the optimum of problem k in the window of the fit, then in a wider one.
-
-    ``near`` are the rows outside the window of its solved problem.
-    """
+def _optimum_at(path: LinearPath, k: int, edges: FloatArray) -> LinearOptimum:
+    """Return the optimum of problem k, with the edges of its head at its optimum."""
     optimum, head = path.optima[k], path.optima[path.of[k]]
     assert isinstance(optimum, LinearOptimum)
     assert isinstance(head, LinearOptimum)
+    window = replace(head.window, origin=head.point, edges=edges)
     sign = float(path.problems.heavy_sign[k])
-    more = picked.take(near.rows)
-    y = np.where(more.codes == path.problems.positive[k], 1.0, -1.0)
-    for edges, n_more in ((near.closest, 0), (near.edges, y.size)):
-        window = replace(head.window, origin=head.point, edges=edges)
-        window = scale_window(window, optimum.window.C, sign)
-        some = Rows(*(column[:n_more] for column in more))
-        some = some._replace(own=some.weight)
-        yield replace(optimum, window=window).with_rows(some, y[:n_more])[0]
+    return replace(optimum, window=scale_window(window, optimum.window.C, sign))
 
 
-def _first_copies(rows: FeatureRows, open_: OpenRows, which: IntArray) -> IntArray:
-    """For each of some open rows, the place of the first with equal row and weight."""
+def _check_breakpoints(
+    rows: FeatureRows, path: LinearPath, which: list[int], found: list[LeftOut]
+) -> None:
+    """Compare values that no bound proves with all rows outside the windows."""
+    open_ = [np.flatnonzero(left.certain & ~left.known) for left in found]
+    if not sum(each.size for each in open_):
+        return
+    moved = [left.W[each] for left, each in zip(found, open_, strict=True)]
+    windows = [path.window(path.of[k]) for k in which]
+    some = path.problems.take(np.array(which))
+    reached = rows.run(partial(find_breakpoints, some, windows, moved))
+    ends = np.cumsum([each.size for each in open_])[:-1]
+    below, above = np.split(reached.below, ends), np.split(-reached.above, ends)
+    for j, (k, left, each) in enumerate(zip(which, found, open_, strict=True)):
+        optimum = path.optima[k]
+        assert isinstance(optimum, LinearOptimum)
+        left.known[each] = below[j] + optimum.residual < left.lowest[each]
+        left.known[each] &= left.highest[each] < above[j] - optimum.residual
+
+
+def _merge_copies(
+    rows: FeatureRows, open_: OpenRows, which: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the places of distinct rows and weights, and which of them each row is."""
     if rows.first is None:
-        return np.arange(which.size)
+        return np.arange(which.size), np.arange(which.size)
     columns = [rows.first[open_.index[which]], open_.weight[which]]
     _, first, same = np.unique(
         np.column_stack(columns), axis=0, return_index=True, return_inverse=True
     )
-    return first[same.ravel()]
+    return first, same.ravel()
 
 
 def _assemble_result(
@@ -275,10 +317,10 @@ def _assemble_result(
     wrong = float(tally.wrong[c])
     wrong += float(open_.weight[settled & (labels != open_.codes)].sum())
     missed = float(tally.missed[c]) - float(open_.weight[settled & open_.missed].sum())
-    unknown = float(open_.weight[~settled].sum()) + open_.dropped_weight
-    n_open = int((~settled).sum()) + open_.n_dropped
+    unknown = float(tally.unknown[c]) - float(open_.weight[settled].sum())
+    n_open = int(tally.n_open[c]) - int(settled.sum())
     low = wrong / tally.total
-    high = (wrong + unknown) / tally.total if n_open else low
+    high = (wrong + max(unknown, 0.0)) / tally.total if n_open else low
     order = np.argsort(open_.index)
     estimate = min(low + max(missed, 0.0) / tally.total, high)
     return LinearLoo(

@@ -25,7 +25,7 @@ from scipy.linalg import lapack
 from leaveout._typing import FloatArray
 from leaveout.large._band_fast import sum_band
 from leaveout.large._features import FeatureBlock, FeatureRows, Sums
-from leaveout.large._window import LinearProblems, largest_norm
+from leaveout.large._window import LinearProblems
 from leaveout.run._parallel import limit_blas, map_in_order
 
 # Offsets are binned by sign, by powers of two from 2^-60 to 2^20, and eighths of these.
@@ -94,7 +94,7 @@ def sum_block(
         near = np.flatnonzero(rows)
         some = A[near] * np.sqrt(block.weight[near])[:, None]
         np.matmul(some.T, some, out=out)
-    return BandSums(totals, share @ A, curvature, mass, counts, largest_norm(A))
+    return BandSums(totals, share @ A, curvature, mass, counts, block.radius)
 
 
 @dataclass(frozen=True)

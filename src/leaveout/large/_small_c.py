@@ -252,6 +252,8 @@ class _Leverages(Sums):
     largest: float
     own: list[FloatArray]
 
+    MAXIMA = ("largest",)
+
 
 def _room(state: ConstantState, heavy: int, block: FeatureBlock) -> FloatArray:
     short = 1.0 - state.sign * (block.A @ state.point)
@@ -330,6 +332,11 @@ class LinearPath:
     @cached_property
     def solved(self) -> IntArray:
         return np.unique(self.of)
+
+    def window(self, k: int) -> IntArray:
+        """Return the rows in the window of a problem."""
+        optimum = self.optima[k]
+        return optimum.window.index if isinstance(optimum, LinearOptimum) else NONE
 
     def expand(self, f: FloatArray) -> FloatArray:
         """Return f of all problems from those of the solved ones, (L, m)."""

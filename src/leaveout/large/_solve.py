@@ -43,7 +43,6 @@ from leaveout.large._window import (
 from leaveout.run._parallel import map_in_order
 
 MOST_SCANS = 12
-MOST_PROBES = 3
 # A head has at most this part of the largest C whose solution is a multiple.
 SAFE = 0.25
 
@@ -226,16 +225,12 @@ def _find_limits(
     It is solved at a C at which f has a spread of about 1, below C_1 of the sample.
     Also return whether its loss on all rows is not below that of w = 0.
     """
-    one, which = (1,) * len(low), np.arange(len(low))
+    one = (1,) * len(low)
     limit = largest_multiple(low, first.run(partial(scan_margin, low, one)).highest)
-    for _ in range(MOST_PROBES):
-        probe = scale_to(low, np.clip(0.5 * limit, low.C, highest))
-        states = LinearProgress.begin(probe).states(probe, which)
-        descend(first, probe, states)
-        low = probe.at([state.point for state in states])
-        limit = largest_multiple(low, first.run(partial(scan_margin, low, one)).highest)
-        if np.all((low.C <= limit) | (low.C >= highest)):
-            break
+    probe = scale_to(low, np.clip(0.5 * limit, low.C, highest))
+    states = LinearProgress.begin(probe).states(probe, np.arange(len(low)))
+    descend(first, probe, states)
+    low = probe.at([state.point for state in states])
     # Extremes of a sample are not those of all rows.
     scan = rows.run(partial(scan_margin, low, one))
     limit = largest_multiple(low, scan.highest)

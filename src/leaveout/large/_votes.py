@@ -23,9 +23,9 @@ import numpy as np
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._certificate import has_room
-from leaveout.large._features import FeatureBlock, Sums
+from leaveout.large._features import Chosen, FeatureBlock, Sums
 from leaveout.large._small_c import ConstantOptimum, LinearPath
-from leaveout.large._window import LinearOptimum, LinearProblems, NearMarginRows
+from leaveout.large._window import LinearOptimum, LinearProblems
 from leaveout.loo._multiclass import elect, is_settled
 
 # Left-out values closer to zero than this are left to a walk.
@@ -115,7 +115,7 @@ def _settled_elsewhere(optimum: LinearOptimum) -> tuple[float, float]:
 
 
 @dataclass
-class OpenRows:
+class OpenRows(Chosen):
     """Rows whose label at one C is not settled yet; the ``most`` closest are kept.
 
     ``closeness`` is the smallest h of an open problem; rows with smaller values come
@@ -130,48 +130,36 @@ class OpenRows:
     weight: FloatArray
     missed: BoolArray
     most: int
-    dropped_weight: float = 0.0
-    n_dropped: int = 0
 
     COLUMNS = ("index", "closeness", "votes", "codes", "weight", "missed")
 
-    def __post_init__(self) -> None:
-        self._cut()
-
-    def add(self, other: OpenRows) -> None:
-        for name in self.COLUMNS:
-            both = [getattr(self, name), getattr(other, name)]
-            setattr(self, name, np.concatenate(both))
-        self.dropped_weight += other.dropped_weight
-        self.n_dropped += other.n_dropped
-        self._cut()
-
     def _cut(self) -> None:
-        if self.index.size <= self.most:
-            return
-        keep = np.sort(np.argsort(self.closeness, kind="stable")[: self.most])
-        total = float(self.weight.sum())
-        self.n_dropped += self.index.size - keep.size
-        for name in self.COLUMNS:
-            setattr(self, name, getattr(self, name)[keep])
-        self.dropped_weight += total - float(self.weight.sum())
+        if self.index.size > self.most:
+            order = np.argsort(self.closeness, kind="stable")
+            self._keep(np.sort(order[: self.most]))
 
 
 @dataclass
 class Tally(Sums):
     """Weight of rows proved wrong at each C, and of open rows that are missed.
 
+    unknown, n_open : weight and number of open rows at each C
     total : weight of all rows
     hinge : sum of hinge losses of each solved problem
-    nearest : the rows outside the window of each that are next to its margin
+    nearest : minus the distances from b, below and above, of the nearest rows outside
+        the window of each
     """
 
     wrong: FloatArray
     missed: FloatArray
+    unknown: FloatArray
+    n_open: IntArray
     total: float
     open_rows: list[OpenRows]
     hinge: FloatArray
-    nearest: list[NearMarginRows]
+    nearest: FloatArray
+
+    MAXIMA = ("nearest",)
 
 
 def count_votes(
@@ -196,7 +184,7 @@ def count_votes(
     signs = problems.signs(block.codes) * (block.own > 0.0)
     all_votes = left_out_votes(f, signs, thresholds, block.start)
     weight = block.own / class_weight[block.codes]
-    open_rows, wrong, missed = [], [], []
+    open_rows, wrong, missed, unknown, n_open = [], [], [], [], []
     for first in range(0, len(problems), n_pairs):
         group = slice(first, first + n_pairs)
         votes = all_votes[group]
@@ -205,6 +193,8 @@ def count_votes(
         wrong.append(float(weight[settled & off].sum()))
         missed.append(float(weight[~settled & off].sum()))
         rows = np.flatnonzero(~settled)
+        unknown.append(float(weight[rows].sum()))
+        n_open.append(rows.size)
         # Walks cannot settle the vote of a problem that was not trained on the row.
         walkable = (votes[:, rows] == 0) & (signs[group][:, rows] != 0.0)
         doubt = np.where(walkable, (signs[group] * f[group])[:, rows], np.inf)
@@ -217,17 +207,28 @@ def count_votes(
         )  # fmt: skip
     signs = solved.signs(block.codes) * (block.weight > 0.0)
     hinge = np.maximum(np.abs(signs) - signs * f_solved, 0.0) @ block.weight
-    nearest = []
-    for k, window in enumerate(windows):
-        low, high = np.searchsorted(window, [block.start, block.start + len(weight)])
-        signs[k, window[low:high] - block.start] = 0.0
-        nearest.append(
-            NearMarginRows.of(
-                signs[k], f_solved[k], block.start, max(1, window.size // 2)
-            )
-        )
-    total = float(weight.sum())
-    return Tally(np.array(wrong), np.array(missed), total, open_rows, hinge, nearest)
+    signs = outside_signs(solved, windows, block)
+    offset = np.where(signs != 0.0, signs - f_solved, np.nan)
+    sides = (
+        np.where(offset < 0.0, offset, -np.inf),
+        np.where(offset >= 0.0, -offset, -np.inf),
+    )
+    nearest = np.column_stack([each.max(axis=1) for each in sides])
+    return Tally(
+        np.array(wrong), np.array(missed), np.array(unknown), np.array(n_open),
+        float(weight.sum()), open_rows, hinge, nearest,
+    )  # fmt: skip
+
+
+def outside_signs(
+    problems: LinearProblems, windows: Sequence[IntArray], block: FeatureBlock
+) -> FloatArray:
+    """Return the signs of a block's rows, 0 for those in the windows."""
+    signs = problems.signs(block.codes) * (block.weight > 0.0)
+    for row, window in zip(signs, windows, strict=True):
+        low, high = np.searchsorted(window, [block.start, block.start + row.size])
+        row[window[low:high] - block.start] = 0.0
+    return signs
 
 
 def label_votes(

@@ -22,17 +22,11 @@ from leaveout.engine._certificate import (
 )
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem, Solution
 from leaveout.engine._solve import solve_at_unit_scale
-from leaveout.large._features import FeatureBlock, Rows, Sums
-
-
-def largest_norm(A: FloatArray) -> float:
-    """Return the largest norm of z, from rows (z, 1)."""
-    Z = A[:, :-1]
-    return float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max(initial=0.0)))
+from leaveout.large._features import Chosen, FeatureBlock, Rows, Sums, largest_norm
 
 
 @dataclass
-class NearMarginRows:
+class NearMarginRows(Chosen):
     """The rows next to the margin of one problem, equally many on either side of b.
 
     A row is on the margin if b is at its breakpoint ``v = y - <w, z>``; rows are
@@ -49,9 +43,6 @@ class NearMarginRows:
     edges: FloatArray = field(default_factory=lambda: np.array([np.inf, np.inf]))
 
     COLUMNS = ("offset", "rows", "inside")
-
-    def __post_init__(self) -> None:
-        self._cut()
 
     @classmethod
     def of(
@@ -71,11 +62,8 @@ class NearMarginRows:
         return np.array([(-below).min(initial=np.inf), above.min(initial=np.inf)])
 
     def add(self, other: NearMarginRows) -> None:
-        for name in self.COLUMNS:
-            both = [getattr(self, name), getattr(other, name)]
-            setattr(self, name, np.concatenate(both))
         self.edges = np.minimum(self.edges, other.edges)
-        self._cut()
+        super().add(other)
 
     def _cut(self) -> None:
         keep = np.ones(self.rows.size, dtype=bool)
@@ -87,8 +75,7 @@ class NearMarginRows:
                 keep[here[order[self.most :]]] = False
                 last = distance[here[order[: self.most]]].max()
                 self.edges[side] = min(self.edges[side], last)
-        for name in self.COLUMNS:
-            setattr(self, name, getattr(self, name)[keep])
+        self._keep(keep)
 
     def moved_to(
         self,
@@ -123,6 +110,8 @@ class MarginScan(Sums):
     nearest: list[NearMarginRows]
     radius: float
 
+    MAXIMA = ("highest", "radius")
+
 
 def scan_margin(
     problems: LinearProblems, most: tuple[int, ...], block: FeatureBlock
@@ -143,7 +132,7 @@ def scan_margin(
         NearMarginRows.of(signs[k], f[k], block.start, most[k])
         for k in range(len(problems))
     ]
-    return MarginScan(sums, hinge, highest, nearest, largest_norm(block.A))
+    return MarginScan(sums, hinge, highest, nearest, block.radius)
 
 
 def is_inside(short: FloatArray, signs: FloatArray) -> BoolArray:
