@@ -110,18 +110,18 @@ def test_left_out_ranges(name):
 
 
 def test_programs_that_highs_cannot_solve_are_not_certified():
-    """Kernel values near 0: there are values, but near ties may change them."""
+    """Kernel values near 0: the other programs are still solved."""
     X, labels = load_breast_cancer(return_X_y=True)
     K, y = rbf_kernel(scale(X)[:80], gamma=2.0), 2.0 * labels[:80] - 1.0
     found = loo_loom_refit(Problem(K, y, np.ones(80), True))
     assert np.isfinite(found.values).all()
-    assert np.mean(found.certified) < 0.9
+    assert 0 < np.mean(found.certified) < 0.9
 
 
 def test_failed_second_stage_is_reported_and_not_certified(monkeypatch):
     """Only the first of two programs is solved: a warning, and nothing certified."""
 
-    def fail(self, first):
+    def fail(self, first, tie):
         raise LeaveoutError("no optimum")
 
     monkeypatch.setattr(LoomSolver, "_run_second", fail)

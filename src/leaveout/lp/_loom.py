@@ -68,8 +68,8 @@ FINE, LENS = 1e-8, 2.0**20
 # Dual variables this close to a bound, and dual constraints this close to equality,
 # count as being there: slacks that differ by less are a tie.
 FACE = 1e-11
-# Differences below this are rounding errors. If one is between the two, the result may
-# depend on the last digits, and is not certified.
+# Differences below this are rounding errors. Between the two, a stricter rule would see
+# no tie.
 ROUNDING = 1e-13
 # The same for the direction of the second stage, which has fewer digits.
 STILL = 1e-8
@@ -84,6 +84,9 @@ STRATEGIES: tuple[dict[str, Any], ...] = (
 # Values this close to 0 count as 0, relative to the margin 1; predictions use the same
 # rule.
 ZERO = 1e-10
+# Values this close, relative to max(1, |f|), count as equal: the program is solved to
+# 1e-6.
+SAME = 1e-6
 # Samples per part: each part loads the program once.
 CHUNK = 64
 
@@ -153,11 +156,15 @@ class LoomSolution:
     n_capped: int  # coefficients at their largest value
     n_iter: int  # simplex steps
     converged: bool  # the gap is below 1e-6 and the sum of coefficients the smallest
-    labels_proved: bool  # small relative to the lightest loss, too, and no near tie
+    labels_proved: bool  # the gap is small relative to the lightest sample's loss, too
     # Samples with a nonzero coefficient, or nonzero in one of the two dual points: any
     # other sample can be left out, and this point stays optimal.
     tight: BoolArray
     face: LoomFace | None  # None if HiGHS did not find it
+    # If slacks differ by more than rounding but less than a tie, the optimum by the
+    # rule that sees no tie there. Where the two disagree, the result depends on the
+    # last digits.
+    rival: LoomSolution | None = None
 
 
 @dataclass(frozen=True)
@@ -201,7 +208,7 @@ class LoomSolver:
         return self._solve(weights)
 
     def _solve(self, weights: FloatArray) -> LoomSolution:
-        """Run both stages; keep the point of the first if the second loses digits."""
+        """Run both stages; if there are near ties, run the second also without them."""
         w = weights / weights.max()
         n_iter = self._run_first(w)
         first = _Point(self.M, self.problem, w)
@@ -211,14 +218,23 @@ class LoomSolver:
             # If HiGHS fails here, the gap stays as it is.
             with suppress(LeaveoutError):
                 n_iter += self._refine(first)
+        rules = (FACE, ROUNDING) if first.has_near_ties else (FACE,)
+        found = [self._settle(first, weights, n_iter, tie) for tie in rules]
+        found.sort(key=lambda solution: solution.face is None)
+        return replace(found[0], rival=found[1]) if len(found) > 1 else found[0]
+
+    def _settle(
+        self, first: _Point, weights: FloatArray, n_iter: int, tie: float
+    ) -> LoomSolution:
+        """Run the second stage; keep the point of the first if digits were lost."""
         try:
-            n_iter += self._run_second(first)
+            n_iter += self._run_second(first, tie)
         except LeaveoutError:  # the slacks are still minimal
             return self._solution(first, weights, n_iter, None)
         second = _Point(self.M, self.problem, first.w)
         second.u, second.s, second.low = first.u, first.s, first.low
         second.read_primal(self._highs)
-        face = self._face(first)
+        face = self._face(first, tie)
         if second.gap > OPTIMAL and second.gap > 2.0 * first.gap:
             second = first
         return self._solution(second, weights, n_iter, face)
@@ -256,31 +272,31 @@ class LoomSolver:
         first.read_primal(highs)
         return n_iter
 
-    def _run_second(self, first: _Point) -> int:
+    def _run_second(self, first: _Point, tie: float) -> int:
         """Minimise the sum of a on the optimal face of the first stage."""
         highs, infinity, w = self._highs, self._highs.inf, first.w
         # u at 0 can only rise, u at w only fall; if s > 0, a is at its upper bound.
-        lower = np.where(first.u > FACE, -infinity, 0.0)
-        upper = np.where(first.u < w - FACE, infinity, 0.0)
+        lower = np.where(first.u > tie, -infinity, 0.0)
+        upper = np.where(first.u < w - tie, infinity, 0.0)
         absent = w == 0.0
         lower[absent] = upper[absent] = 0.0
-        lower_s = np.where(first.s > FACE, -infinity, 0.0)
+        lower_s = np.where(first.s > tie, -infinity, 0.0)
         upper_s = np.where(absent, 0.0, infinity)
         _set_columns(highs, np.append(lower, lower_s), np.append(upper, upper_s))
         # Columns of M whose dual constraint is slack have a = 0 on the complete face.
-        inside = (self.M.T @ first.u - first.s < -FACE) | absent
+        inside = (self.M.T @ first.u - first.s < -tie) | absent
         _set_rows(highs, np.where(inside, infinity, 1.0))
         return _run(highs)
 
-    def _face(self, first: _Point) -> LoomFace:
+    def _face(self, first: _Point, tie: float) -> LoomFace:
         """Describe the set of optima of both stages, by complementary slackness."""
         n, w = first.w.size, first.w
         solution = self._highs.getSolution()
         v, t = np.split(np.asarray(solution.col_value), 2)
         spare = np.asarray(solution.row_value)[:n] < 1.0 - STILL
-        spare |= (self.M.T @ first.u - first.s < -FACE) | (w == 0.0)
-        full = (first.s > FACE) | (t > STILL)
-        at_0, at_w = first.u <= FACE, first.u >= w - FACE
+        spare |= (self.M.T @ first.u - first.s < -tie) | (w == 0.0)
+        full = (first.s > tie) | (t > STILL)
+        at_0, at_w = first.u <= tie, first.u >= w - tie
         still = np.abs(v) <= STILL * max(1.0, np.abs(v).max())
         return LoomFace(
             self.M, self.problem.y if self.problem.fit_intercept else None, w,
@@ -288,8 +304,7 @@ class LoomSolver:
             low=np.where(at_w & still & (w > 0.0), -np.inf, 1.0),
             high=np.where(at_0 & still, np.inf, 1.0),
             scale=self.scale,
-            unique=not first.has_near_ties
-            and _Basis(self._highs, self.problem.fit_intercept).is_inside(
+            unique=_Basis(self._highs, self.problem.fit_intercept).is_inside(
                 (at_0 | at_w) & still, ~spare & ~full, full
             ),
         )  # fmt: skip
@@ -341,8 +356,7 @@ class _Point:
     def proves_labels(self) -> bool:
         """Whether the gap is small relative to the loss of the lightest sample, too."""
         lightest = float(self.w[self.w > 0.0].min(initial=1.0))
-        small = lightest >= LIGHTEST and self.gap <= OPTIMAL * lightest
-        return small and not self.has_near_ties
+        return lightest >= LIGHTEST and self.gap <= OPTIMAL * lightest
 
     def read_dual(self, highs: Any, read: FloatArray) -> None:
         """Take u from the basis or from HiGHS, whichever gives the better bound."""
@@ -589,7 +603,7 @@ class _Ranges:
         self.n_iter = np.zeros(n, dtype=np.int64)
         # If a sample has no part in the full optimum, the optimum stays without it; if
         # it is unique, it stays unique.
-        unique = full.face is not None and full.face.unique
+        unique = full.rival is None and full.face is not None and full.face.unique
         idle = ~full.tight & unique
         self.found.settled_by[idle] = ZERO_ALPHA
         absent = np.flatnonzero(problem.C == 0.0)
@@ -616,12 +630,16 @@ class _Ranges:
         self._certify(row, False)
 
     def _put_range(self, row: int, solution: LoomSolution) -> None:
-        """Store the range of f over the optimal face."""
+        """Store the range of f over the optimal face, and whether near ties move it."""
         ends = self._range(row, solution)
         if np.isnan(ends).any():
             ends = (solution.decision_values[row],) * 2
             self._certify(row, False)
         self.found.lower[row], self.found.upper[row] = ends
+        if solution.rival is not None:
+            other = self._range(row, solution.rival)
+            if not np.allclose(ends, other, rtol=SAME, atol=SAME):
+                self._certify(row, False)
 
     def _range(self, row: int, solution: LoomSolution) -> tuple[float, float]:
         """Return both ends of f at a sample that was left out, NaN if not found."""
