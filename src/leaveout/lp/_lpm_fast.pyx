@@ -29,8 +29,9 @@ from scipy.linalg.cython_blas cimport daxpy, idamax
 cpdef enum Status:
     DONE = 0
     TOO_LONG = 1  # more pivots than the capacity
-    FAILED = 2  # no quantity ends a step, or a pivot is zero up to rounding
-    DOUBTFUL = 3  # the end was reached, but rounding may hide a rate at its end
+    # No quantity ends a step, a pivot is zero up to rounding, or rounding may hide that a
+    # rate is at its end.
+    FAILED = 2
 
 # A rate smaller than this, relative to the largest, is rounding error.
 cdef double STILL = 1e-10
@@ -109,8 +110,6 @@ def leave_out_rows(
     double[:, ::1] z_least,  # out, (k, m): an optimal z with the smallest f at the sample
     double[:, ::1] z_most,  # out, (k, m): one with the largest
     double[:, ::1] slopes,  # out, (k, n): row duals times y
-    Py_ssize_t[:, ::1] end_basic,  # out, (k, n): the optimal basis, before the range
-    double[:, ::1] end_side,  # out, (k, n)
     long[::1] n_pivots,  # out, (k,)
     signed char[::1] status,  # out, (k,)
 ):
@@ -146,14 +145,14 @@ def leave_out_rows(
             walk.n_pivots = walk.n_made = 0
             status[k] = leave_out(
                 &shared, &walk, rows[k], y[rows[k]], &z_least[k, 0], &z_most[k, 0],
-                &slopes[k, 0], &end_basic[k, 0], &end_side[k, 0],
+                &slopes[k, 0],
             )
             n_pivots[k] = walk.n_made
 
 
 cdef Status leave_out(
     Shared* shared, Walk* walk, Py_ssize_t p, double y, double* z_least, double* z_most,
-    double* slopes, Py_ssize_t* end_basic, double* end_side,
+    double* slopes,
 ) noexcept nogil:
     """Fade out row p, then coefficient p; then move f_p down and up among the optima."""
     cdef Status status
@@ -174,13 +173,11 @@ cdef Status leave_out(
     walk.col_gone = True
     v = find(walk.basic, n, p)
     store_slopes(shared, walk, slopes)
-    memcpy(end_basic, walk.basic, n * sizeof(Py_ssize_t))
-    memcpy(end_side, walk.side, n * sizeof(double))
     if not has_ties(shared, walk, shared.rate_slack):
         store_weights(shared, walk, z_least)
         memcpy(z_most, z_least, m * sizeof(double))
         if walk.n_made > 0 and has_ties(shared, walk, shared.doubt):
-            return DOUBTFUL
+            return FAILED
         return DONE
     memcpy(walk.kept, walk.x, (2 * n + m) * sizeof(double))
     memcpy(walk.kept_places, walk.basic, (n + m) * sizeof(Py_ssize_t))

@@ -17,9 +17,7 @@ from leaveout._typing import BoolArray, FloatArray, IntArray
 from leaveout.engine._problem import (
     BOUNDED,
     CERTIFIED,
-    MARGIN,
     NOT_CONVERGED,
-    OUTSIDE,
     REFIT,
     UNTOUCHED,
     ZERO_ALPHA,
@@ -117,12 +115,6 @@ class _Leaver:
         def run(part: slice) -> None:
             own = rows[part]
             walked = _walk(problem, tableau, own)
-            for k in np.flatnonzero(walked.ended & ~walked.certified).tolist():
-                basis = read_basis(problem, walked.basic[k], walked.side[k])
-                again = _prove_again(problem, basis, int(own[k]))
-                if again is not None:
-                    walked.least[k], walked.most[k] = again.least[0], again.most[0]
-                    walked.certified[k] = again.certified[0]
             good = walked.certified
             found.lower[own[good]] = walked.least[good]
             found.upper[own[good]] = walked.most[good]
@@ -169,9 +161,6 @@ class _Walked:
     most: FloatArray  # (k,)
     certified: BoolArray  # (k,), whether the range is proved
     n_pivots: np.ndarray  # (k,)
-    ended: BoolArray  # (k,), whether the walk reached its end
-    basic: IntArray  # (k, n), the basis there
-    side: FloatArray  # (k, n)
 
 
 def _walk(
@@ -190,13 +179,12 @@ def _walk(
     slopes = np.zeros((rows.size, n))
     pivots = np.zeros(rows.size, dtype=np.int64)
     status = np.zeros(rows.size, dtype=np.int8)
-    basic, side = np.zeros((rows.size, n), dtype=np.intp), np.zeros((rows.size, n))
     leave_out_rows(
         tableau.T, tableau.transposed, tableau.basic, tableau.nonbasic, tableau.x,
         tableau.side, tableau.D, tableau.kink, tableau.has_kink, tableau.low,
         tableau.high, problem.y, tableau.rate_slack, tableau.value_slack, proved, rows,
         np.empty(n_floats), np.empty(n_integers, dtype=np.intp), CAPACITY,
-        z_least, z_most, slopes, basic, side, pivots, status,
+        z_least, z_most, slopes, pivots, status,
     )  # fmt: skip
     # Without a pivot the full optimum is also optimal without the sample.
     least, certified = tableau.values[rows], status == Status.DONE
@@ -213,15 +201,11 @@ def _walk(
     )
     certified[several] &= optimal
     least, most = np.minimum(least, most), np.maximum(least, most)
-    ended = (status == Status.DONE) | (status == Status.DOUBTFUL)
-    return _Walked(least, most, certified, pivots, ended, basic, side)
+    return _Walked(least, most, certified, pivots)
 
 
 def _prove_again(problem: Problem, basis: LpmBasis, row: int) -> _Walked | None:
-    """Find the range of one sample from a basis without it, factored again.
-
-    Products of many pivots lose digits, but the basis they lead to is usually right.
-    """
+    """Find the range of one sample from a basis without it."""
     without = leave_row_out(problem, row)
     tableau = build_lpm_tableau(without, basis)
     if tableau is None:
@@ -325,19 +309,6 @@ def build_lpm_tableau(problem: Problem, basis: LpmBasis) -> LpmTableau | None:
         T, np.ascontiguousarray(T.T), basic, nonbasic, x, side, D, kink,
         has_kink.astype(np.uint8), low, high, rate_slack, value_slack,
     )  # fmt: skip
-
-
-def read_basis(problem: Problem, basic: IntArray, side: FloatArray) -> LpmBasis:
-    """Return the basis whose basic quantities are on these sides of their kinks."""
-    y, n = problem.y, problem.n_samples
-    rows = np.full(n, MARGIN, dtype=np.int8)
-    columns = np.zeros(n + int(problem.fit_intercept), dtype=np.int8)
-    values = basic < n
-    at = basic[values]
-    outside = (side[values] * y[at] > 0) | (problem.C[at] == 0.0)
-    rows[at] = np.where(outside, OUTSIDE, BOUNDED)
-    columns[basic[~values] - n] = np.sign(side[~values])
-    return LpmBasis(rows, columns)
 
 
 def _slack(terms: FloatArray) -> float:
