@@ -177,26 +177,6 @@ class LeftOutSolver:
         moved = (self.solution.beta - beta)[changed]
         return beta, self.F + moved @ self.problem.K[changed], int(changed.size)
 
-    def _start_auxiliary(
-        self, r: int, beta: FloatArray, F: FloatArray
-    ) -> tuple[FloatArray, FloatArray, float]:
-        """Coefficients of H, their y - K' aux, and the value of H.
-
-        The better of two points: the start of G, and the full solution without entry r.
-        """
-        problem, y = self.problem, self.problem.y
-        seeded = _auxiliary_gradient(problem, r, F)
-        value = 0.5 * float(beta @ (y + seeded))
-        if not self.seed:
-            return beta.copy(), seeded, value
-        full = self.solution.beta.copy()
-        full[r] = 0.0
-        Q = _auxiliary_gradient(problem, r, self.F)
-        full_value = 0.5 * float(full @ (y + Q))
-        if full_value > value:
-            return full, Q, full_value
-        return beta.copy(), seeded, value
-
     def _run(
         self, rest: Problem, r: int, condition: Condition, beta: FloatArray,
         F: FloatArray,
@@ -211,7 +191,8 @@ class LeftOutSolver:
                 condition = Condition.NONE
         aux, Q, H = beta, F, 0.0
         if condition == Condition.AUXILIARY:
-            aux, Q, H = self._start_auxiliary(r, beta, F)
+            aux, Q = beta.copy(), _auxiliary_gradient(rest, r, F)
+            H = 0.5 * float(aux @ (y + Q))
         b = 0.0
         if condition != Condition.NONE and rest.fit_intercept:
             b = next((end for end in _intercepts(rest, F) if np.isfinite(end)), 0.0)
