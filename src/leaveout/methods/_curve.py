@@ -165,30 +165,17 @@ def _checked_path(
     r: int,
     checks: list[tuple[float, FloatArray, FloatArray]],
 ) -> _Path:
-    """Follow one path and compare it with the walks.
-
-    If they differ, a solve decides. If the path is wrong, it is followed again, with a
-    new solve at each C of the comparison.
-    """
+    """Follow one path and compare it with walks; where they differ, a solve decides."""
     present = curve.problem.C > 0.0
     present[r] = False
     left = np.unique(curve.problem.y[present])
     if curve.problem.fit_intercept and left.size == 1:  # f is the label of that class
         return _Path(np.array([[curve.C_min, curve.C_max, *4 * [left[0]]]]))
-    path = _follow(curve, r, [curve.C_max])
-    doubted = [
-        C
-        for C, lower, upper in checks
-        if _differ(path.interval_at(C), (lower[r], upper[r]))
-    ]
-    solved = [(C, _interval(solve_svc(curve.at(C, r)), r)) for C in doubted]
-    if any(_differ(path.interval_at(C), wanted) for C, wanted in solved):
-        again = _follow(curve, r, [*(C for C, _, _ in checks), curve.C_max])
-        again.restarts += path.restarts
-        again.certified &= not any(
-            _differ(again.interval_at(C), wanted) for C, wanted in solved
-        )
-        return again
+    path = _follow(curve, r)
+    for C, lower, upper in checks:
+        if _differ(path.interval_at(C), (lower[r], upper[r])):
+            wanted = _interval(solve_svc(curve.at(C, r)), r)
+            path.certified &= not _differ(path.interval_at(C), wanted)
     return path
 
 
@@ -205,8 +192,8 @@ def _interval(solution: Solution, r: int) -> tuple[float, float]:
     return float(without_b + low), float(without_b + high)
 
 
-def _follow(curve: _Curve, r: int, stops: list[float]) -> _Path:
-    """Follow the optimum without r, with a new solve at C_min and after each stop.
+def _follow(curve: _Curve, r: int) -> _Path:
+    """Follow the optimum without r.
 
     A path that fails is restarted by a solve where it last seemed right, or slightly
     above if it makes no progress.
@@ -217,34 +204,30 @@ def _follow(curve: _Curve, r: int, stops: list[float]) -> _Path:
     path = _Path(np.empty((0, 6)), certified=solution.converged)
     parts = []
     nudge = 0.0
-    for stop in stops:
-        while stop > C:
-            before = C
-            arrived, events, factors, C, pieces = trace_path(
-                problem.K, problem.y, problem.C, problem.fit_intercept,
-                curve.probe, curve.K_probe, curve.scale, r, C, stop,
-                solution.intercept, solution.state,
-            )  # fmt: skip
-            path.events += events
-            path.factors += factors
-            parts.append(pieces)
-            if arrived:
-                nudge = 0.0
-                if stop < stops[-1]:
-                    solution = solve_svc(curve.at(C, r))
-                continue
-            path.restarts += 1
-            further = before < C and path.restarts < MANY_RESTARTS
-            nudge = 0.0 if further else min(max(10.0 * nudge, NUDGE), WIDEST_GAP)
-            before, C = C, min(C * (1.0 + nudge), stop)
-            solution = solve_svc(curve.at(C, r))
-            path.certified &= solution.converged and nudge <= GAP
-            if before == C and pieces.size:  # the end of the last piece, solved again
-                end = float(pieces[-1, 3]), float(pieces[-1, 5])
-                path.certified &= not _differ(end, _interval(solution, r))
-            if before < C:
-                low, high = _interval(solution, r)
-                parts.append(np.array([[before, C, low, low, high, high]]))
+    while curve.C_max > C:
+        before = C
+        arrived, events, factors, C, pieces = trace_path(
+            problem.K, problem.y, problem.C, problem.fit_intercept,
+            curve.probe, curve.K_probe, curve.scale, r, C, curve.C_max,
+            solution.intercept, solution.state,
+        )  # fmt: skip
+        path.events += events
+        path.factors += factors
+        parts.append(pieces)
+        if arrived:
+            break
+        path.restarts += 1
+        further = before < C and path.restarts < MANY_RESTARTS
+        nudge = 0.0 if further else min(max(10.0 * nudge, NUDGE), WIDEST_GAP)
+        before, C = C, min(C * (1.0 + nudge), curve.C_max)
+        solution = solve_svc(curve.at(C, r))
+        path.certified &= solution.converged and nudge <= GAP
+        low, high = _interval(solution, r)
+        if before < C:
+            parts.append(np.array([[before, C, low, low, high, high]]))
+        elif pieces.size:  # the end of the last piece, solved again
+            end = float(pieces[-1, 3]), float(pieces[-1, 5])
+            path.certified &= not _differ(end, (low, high))
     path.pieces = np.concatenate(parts)
     return path
 
