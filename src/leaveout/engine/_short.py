@@ -102,20 +102,19 @@ def solve_path(problem: Problem, Cs: FloatArray) -> Fits:
         rounding = rounding_of_sum(short.top, facts[FACTS.index("total")])
     for k in range(n_Cs):
         if stages[k] == AS_BEFORE:
-            betas[k:], ends[k:], converged[k:] = (
-                betas[k - 1],
-                ends[k - 1],
-                converged[k - 1],
-            )
-            rounding[k:] = rounding[k - 1]
+            for array in (betas, ends, converged, rounding):
+                array[k:] = array[k - 1]
             break
         if stages[k] == SOLVED:
             continue
-        own, start = replace(problem, C=Cs[k]), None
+        own, start, solution = replace(problem, C=Cs[k]), None, None
         if k > 0:
             last = np.where(Cs[k - 1] > 0.0, Cs[k - 1], 1.0)
             start = Cs[k] * (betas[k - 1] / last)
-        solution = solve_svc(own, start=start)
+        if stages[k] == FOUND:
+            solution = _complete(own, short, k)
+        if solution is None:
+            solution = solve_svc(own, start=start)
         if solution.converged and np.all((solution.alpha < own.C) | (own.C == 0.0)):
             stages[k + 1 :] = AS_BEFORE
         betas[k], ends[k] = solution.beta, solution.intercept_interval
@@ -132,15 +131,11 @@ def _solution(
     problem: Problem, short: Short, k: int, facts: dict[str, float], C: FloatArray
 ) -> Solution | None:
     """Return the solution at one C if one round found it."""
-    stage, beta, n_steps = facts["stage"], short.beta[k], int(facts["steps"])
+    stage, beta = facts["stage"], short.beta[k]
     if stage == REFUSED:
         return None
     if stage == FOUND:
-        members = np.flatnonzero(short.state[k] == MARGIN)
-        F = problem.y - problem.K @ beta
-        own = replace(problem, C=C)
-        solution = make_solution(own, beta, F, members, n_steps, TOL)
-        return solution if solution.converged else None
+        return _complete(replace(problem, C=C), short, k)
     b, primal = facts["b"], facts["primal"]
     return Solution(
         beta=beta,
@@ -151,9 +146,17 @@ def _solution(
         kkt_residual=facts["residual"],
         duality_gap=facts["gap"] / primal if primal > 0.0 else 0.0,
         objective=primal,
-        n_iter=n_steps,
+        n_iter=int(facts["steps"]),
         converged=True,
     )
+
+
+def _complete(problem: Problem, short: Short, k: int) -> Solution | None:
+    """Return the solution with a dual point that was found, if it is optimal."""
+    beta, n_steps = short.beta[k], int(short.facts[k, FACTS.index("steps")])
+    members, F = np.flatnonzero(short.state[k] == MARGIN), problem.y - problem.K @ beta
+    solution = make_solution(problem, beta, F, members, n_steps, TOL)
+    return solution if solution.converged else None
 
 
 def _values(
