@@ -27,6 +27,7 @@ cdef extern from "_simd.h":
 from leaveout.engine._stairs cimport (
     Stairs, level_of, make_stairs, state_of, total_height,
 )
+from leaveout.engine._tableau_fast cimport borrow, give_back
 
 # A point whose squared distance to the affine hull of M is below this share of its
 # squared norm counts as dependent on M: rounding errors of the factor are of that size.
@@ -497,7 +498,8 @@ def run_active_set(
     cdef Stairs stairs = make_stairs(
         y.shape[0], offsets.shape[0], &y[0], &offsets[0], &levels[0, 0])
     # Rows a multiple of 64 doubles apart share cache sets.
-    cdef double[:, ::1] L = np.empty((n, n + 8 if n % 64 == 0 else n))
+    cdef list loans = []
+    cdef double[:, ::1] L = borrow(loans, (n, n + 8 if n % 64 == 0 else n))
     cdef double[:, ::1] work = np.empty((6, n))
     cdef Py_ssize_t[::1] place = np.empty(n, dtype=np.intp)
     cdef int[:, ::1] small = np.empty((2, n), dtype=np.intc)
@@ -509,4 +511,5 @@ def run_active_set(
     s.intercept, s.outside, s.definite = intercept, 0.0, False
     with nogil:
         worst = optimise(&s, &work[4, 0], &small[1, 0], tol, max_steps, max_enter, &n_steps)
+    give_back(loans)
     return s.m, n_steps, worst

@@ -12,6 +12,7 @@ cdef inline double OF_MEMBERS() noexcept nogil: return 0.2
 
 # Memory of earlier tableaux, see _tableau_fast.pyx.
 cdef borrow(list loans, tuple shape)
+cdef borrow_floats(list loans, tuple shape)
 cdef give_back(list loans)
 
 cdef double add_ones(

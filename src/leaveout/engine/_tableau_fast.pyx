@@ -78,7 +78,7 @@ cdef double add_ones(
 # Memory of earlier tableaux: the first touch of a page costs more than the arithmetic on
 # it. At most POOL_SIZE doubles are kept.
 cdef list pool = []
-cdef Py_ssize_t POOL_SIZE = 2**23
+cdef Py_ssize_t POOL_SIZE = 2**25
 
 
 cdef borrow(list loans, tuple shape):
@@ -92,6 +92,12 @@ cdef borrow(list loans, tuple shape):
         array = np.empty(size)
     loans.append(array)
     return array[:size].reshape(shape)
+
+
+cdef borrow_floats(list loans, tuple shape):
+    """An array in single precision from the pool."""
+    cdef Py_ssize_t size = shape[0] * shape[1]
+    return borrow(loans, (1, (size + 1) // 2))[0].view(np.float32)[:size].reshape(shape)
 
 
 cdef give_back(list loans):
@@ -283,7 +289,8 @@ cdef class Tableau:
         cdef Py_ssize_t stop = self.n_old + part.stop
         if m == 0:
             return
-        cdef double[:, ::1] B = np.empty((stop - first, m))
+        cdef list loans = []
+        cdef double[:, ::1] B = borrow(loans, (stop - first, m))
         with nogil:
             self._project(
                 &self.row[first], stop - first, m, &self.ones[0], self.root,
@@ -294,6 +301,7 @@ cdef class Tableau:
             for j in range(m):
                 for a in range(first, stop):
                     self.T[j, a] = B[a - first, j]
+        give_back(loans)
 
     cdef void _project(
         self, const Py_ssize_t* rows, Py_ssize_t count, Py_ssize_t m, const double* ones,
@@ -410,7 +418,7 @@ cdef class Tableau:
         order = np.argsort(reach, kind="stable")
         self.far, self.reach = far[order], reach[order]
         self.far_room = np.ascontiguousarray(room[:, order], np.float32)
-        self.far_K = np.empty((self.capacity, far.size), np.float32)
+        self.far_K = borrow_floats(self.loans, (self.capacity, far.size))
         self._store_rows(0)
 
     def _largest_basis(self):

@@ -40,7 +40,8 @@ from leaveout.engine._stairs cimport (
     FAR, Stairs, kink_of, level_of, range_of, total_height,
 )
 from leaveout.engine._tableau_fast cimport (
-    BLOCK, OF_MEMBERS, Tableau, add_ones, borrow, give_back,
+    BLOCK, OF_MEMBERS, Tableau, add_ones, borrow, borrow_floats,
+    give_back,
 )
 
 cdef extern from "_simd.h":
@@ -1238,8 +1239,8 @@ cdef class Space:
         self.B = borrow(self.loans, (n_folds, max(m, 1)))
         self.product = borrow(self.loans, (n_folds, max(k - m, 1)))
         self.total, self.own, self.size, self.kept, self.moved = np.zeros((5, n_folds))
-        self.change32 = np.empty((n_folds, max(m, 1)), np.float32)
-        self.moves = np.empty((n_folds, CHUNK), np.float32)
+        self.change32 = borrow_floats(self.loans, (n_folds, max(m, 1)))
+        self.moves = borrow_floats(self.loans, (n_folds, CHUNK))
 
     cdef void _point(self, Tableau tableau):
         """Let the walk use this memory, and start as the full solution."""

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -115,6 +116,28 @@ class PathOutcome:
         results = unpack_results(arrays, facts["results"], y, groups)
         betas = arrays.get("betas", [None] * len(results))
         return cls(number, tuple(results), tuple(betas), warned)
+
+
+def make_candidates(
+    estimator: Any, candidates: Sequence[Mapping[str, Any]]
+) -> list[Any]:
+    """Return a clone per candidate, with its parameters.
+
+    Where only parameters of the estimator itself differ, it is cloned once: reading its
+    signature again and again takes longer than small searches.
+    """
+    template = clone(estimator)
+    own = template.get_params(deep=False)
+    simple = not any(hasattr(value, "get_params") for value in own.values())
+    found = []
+    for params in candidates:
+        if simple and own.keys() >= params.keys():
+            found.append(copy(template))
+            for name, value in params.items():
+                setattr(found[-1], name, clone(value, safe=False))
+        else:
+            found.append(set_candidate(estimator, params))
+    return found
 
 
 def set_candidate(estimator: Any, params: Mapping[str, Any]) -> Any:

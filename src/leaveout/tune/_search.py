@@ -44,6 +44,7 @@ from leaveout.tune._choice import rank_candidates, tabulate_params, take_best
 from leaveout.tune._paths import (
     Outcome,
     PathJob,
+    make_candidates,
     own_C,
     report_failures,
     run_paths,
@@ -309,7 +310,7 @@ class LooSearchCV(GridSearchCV):
             raise ValueError("param_grid is empty. Pass at least one dict.")
         try:
             scoring = make_scoring(self.estimator, self.scoring, self.error_score)
-            estimators = [set_candidate(self.estimator, own) for own in candidates]
+            estimators = make_candidates(self.estimator, candidates)
         except (TypeError, ValueError) as error:
             model = unwrap(self.estimator, ALL_FAMILIES)  # its error takes precedence
             own = set(model.estimator.get_params()).intersection(*map(set, candidates))
