@@ -78,14 +78,14 @@ cdef double add_ones(
 # Memory of earlier tableaux: the first touch of a page costs more than the arithmetic on
 # it. At most POOL_SIZE doubles are kept.
 cdef list pool = []
-cdef Py_ssize_t POOL_SIZE = 2**25
+cdef Py_ssize_t POOL_SIZE = 2**24
 
 
 cdef borrow(list loans, tuple shape):
     """An array of doubles from the pool; loans remembers it for give_back."""
     cdef Py_ssize_t rows = shape[0], columns = shape[1], size = rows * columns, k
     for k in range(len(pool) - 1, -1, -1):  # the last returned is still in the cache
-        if size <= pool[k].size <= 4 * size + 1024:
+        if size <= pool[k].size <= 2 * size + 1024:
             array = pool.pop(k)
             break
     else:
