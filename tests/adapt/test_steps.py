@@ -491,6 +491,8 @@ def test_temporary_arrays_are_bounded(monkeypatch):
         [SimpleImputer(), MinMaxScaler(), SelectPercentile(percentile=50)],
         [SimpleImputer(), StandardScaler(), PCA(2, svd_solver="full"), Binarizer()],
         [SimpleImputer(), StandardScaler(), Normalizer()],
+        [PCA(svd_solver="full"), SelectPercentile(percentile=70)],
+        [PCA(5, svd_solver="full"), MaxAbsScaler()],
     ],
 )
 @pytest.mark.parametrize("kind", [0, 1])

@@ -35,6 +35,8 @@ EXACT = 2.0**20
 # The components of PCA must differ from the others by these shares of the largest
 # variance, in an eigendecomposition and in a singular value decomposition.
 GAP, EQUAL = 1e-6, 1e-14
+# So must those that are features of another step, each from the next.
+APART = 1e-7
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -287,9 +289,10 @@ class PrincipalComponents(State):
     def _determined(self, values: FloatArray, gap: float) -> bool:
         """Whether the components differ from the others by a share of the first."""
         count = self._n_components(values)
-        last = values[count - 1]
-        if count < self.n_columns:
-            last = last - (values[count] if count < values.size else 0.0)
-        elif not self.step.whiten:
-            return True
-        return bool(last > gap * values[0])
+        next_ones = np.append(values[1:], 0.0)[:count]
+        gaps = values[:count] - next_ones
+        if self.signed:  # a step follows, for which each component counts
+            return bool(gaps.min() > max(gap, APART) * values[0])
+        if count == self.n_columns:
+            return not self.step.whiten or bool(values[count - 1] > gap * values[0])
+        return bool(gaps[-1] > gap * values[0])

@@ -25,7 +25,8 @@ class FoldWork:
     n_steps: int
     tol: float
     worst: float
-    largest: float
+    top: float
+    reach: float
     size: float
     b: float
     any_free: bool

@@ -60,7 +60,7 @@ cdef class FoldWork:
     cdef readonly double outside        # sum of the beta of the bounded
     cdef readonly double tol            # of violations
     cdef readonly double worst          # violation
-    cdef readonly double largest        # bound of all kernel values that f depends on
+    cdef readonly double top, reach     # largest K_ii of the near samples; of those left out
     cdef readonly double size           # sum |beta|
     cdef readonly double b
     cdef readonly bint any_free         # whether a beta is clearly between two levels
@@ -176,7 +176,7 @@ cdef class FoldWork:
             for i in range(n):
                 off += self._beta[i]
             self.tol = max(tolerance, rounding * top * size)
-            self.largest, self.size = max(top, sqrt(top) * sqrt(reach)), size
+            self.top, self.reach, self.size = top, reach, size
             if problem.intercept and fabs(off) > tolerance * size:
                 self.worst = max(self.worst, fabs(off))
             self._find_intercept(&s)

@@ -23,6 +23,7 @@ import numpy as np
 
 from leaveout._typing import FloatArray, IntArray, StateArray
 from leaveout.engine._certificate import (
+    LARGEST_RATIO,
     VALUE_ACCURACY,
     cap_unreachable_bounds,
     clear_of_rounding,
@@ -336,7 +337,10 @@ class FoldSolver:
 
         A left-out sample may be far from all others in features fitted without it.
         """
-        rounding = rounding_of_sum(work.largest, work.size)
+        largest = max(work.top, (work.top * work.reach) ** 0.5)
+        rounding = rounding_of_sum(largest, work.size)
+        if work.reach > LARGEST_RATIO * work.top > 0.0:
+            rounding = np.inf
         if rounding > TIE:
             found = self.found
             ends = found.lower[entries], found.upper[entries]
