@@ -513,7 +513,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of .npz sets")
     parser.add_argument("--quick", action="store_true", help="small sets, not stored")
-    parser.add_argument("--rows", type=int, default=9, help="checked per combination")
+    parser.add_argument("--rows", type=int, default=3, help="checked per combination")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="part of a combination, to repeat it")
     args = parser.parse_args()

@@ -190,6 +190,9 @@ def test_counts_of_the_guarantees_equal_stored_results():
         f"{total('exactness', 'checked')} of them",
         f"largest deviation {largest:.1e}",
         f"{total('exactness_multiclass', 'n')} left-out samples",
+        f"{total('exactness_fold', 'checked')} left-out samples checked",
+        f"{total('exactness_fold', 'wrong')} labels, "
+        f"{total('exactness_fold', 'beyond')} values",
         f"{total('franc2008_labels', 'n')} left-out samples",
         f"{total('franc2008_labels', 'checked')} of them",
         f"{total('wang2022_labels', *labels)} left-out labels",
