@@ -91,8 +91,8 @@ def leave_rows_out(optimum: LinearOptimum, rows: IntArray) -> LeftOut:
 
 
 @dataclass
-class Breakpoints(Sums):
-    """Those next to the margin of rows outside a window, for each w.
+class Reached(Sums):
+    """How close the breakpoints of rows outside a window come to b, for each w.
 
     below : the largest breakpoint of the rows that were below b
     above : minus the smallest of those above
@@ -109,7 +109,7 @@ def find_breakpoints(
     windows: Sequence[IntArray],
     moved: Sequence[FloatArray],
     block: FeatureBlock,
-) -> Breakpoints:
+) -> Reached:
     """Find them in a block, for all w to which each problem may have moved."""
     f, signs = problems.decide(block.A), outside_signs(problems, windows, block)
     ends = np.full((2, sum(map(len, moved))), -np.inf)
@@ -124,7 +124,7 @@ def find_breakpoints(
                 here = here[signs[k, here] != 0.0]
                 v = signs[k, here, None] - block.A[here, :-1] @ part.T
                 ends[side, first:last] = (sign * v).max(axis=0, initial=-np.inf)
-    return Breakpoints(*ends)
+    return Reached(*ends)
 
 
 class ProvedError(NamedTuple):

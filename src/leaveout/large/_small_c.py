@@ -196,14 +196,6 @@ class ConstantOptimum:
     stays: bool = False
     open_rows: IntArray = field(default_factory=lambda: NONE)
 
-    @classmethod
-    def of(
-        cls, problems: LinearProblems, k: int, state: ConstantState
-    ) -> ConstantOptimum:
-        """Return the optimum of problem k from the certificate of its classes."""
-        excess = abs(float(problems.totals[k, 0] - problems.totals[k, 1]))
-        return cls(float(problems.C[k]), excess, state)
-
     @property
     def point(self) -> FloatArray:
         return np.append(np.zeros(self.state.point.size - 1), self.state.sign)

@@ -319,10 +319,14 @@ def _finish(
         )
         # A point that is optimal already stays, so that the window is proved there.
         tau = np.where(value <= dual + ROUNDING * value, 0.0, progress.tau[which])
-        places = np.flatnonzero(fallen)
-        found = _solve_windows(rows, here, scan, places, tau, size)
-        for k, optimum in zip(which[fallen].tolist(), found, strict=True):
-            optima[k], progress.points[k] = optimum, optimum.point
+        if fallen.any():
+            places = np.flatnonzero(fallen)
+            numbers = np.concatenate([scan.nearest[j].rows for j in places])
+            picked = rows.gather(np.unique(numbers))
+            solve = partial(_solve_window, here, scan, picked, tau, size)
+            found = map_in_order(solve, places.tolist(), rows.n_threads)
+            for k, optimum in zip(which[fallen].tolist(), found, strict=True):
+                optima[k], progress.points[k] = optimum, optimum.point
         after_pass(progress)
         which = which[[not optima[k].proved for k in which]]
         if which.size == 0:
@@ -333,39 +337,19 @@ def _finish(
     return optima
 
 
-def _solve_windows(
-    rows: FeatureRows,
-    problems: LinearProblems,
-    scan: MarginScan,
-    which: IntArray,
-    taus: FloatArray,
-    size: int,
-) -> list[LinearOptimum]:
-    """Solve windows of this size of some problems, whose surroundings were scanned."""
-    if which.size == 0:
-        return []
-    numbers = np.concatenate([scan.nearest[k].rows for k in which])
-    picked = rows.gather(np.unique(numbers))
-
-    def solve(k: int) -> LinearOptimum:
-        return _solve_window(problems, k, picked, scan, taus[k], size)
-
-    return list(map_in_order(solve, which.tolist(), rows.n_threads))
-
-
 def _solve_window(
     problems: LinearProblems,
-    k: int,
-    picked: Rows,
     scan: MarginScan,
-    tau: float,
+    picked: Rows,
+    taus: FloatArray,
     most: int,
+    k: int,
 ) -> LinearOptimum:
     """Approach the optimum of the scanned rows, and solve a window exactly there.
 
-    ``tau`` is the width of the last band, or 0 if the problem's point is optimal.
+    ``taus`` are the widths of the last bands, or 0 if a problem's point is optimal.
     """
-    near, C = scan.nearest[k], float(problems.C[k])
+    near, C, tau = scan.nearest[k], float(problems.C[k]), float(taus[k])
     A, y, weight = combine_rows(problems, k, picked, scan.inside[k], near)
     point, share = refine_point(A, y, C * weight, problems.points[k], tau or 1.0)
     point = point if tau > 0.0 else problems.points[k]
@@ -399,7 +383,10 @@ def _assemble(
     for k, head in enumerate(progress.of.tolist()):
         if head in certificates:
             ratio[k] = 1.0
-            every.append(ConstantOptimum.of(problems, k, certificates[head]))
+            excess = float(np.ptp(problems.totals[k]))
+            every.append(
+                ConstantOptimum(float(problems.C[k]), excess, certificates[head])
+            )
         elif k == head:
             every.append(optima[k])
         else:

@@ -54,13 +54,6 @@ class NearMarginRows(Chosen):
         inside = is_inside(signs[rows] * offset, signs[rows])
         return cls(offset, start + rows, inside, most)
 
-    @property
-    def closest(self) -> FloatArray:
-        """Distances of the closest rows below and above b."""
-        offset = self.offset
-        below, above = offset[offset < 0.0], offset[offset >= 0.0]
-        return np.array([(-below).min(initial=np.inf), above.min(initial=np.inf)])
-
     def add(self, other: NearMarginRows) -> None:
         self.edges = np.minimum(self.edges, other.edges)
         super().add(other)
