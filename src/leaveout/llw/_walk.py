@@ -44,7 +44,6 @@ from leaveout.engine._certificate import (
     ACCURACY,
     NEAR_AMPLIFICATION,
     NEAR_ROUNDING,
-    REACH,
     SEVERAL,
     nearly_coincide,
     rounding_of_sum,
@@ -93,13 +92,10 @@ MAX_PIVOTS = 300
 NOISE = 1e-9
 # Marks a range without an end, as in _llw_walk_fast.
 FAR = 1e300
-# At the end of a walk: most exchanges, corrections after each, residual that needs
-# none; smallest violation and residual that matter.
-ROUNDS, CORRECTIONS, TIGHT = 4, 3, 1e-13
+# At the end of a walk: most corrections, residual that needs none; smallest violation
+# and residual that matter.
+CORRECTIONS, TIGHT = 3, 1e-13
 TOL, RESIDUAL = 1e-11, 2e-10
-# Kernels whose largest K_ii is within 2^-20 ... 2^20 are not scaled. A C that is
-# farther beyond reach than that hides the coefficients: the problem is solved again.
-RANGE = 20
 # Samples per task of a thread; and per thread between two lines of progress.
 CHUNK, LINE = 16, 64
 
@@ -243,7 +239,7 @@ class LlwWalker:
         except linalg.LinAlgError:  # an indefinite kernel
             return
         self.origin = self._quantities()
-        self.ready = self._settle(self.full, self._begin(self.full), self.upper, 1)
+        self.ready = self._settle(self.full, self._begin(self.full), self.upper)
         self.origin = self._quantities()
 
     def without_each(self, rows: IntArray) -> Iterator[LlwSolution | None]:
@@ -258,7 +254,7 @@ class LlwWalker:
         upper[r] = 0.0
         walk = self._begin(point)
         walk.aim(start, NOISE * float(point.alpha[r].max()))
-        if not (self._run(walk, point, r) and self._settle(point, walk, upper, ROUNDS)):
+        if not (self._run(walk, point, r) and self._settle(point, walk, upper)):
             return None
         found = LlwPoint(point.alpha, point.state, True, walk.n_pivots)
         left = with_certificate(self.problem.without(r), found, self.centred)
@@ -301,19 +297,10 @@ class LlwWalker:
         point.b = -(tableau.basis @ walk.quantities[tableau.coordinates])
         return walk.left == 0.0
 
-    def _settle(
-        self, point: _Point, walk: FadingWalk, upper: FloatArray, rounds: int
-    ) -> bool:
+    def _settle(self, point: _Point, walk: FadingWalk, upper: FloatArray) -> bool:
         """Solve without the proximal terms; return whether all conditions hold."""
-        for _ in range(rounds):
-            slope, off = self._correct(point, walk)
-            wrong = point.violations(slope, upper)
-            if not wrong.any():
-                return off <= RESIDUAL
-            if not self._exchange(walk, np.flatnonzero(wrong)):
-                return False
-            point.exchange(wrong, upper)
-        return False
+        slope, off = self._correct(point, walk)
+        return off <= RESIDUAL and not point.violations(slope, upper).any()
 
     def _correct(self, point: _Point, walk: FadingWalk) -> tuple[FloatArray, float]:
         """Solve on the final sets; return relative slopes and the residual."""
@@ -332,15 +319,6 @@ class LlwWalker:
             point.alpha[free] += change[: free.size][free.ravel()]
             point.b -= tableau.basis @ change[tableau.coordinates]
         return slope / self.terms, off
-
-    def _exchange(self, walk: FadingWalk, entries: IntArray) -> bool:
-        """Pivot on entries that are on the wrong side."""
-        tableau = self.tableau
-        for entry in entries:
-            tableau.provide(entry)
-            if walk.exchange(entry, tableau.columns, tableau.where) != Status.DONE:
-                return False
-        return True
 
     def _slope(self, point: _Point) -> FloatArray:
         """G + b, (n, Q)."""
@@ -373,16 +351,6 @@ class _Point:
         wrong |= (state == BOUNDED) & (slope < -TOL)
         return wrong
 
-    def exchange(self, wrong: BoolArray, upper: FloatArray) -> None:
-        """Move free entries to the bound they passed; the others become free."""
-        free = wrong & (self.state == MARGIN)
-        self.state[wrong & ~free] = MARGIN
-        self.state[free & (self.alpha < 0.0)] = OUTSIDE
-        self.state[free & (self.alpha > upper)] = BOUNDED
-        self.alpha[self.state == OUTSIDE] = 0.0
-        bounded = self.state == BOUNDED
-        self.alpha[bounded] = upper[bounded]
-
 
 def drop_unsafe_llw(
     problem: LlwProblem, solution: LlwSolution, found: LooIntervals, folds: Folds | None
@@ -398,21 +366,6 @@ def drop_unsafe_llw(
     reasons = np.where(found.certified & ~clear, BY_ROUNDING, found.uncertified_by)
     counts = {**found.counts, "rounding": rounding}
     return replace(found, uncertified_by=reasons.astype(np.int8), counts=counts)
-
-
-def bring_to_scale(
-    problem: LlwProblem, solution: LlwSolution
-) -> tuple[LlwProblem, LlwSolution]:
-    """Return the problem with lower finite C_i where no alpha can reach them."""
-    reach = REACH * float(solution.alpha.sum())
-    bounds = np.where(np.isfinite(problem.C), problem.C, 0.0)
-    if not solution.converged or not 0.0 < reach < bounds.max():
-        return problem, solution
-    C = np.where(np.isinf(problem.C), np.inf, np.minimum(problem.C, reach))
-    capped = replace(problem, C=C)
-    if bounds.max() > np.ldexp(reach, RANGE):
-        solution = solve_llw(capped)
-    return capped, solution
 
 
 def _is_clear(values: FloatArray, rounding: float) -> BoolArray:

@@ -248,7 +248,7 @@ def _loom() -> Family:
 
 
 def _llw() -> Family:
-    from leaveout.llw._walk import LLW_METHODS, bring_to_scale, drop_unsafe_llw
+    from leaveout.llw._walk import LLW_METHODS, drop_unsafe_llw
 
     return Family(
         "LLWClassifier",
@@ -256,7 +256,6 @@ def _llw() -> Family:
         _llw_subproblems,
         solve_separable_llw,
         certify=drop_unsafe_llw,
-        tighten=bring_to_scale,
         hard_margin=True,
     )
 
