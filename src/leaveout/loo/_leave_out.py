@@ -238,7 +238,7 @@ def _leave_small_out(
         part = None
         if own is not None:
             held = holds_lighter_class(problem.y, C, solution.alpha)
-            follows = bool(held) and labels_follow_proportions(problem, own.values)
+            follows = held and labels_follow_proportions(problem, own.values)
             part = LeftOut(own, sub.rows, solution, bool(follows), seconds=seconds)
         parts.append((solution, part))
     return parts

@@ -400,7 +400,7 @@ def is_anti_learning(
     ``values`` only the signs are used.
     """
     held = holds_lighter_class(problem.y, problem.C, solution.alpha)
-    return bool(held) and bool(labels_follow_proportions(problem, values, folds))
+    return held and bool(labels_follow_proportions(problem, values, folds))
 
 
 def labels_follow_proportions(
@@ -420,15 +420,13 @@ def labels_follow_proportions(
     return most & (n_tipped > 0) & problem.fit_intercept
 
 
-def holds_lighter_class(y: FloatArray, C: FloatArray, alpha: FloatArray) -> Any:
-    """Return whether every alpha of the class with the smaller sum of C is at C.
-
-    ``C`` and ``alpha`` have the shape (..., n); one answer per row.
-    """
-    inside, up = ~(alpha >= C * (1.0 - EQUAL)), y > 0
-    any_up, any_down = inside[..., up].any(axis=-1), inside[..., ~up].any(axis=-1)
-    down_is_lighter = C[..., ~up].sum(axis=-1) <= C[..., up].sum(axis=-1)
-    return ~np.where(down_is_lighter, any_down, any_up) & ~(any_up & any_down)
+def holds_lighter_class(y: FloatArray, C: FloatArray, alpha: FloatArray) -> bool:
+    """Return whether every alpha of the class with the smaller sum of C is at C."""
+    inside = y[~(alpha >= C * (1.0 - EQUAL))]
+    if inside.size and inside.min() < inside.max():
+        return False
+    lighter = -1.0 if C[y < 0].sum() <= C[y > 0].sum() else 1.0
+    return not (inside == lighter).any()
 
 
 def _is_lighter_without(
