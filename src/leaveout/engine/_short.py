@@ -35,9 +35,11 @@ from leaveout.engine._short_fast import (
     Short,
 )
 from leaveout.engine._solve import make_solution, solve_svc
-from leaveout.engine._walk import ALL_NEAR, random_signs
+from leaveout.engine._walk import random_signs
 
 TOL = 1e-9  # as in solve_svc
+# Up to this many samples one call on all of them is faster than near sets.
+ALL_NEAR = 500
 # Larger problems are solved in calls short enough for Ctrl-C.
 SMALL = 1000
 

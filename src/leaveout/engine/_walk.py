@@ -51,7 +51,7 @@ from leaveout.engine._walk_fast import FOLDS_AT_ONCE, Status, run_walks
 from leaveout.run._parallel import map_chunks
 
 # Up to this many samples, all are slots of the tableau.
-ALL_NEAR = 500
+ALL_NEAR = 250
 # A sample is near if it could move this many times as far as is usual: with 16, few
 # walks are repeated (docs/method/walk).
 NEAR_MOVES = 16.0
