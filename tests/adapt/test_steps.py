@@ -493,6 +493,8 @@ def test_temporary_arrays_are_bounded(monkeypatch):
         [SimpleImputer(), StandardScaler(), Normalizer()],
         [PCA(svd_solver="full"), SelectPercentile(percentile=70)],
         [PCA(5, svd_solver="full"), MaxAbsScaler()],
+        [PCA(2, whiten=True, svd_solver="full"), PCA(1, svd_solver="full")],
+        [PCA(1, svd_solver="full"), OneHotEncoder(handle_unknown="ignore")],
     ],
 )
 @pytest.mark.parametrize("kind", [0, 1])
@@ -517,5 +519,6 @@ def test_rounding_decides_as_in_scikit_learn(steps, kind):
     for k in range(len(folds) + 1):
         rows = folds[k] if k < len(folds) else np.empty(0, dtype=np.intp)
         Z, wanted = found.features(k), reference(steps, X, y, rows)
+        Z = Z.toarray() if sparse.issparse(Z) else Z
         assert Z.shape == wanted.shape
         np.testing.assert_allclose(Z, wanted, rtol=1e-9, atol=1e-9)

@@ -34,7 +34,7 @@ NEAR = 1e-9
 EXACT = 2.0**20
 # The components of PCA must differ from the others by these shares of the largest
 # variance, in an eigendecomposition and in a singular value decomposition.
-GAP, EQUAL = 1e-6, 1e-14
+GAP, EQUAL = 1e-6, 1e-8
 # So must those that are features of another step, each from the next.
 APART = 1e-7
 TINY = float(np.finfo(np.float64).tiny)

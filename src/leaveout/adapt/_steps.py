@@ -319,6 +319,8 @@ def apply_step(name: str, step: Any, state: Any) -> Any:
             if columns is None and kind in TAKE_TEXT:
                 columns = state.codes
         elif not isinstance(state, Columns) or (kind is PCA and state.varies):
+            if kind is OneHotEncoder:  # rounding decides which numbers are equal
+                return None
             return InEachFold(state, name, step)
         if not isinstance(columns, Columns) or not _fits(step, columns):
             return None
