@@ -30,7 +30,7 @@ from leaveout import SVC, leave_one_out
 from leaveout.adapt import _folds
 from leaveout.adapt._prepare import prepare
 from leaveout.adapt._unwrap import ALL_FAMILIES
-from leaveout.engine import _fold_walk
+from leaveout.engine import _fold_targets, _fold_walk
 from leaveout.loo._leave_out import leave_out_grid
 
 RBF = sklearn.svm.SVC(C=3.0, tol=1e-10)
@@ -189,6 +189,34 @@ def test_samples_far_from_the_margin_are_checked(kernel, rng, monkeypatch):
         make_pipeline(StandardScaler(), svm), X, y, preprocessing="fold", n_jobs=2
     )
     np.testing.assert_array_equal(found.decision_values, threads.decision_values)
+
+
+@pytest.mark.parametrize(("rounds", "close"), [(30, 1e-4), (2, 1e9)])
+@pytest.mark.parametrize(
+    "svm",
+    [
+        LINEAR,
+        SVC(C=1e-4, kernel="linear"),
+        SVC(C=1e4, kernel="linear"),
+        sklearn.svm.SVC(kernel="linear", class_weight="balanced", tol=1e-10),
+        sklearn.svm.SVR(kernel="linear", C=0.1, epsilon=0.2),
+        RBF,
+    ],
+)
+def test_many_features(svm, rounds, close, rng, monkeypatch):
+    monkeypatch.setattr(_fold_targets, "ROUNDS", rounds)  # 2: others are left
+    monkeypatch.setattr(_folds, "CLOSE", close)  # 1e9: all in double precision
+    X, y = draw(rng, 30, 90, 2)
+    X[3, :7] *= 30.0  # the other rows have other scales
+    X[:, 8] = np.arange(30) == 5  # constant without row 5
+    if isinstance(svm, sklearn.svm.SVR):
+        y = X[:, 10] + rng.normal(size=30)
+    pipeline = make_pipeline(StandardScaler(), svm)
+    assert assert_equal_to_refits(pipeline, X, y).counts["refits"] == 0
+    assert_equal_to_refits(pipeline, X, y, groups=np.arange(30) // 2, n_jobs=2)
+    if not isinstance(svm, sklearn.svm.SVR):
+        with pytest.warns(UserWarning, match="has only 1 sample"):
+            assert_equal_to_refits(pipeline, X, np.arange(30) == 7)
 
 
 @pytest.mark.parametrize("method", ["auto", "refit"])

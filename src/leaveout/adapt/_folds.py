@@ -23,10 +23,17 @@ from sklearn.preprocessing import normalize
 from leaveout._typing import FloatArray, IntArray
 from leaveout.adapt._checks import check_features
 from leaveout.adapt._steps import FoldSteps
+from leaveout.engine._fold_fast import FoldWork
+from leaveout.engine._fold_targets import FoldTargets
 from leaveout.engine._fold_walk import FoldSolver, NotFiniteError
 from leaveout.engine._problem import Folds, LooIntervals
 from leaveout.kernel._gram import KERNELS, make_gram
-from leaveout.kernel._gram_fast import FoldGram, Formula, nearest_to_mean
+from leaveout.kernel._gram_fast import (
+    FoldGram,
+    Formula,
+    nearest_to_mean,
+    squared_differences,
+)
 from leaveout.kernel._moved_gram import Expansion, Rescaling
 from leaveout.loo._family import scale_bounds
 from leaveout.loo._leave_out import (
@@ -45,9 +52,13 @@ if TYPE_CHECKING:
 
 # Folds that a thread takes at a time.
 FOLDS_AT_ONCE = 32
+# The same for those that iterate together.
+TOGETHER = 128
 # Features whose terms for all pairs are in memory at once, and the most pairs of all
 # folds: 64 MB.
-FEATURES_AT_ONCE, MOST_PAIRS = 64, 2**23
+FEATURES_AT_ONCE, MOST_PAIRS = 256, 2**23
+# Larger changes of a weight are not in single precision, nor values closer to 0.
+LARGE_CHANGE, CLOSE = 0.05, 1e-4
 # With more problems of the same kernel all its values are computed first.
 FEW_PROBLEMS = 2
 
@@ -60,12 +71,13 @@ class Fold:
     order: IntArray  # all samples
     gram: FoldGram = field(default_factory=FoldGram)
     k: int = -1
+    exact: bool = False  # whether all is in double precision
     _blocks: dict[str, FloatArray] = field(default_factory=dict)
     _memory: dict[str, FloatArray] = field(default_factory=dict)
 
-    def start(self, k: int) -> None:
+    def start(self, k: int, *, exact: bool = False) -> None:
         """Go to fold k."""
-        self.k = k
+        self.k, self.exact = k, exact
         self._blocks.clear()
         self.__dict__.pop("features", None)
 
@@ -140,17 +152,16 @@ class FoldKernels:
         n, p = X.shape
         self.origin = -1 if sparse.issparse(X) else nearest_to_mean(X)
         self.shared: dict[str, FloatArray] = {}
-        self.pairs: dict[str, FloatArray] = {}
+        self.pairs: FloatArray | None = None
         for kind in set(kinds):
             if steps.are_alike:
                 Z = normalize(X) if kind == "unit" else X
                 fold = Fold(steps, np.arange(n))
                 out = np.empty((n, n))
                 self.shared[kind] = fold.products(kind, Z, self.origin, out)
-            elif kind in ("squares", "centred"):
-                pairs = _all_pairs(steps, n_folds, kind)
-                if pairs is not None:
-                    self.pairs[kind] = pairs
+            elif kind == "squares":
+                self.pairs = _all_pairs(steps, n_folds)
+                self.numbers = _numbers_of_pairs(n)
         wide = self.many and 4 * p > n
         self.blocks = {
             kind
@@ -205,8 +216,9 @@ class FoldKernels:
         """Return what the kernels of a kind are functions of, if that is shared."""
         if kind in self.shared:
             return self.shared[kind]
-        if kind in self.pairs:
-            return fold.keep(kind, partial(_unpack, self.pairs[kind][fold.k]))
+        if kind == "squares" and self.pairs is not None and not fold.exact:
+            pairs = self.pairs[fold.k]
+            return fold.keep(kind, lambda out: np.take(pairs, self.numbers, out=out))
         if kind not in self.blocks:
             return None
         Z = normalize(fold.features) if kind == "unit" else fold.features
@@ -224,38 +236,48 @@ def _kind(params: Params) -> str:
     return kinds.get(str(params.kernel), "products")
 
 
-def _unpack(pairs: FloatArray, out: FloatArray) -> FloatArray:
-    """Write a symmetric matrix from its lower triangle."""
-    rows, columns = np.tril_indices(out.shape[0])
-    out[rows, columns] = out[columns, rows] = pairs
-    return out
+def _numbers_of_pairs(n: int) -> IntArray:
+    """Return the position of each pair of samples in np.tril_indices(n), (n, n)."""
+    i, j = np.indices((n, n))
+    i, j = np.maximum(i, j), np.minimum(i, j)
+    numbers: IntArray = i * (i + 1) // 2 + j
+    return numbers
 
 
-def _all_pairs(steps: FoldSteps, n_folds: int, kind: str) -> FloatArray | None:
-    """Return squared distances, or inner products, of all pairs in every fold.
+def _all_pairs(steps: FoldSteps, n_folds: int) -> FloatArray | None:
+    """Return squared distances of all pairs in every fold.
 
     (n_folds, n_pairs), the pairs in the order of ``np.tril_indices(n)``. A fold that
     only rescales the p features weights the terms of every pair: one matrix product for
-    all folds replaces n_folds passes over n p features. None where that is no gain.
+    all folds replaces n_folds passes over n p features. It has single precision for the
+    changes of the weights, which are of order 1 / n. None where that is no gain.
     """
     n, p = steps.base.shape
     n_pairs = n * (n + 1) // 2
-    if p < 2 * n or n_folds * n_pairs > MOST_PAIRS or sparse.issparse(steps.base):
+    if p < 2 * n or n_folds * n_pairs > MOST_PAIRS or steps.factors is None:
         return None
-    if steps.factors is None:
-        return None
-    weights = steps.factors**2
-    rows, columns = np.tril_indices(n)
-    features = np.ascontiguousarray((steps.base - steps.base.mean(axis=0)).T)
-    pairs = np.zeros((n_folds, n_pairs))
+    changes, (rows, columns) = steps.factors**2 - 1.0, np.tril_indices(n)
+    large = np.abs(changes) > LARGE_CHANGE
+    small = np.where(large, 0.0, changes).astype(np.float32)
+    Z = steps.base - steps.base.mean(axis=0)
+    narrow = np.ascontiguousarray(Z.T, dtype=np.float32)
+    memory = np.empty((min(p, FEATURES_AT_ONCE), n_pairs), dtype=np.float32)
+
+    def distances(Z: FloatArray, weights: Any) -> FloatArray:
+        products = (Z * weights) @ Z.T
+        lengths = products.diagonal()
+        found = lengths[:, None] + lengths - 2.0 * products
+        return found[rows, columns]
+
+    pairs = np.tile(distances(Z, 1.0), (n_folds, 1))
     for first in range(0, p, FEATURES_AT_ONCE):
-        Z = features[first : first + FEATURES_AT_ONCE]
-        terms, others = (np.take(Z, which, axis=1) for which in (rows, columns))
-        if kind == "squares":
-            terms -= others
-            others = terms
-        terms *= others
-        pairs += weights[:, first : first + FEATURES_AT_ONCE] @ terms
+        part = narrow[first : first + FEATURES_AT_ONCE]
+        terms = memory[: len(part)]
+        squared_differences(part, terms)
+        pairs += small[:, first : first + FEATURES_AT_ONCE] @ terms
+    for k, some in enumerate(large):
+        if some.any():
+            pairs[k] += distances(Z[:, some], changes[k, some])
     return pairs
 
 
@@ -349,7 +371,7 @@ class _FoldsOfTasks:
         solvers = [solver for parts in cell for _, solver in parts]
         if task.params.kernel != "rbf" or start is None or kernels.many:
             return {}
-        if any(solver.factors for solver in solvers) or "squares" in kernels.pairs:
+        if any(solver.factors for solver in solvers) or kernels.pairs is not None:
             return {}
         fold = Fold(steps, np.arange(0))
         gammas = np.empty(len(self.folds))
@@ -372,18 +394,47 @@ class _FoldsOfTasks:
         chosen = np.empty(0, dtype=np.intp)
         solvers = [s for cell in self.cells for parts in cell for _, s in parts]
         n_threads = self.plan.n_threads
+        open_ = self._iterate_together(solvers)
+        if not open_.size:
+            return
         walked = all(self.expansions) and all(s.walk(n_threads) for s in solvers)
         for solver in [] if walked else solvers:
             chosen = solver.pilots(chosen)
         values = self._solve(chosen, False, everywhere=True)
         for solver, own in zip(solvers, zip(*values, strict=True), strict=False):
             solver.choose_near([f for f in own if f is not None])
-        others = np.setdiff1d(np.arange(len(self.folds)), chosen)
+        others = np.setdiff1d(open_, chosen)
 
         def run(part: slice) -> None:
             self._solve(others[part], walked)
 
         map_chunks(run, others.size, n_threads, FOLDS_AT_ONCE)
+
+    def _iterate_together(self, solvers: list[FoldSolver]) -> IntArray:
+        """Solve linear problems with many features; return the other folds."""
+        steps, everything = self.steps, np.arange(len(self.folds))
+        n, p = steps.base.shape
+        linear = all(_kind(task.params) == "centred" for task in self.tasks)
+        if not linear or steps.factors is None or p < 2 * n:
+            return everything
+        if any(s.factors or not s.problem.C.all() for s in solvers):
+            return everything
+        changes, open_ = steps.factors**2 - 1.0, []
+        Z = steps.base - steps.base.mean(axis=0)
+        for task, cell in zip(self.tasks, self.cells, strict=True):
+            scale = float(np.ldexp(1.0, -task.gram.exponent))
+            for solver in (solver for parts in cell for _, solver in parts):
+                targets = FoldTargets(solver, Z, scale)
+                some = np.flatnonzero(solver.n_classes > 1)
+                open_.append(np.setdiff1d(everything, some))
+
+                def run(
+                    part: slice, which: IntArray = some, own: Any = targets
+                ) -> None:
+                    open_.append(own.leave_out(which[part], changes[which[part]]))
+
+                map_chunks(run, some.size, self.plan.n_threads, TOGETHER)
+        return np.unique(np.concatenate(open_))
 
     def collect(self, per_member: bool) -> list[Columns]:
         """Return the values of all samples, or of all members of the folds."""
@@ -410,24 +461,36 @@ class _FoldsOfTasks:
         work, values = self.cells[0][0][0][1].start(), []
         for j, k in enumerate(numbers.tolist()):
             fold.start(k)
-            own = []
-            try:
-                for i, cell in enumerate(self.cells):
-                    gram = self.kernels.load(fold, i)
-                    for solver in (solver for parts in cell for _, solver in parts):
-                        moved = self.expansions[i].get(solver)
-                        kernel = moved.move(gram, k) if moved else gram
-                        guess = guesses[solver][j] if walked else None
-                        own.append(
-                            solver.leave_out(
-                                k, kernel, work, guess, everywhere=everywhere
-                            )
-                        )
-            except NotFiniteError as error:
-                rows = self.folds[k]
-                _explain_not_finite(self.model, fold.features, rows, error)
+            own = self._solve_fold(fold, j, guesses, work, everywhere)
+            solvers = [s for cell in self.cells for parts in cell for _, s in parts]
+            pairs = self.kernels.pairs
+            if pairs is not None and any(s.is_close(k, CLOSE) for s in solvers):
+                fold.start(k, exact=True)
+                own = self._solve_fold(fold, j, guesses, work, everywhere)
             values.append(own)
         return values
+
+    def _solve_fold(
+        self, fold: Fold, j: int, guesses: Any, work: FoldWork, everywhere: bool
+    ) -> list[Any]:
+        """Solve all problems without a fold, number j of the guesses."""
+        own = []
+        try:
+            for i, cell in enumerate(self.cells):
+                gram = self.kernels.load(fold, i)
+                for solver in (solver for parts in cell for _, solver in parts):
+                    moved = self.expansions[i].get(solver)
+                    kernel = moved.move(gram, fold.k) if moved else gram
+                    guess = guesses[solver][j] if guesses else None
+                    own.append(
+                        solver.leave_out(
+                            fold.k, kernel, work, guess, everywhere=everywhere
+                        )
+                    )
+        except NotFiniteError as error:
+            rows = self.folds[fold.k]
+            _explain_not_finite(self.model, fold.features, rows, error)
+        return own
 
 
 def _solvers(

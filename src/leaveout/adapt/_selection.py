@@ -114,8 +114,12 @@ def _noise(state: Columns, columns: slice) -> FloatArray:
 
 def _constant(state: Columns, columns: slice) -> BoolArray:
     """Whether a column is a constant integer in a fold, so that sums are exact."""
-    mean, variance = (moment[:, columns] for moment in state.scaled_moments())
-    return (variance == 0) & (mean == np.rint(mean)) & (np.abs(mean) < EXACT)
+    mean, variance = (moment[:, columns] for moment in state.source.moments)
+    constant: BoolArray = variance == 0
+    if constant.any():
+        mean = state.scaled_moments()[0][:, columns]
+        constant &= (mean == np.rint(mean)) & (np.abs(mean) < EXACT)
+    return constant
 
 
 def _f_classif(state: Columns, columns: slice) -> tuple[FloatArray, FloatArray]:

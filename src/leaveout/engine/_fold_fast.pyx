@@ -201,13 +201,15 @@ cdef class FoldWork:
 
     def values(
         self,
-        double[::1] out,                # out, (k,) f at the samples left out, in order
+        Py_ssize_t n_left,
     ):
-        """Write the values of the samples left out."""
+        """Return f at the samples left out, in order."""
         cdef Py_ssize_t a, i
-        for a in range(out.shape[0]):
+        cdef double[::1] out = np.empty(n_left)
+        for a in range(n_left):
             i = self._left[a]
             out[a] = self.problem.y[self._order[i]] - self._F[i] + self.b
+        return np.asarray(out)
 
     def find_unclear(
         self,

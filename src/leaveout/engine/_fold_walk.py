@@ -254,6 +254,25 @@ class FoldSolver:
         f[near] = self.problem.y[near] - work.F[: work.n_near] + work.b
         return f
 
+    def store(
+        self, k: int, values: FloatArray, top: float, reach: float, size: float
+    ) -> None:
+        """Store the values of fold k.
+
+        top and reach are the largest K_ii of kept and of left-out samples, size is
+        sum |beta|.
+        """
+        entries = slice(self.folds.begin[k], self.folds.begin[k + 1])
+        self.found.lower[entries] = self.found.upper[entries] = values
+        self.found.uncertified_by[entries] = self.reason
+        self._check_rounding(entries, top, reach, size)
+
+    def is_close(self, k: int, distance: float) -> bool:
+        """Whether a value of fold k is so close to 0, and may have the wrong sign."""
+        entries = slice(self.folds.begin[k], self.folds.begin[k + 1])
+        ends = self.found.lower[entries], self.found.upper[entries]
+        return any((np.abs(end) < distance).any() for end in ends)
+
     @property
     def counts(self) -> dict[str, float]:
         """Steps of the active set, and how many folds were solved how."""
@@ -324,22 +343,20 @@ class FoldSolver:
             needed = self._check_others(kernel, work, guess)
             if needed:
                 return work.order[needed]
-        found = self.found
-        entries = slice(self.folds.begin[k], self.folds.begin[k + 1])
-        work.values(found.lower[entries])
-        found.upper[entries] = found.lower[entries]
-        found.uncertified_by[entries] = self.reason
-        self._check_rounding(entries, work)
+        values = work.values(self.folds[k].size)
+        self.store(k, values, work.top, work.reach, work.size)
         return None
 
-    def _check_rounding(self, entries: slice, work: FoldWork) -> None:
+    def _check_rounding(
+        self, entries: slice, top: float, reach: float, size: float
+    ) -> None:
         """Mark values as not certified whose sign the rounding of this fold may change.
 
         A left-out sample may be far from all others in features fitted without it.
         """
-        largest = max(work.top, (work.top * work.reach) ** 0.5)
-        rounding = rounding_of_sum(largest, work.size)
-        if work.reach > LARGEST_RATIO * work.top > 0.0:
+        largest = max(top, (top * reach) ** 0.5)
+        rounding = rounding_of_sum(largest, size)
+        if reach > LARGEST_RATIO * top > 0.0:
             rounding = np.inf
         if rounding > TIE:
             found = self.found
@@ -355,11 +372,11 @@ class FoldSolver:
         """Return the positions of the others that left their range."""
         first, stop = work.n_near, work.n_present
         beta = work.beta[: work.n_bounded]
-        unclear = list(range(first, stop))
+        unclear, known = [], guess is not None
         if guess is not None:
             K = self.problem.K
             unclear = work.find_unknown(guess.values, guess.errors, K, guess.distance)
-        if len(unclear) > FEW:
+        if not known or len(unclear) > FEW:
             products, errors = kernel.products(first, stop, 0, beta, exact=False)
             unclear = work.find_unclear(products, errors, first)
             if errors is None or len(unclear) > FEW:
@@ -393,4 +410,4 @@ class FoldSolver:
         self.found.lower[entries], self.found.upper[entries] = f + low, f + high
         reason = self.reason if end.converged else NOT_CONVERGED
         self.found.uncertified_by[entries] = reason
-        self._check_rounding(entries, work)
+        self._check_rounding(entries, work.top, work.reach, work.size)

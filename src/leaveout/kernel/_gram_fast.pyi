@@ -1,4 +1,7 @@
 from enum import IntEnum
+from typing import Any
+
+from numpy.typing import NDArray
 
 from leaveout._typing import FloatArray, IntArray
 
@@ -49,5 +52,6 @@ class FoldGram:
         self, first: int, stop: int, start: int, beta: FloatArray, exact: bool = True
     ) -> tuple[FloatArray, FloatArray | None]: ...
 
+def squared_differences(Z: NDArray[Any], out: NDArray[Any]) -> None: ...
 def nearest_to_mean(X: FloatArray) -> int: ...
 def first_equal(X: FloatArray, first: IntArray) -> int: ...

@@ -158,6 +158,14 @@ cdef extern from *:
             out[j] = (float)x[j];
     }
 
+    /* (z_i - z_j)^2 for all j <= i. */
+    WIDEST static void write_pairs(long n, const float *z, float *out)
+    {
+        for (long i = 0; i < n; out += ++i)
+            for (long j = 0; j <= i; j++)
+                out[j] = (z[i] - z[j]) * (z[i] - z[j]);
+    }
+
     /* Repeated squaring; n <= TILE. */
     WIDEST static void apply_power(
         long n, double gamma, double coef0, long degree, double *v, double *factor)
@@ -229,6 +237,7 @@ cdef extern from *:
     void convert_row(long, const double*, float*) noexcept nogil
     void apply_rbf_float(long, float, float, const float*, float*) noexcept nogil
     void apply_tanh(long, double, double, double*) noexcept nogil
+    void write_pairs(long, const float*, float*) noexcept nogil
     void apply_power(long, double, double, long, double*, double*) noexcept nogil
     long count_not_finite(long, const double*) noexcept nogil
     void write_transposed(long, long, const double*, long, double*, long) noexcept nogil
@@ -639,6 +648,17 @@ cdef class FoldGram:
                           &part[0], &inc)
                     for a in range(rows):
                         out[i - first + a] += self.scale * part[a]
+
+
+def squared_differences(
+    const float[:, ::1] Z,          # in, (p, n)
+    float[:, ::1] out,              # out, (p, n (n + 1) / 2)
+):
+    """Write those of all pairs of samples, in the order of np.tril_indices(n)."""
+    cdef Py_ssize_t k
+    with nogil:
+        for k in range(Z.shape[0]):
+            write_pairs(Z.shape[1], &Z[k, 0], &out[k, 0])
 
 
 def nearest_to_mean(
