@@ -35,9 +35,13 @@ class State:
         The folds.
     fitted_in_folds : bool
         Whether a step is fitted, in each fold, when its features are computed.
+    own_variances : ndarray of shape (g,), optional
+        Variance of all entries of the kept rows, NaN where that is not known. It may be
+        known after the features are computed.
     """
 
     fitted_in_folds = False
+    own_variances: FloatArray | None = None
 
     def features(self, k: int) -> Any:
         """Return the features of all rows in fold k, (n, p_k)."""
@@ -45,6 +49,13 @@ class State:
 
     def factors(self) -> FloatArray | None:
         """Return the factor of each column relative to the last fold, if exact."""
+        return None
+
+    def unshifted(self, k: int) -> tuple[FloatArray, Any, Any] | None:
+        """Return columns of fold k, their fill and factor, if they are the features.
+
+        They may differ from the features by a shift.
+        """
         return None
 
     def key(self, k: int) -> Any:
@@ -150,18 +161,26 @@ class Columns(State):
         """Number of columns, selected or not."""
         return self.source.values.shape[1]
 
-    def features(self, k: int) -> FloatArray:
-        """Features of all rows in fold k, (n, p_k)."""
-        values, fill = self.source.values, self.source.fill
-        shift, factor, fill = (
-            None if a is None else a[k] for a in (self.shift, self.factor, fill)
-        )
+    def _in_fold(self, k: int) -> tuple[FloatArray, Any, Any, Any]:
+        """Return the columns of fold k, their fill, shift and factor, or None each."""
+        values, arrays = self.source.values, (self.source.fill, self.shift, self.factor)
+        fill, shift, factor = (None if a is None else a[k] for a in arrays)
         if self.mask is not None:
             columns = np.flatnonzero(self.mask[k])
             values = np.take(values, columns, axis=1)
-            shift, factor, fill = (
-                None if a is None else a[columns] for a in (shift, factor, fill)
+            fill, shift, factor = (
+                None if a is None else a[columns] for a in (fill, shift, factor)
             )
+        return values, fill, shift, factor
+
+    def unshifted(self, k: int) -> tuple[FloatArray, Any, Any] | None:
+        """Return the columns of fold k, their fill and factor, or None each."""
+        values, fill, _, factor = self._in_fold(k)
+        return None if self.categories is not None else (values, fill, factor)
+
+    def features(self, k: int) -> FloatArray:
+        """Features of all rows in fold k, (n, p_k)."""
+        values, fill, shift, factor = self._in_fold(k)
         if fill is not None and self.source.missing is not None:
             values = np.where(np.isnan(values), fill, values)
         if shift is not None:

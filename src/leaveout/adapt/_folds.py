@@ -80,6 +80,12 @@ class Fold:
         self.k, self.exact = k, exact
         self._blocks.clear()
         self.__dict__.pop("features", None)
+        self.__dict__.pop("unshifted", None)
+
+    @cached_property
+    def unshifted(self) -> Any:
+        """The same up to a shift, see FoldSteps."""
+        return self.steps.unshifted(self.k)
 
     @cached_property
     def features(self) -> Any:
@@ -161,7 +167,8 @@ class FoldKernels:
                 self.shared[kind] = fold.products(kind, Z, self.origin, out)
             elif kind == "squares":
                 self.pairs = _all_pairs(steps, n_folds)
-                self.numbers = _numbers_of_pairs(n)
+                if self.pairs is not None:
+                    self.numbers = _numbers_of_pairs(n)
         wide = self.many and 4 * p > n
         self.blocks = {
             kind
@@ -188,13 +195,12 @@ class FoldKernels:
             own = Formula.LAPLACIAN if kind == "squares" else formula
             gram.load(block, own, given=True, **numbers)
         else:
-            factor = None
-            if self.steps.factors is not None and kind in ("squares", "centred"):
-                Z, factor = self.steps.base, self.steps.factors[fold.k]
+            anywhere = kind in ("squares", "centred")
+            if anywhere and fold.unshifted is not None:
+                Z, numbers["fill"], numbers["factor"] = fold.unshifted
             else:
                 Z = normalize(fold.features) if kind == "unit" else fold.features
-            origin = self.origin if kind in ("squares", "centred") else -1
-            gram.load(Z, formula, origin=origin, factor=factor, **numbers)
+            gram.load(Z, formula, origin=self.origin if anywhere else -1, **numbers)
         if self.many and formula != Formula.LINEAR:
             gram.load(fold.keep(f"kernel {i}", fold.square), Formula.LINEAR, given=True)
         return gram
@@ -203,11 +209,12 @@ class FoldKernels:
         """Return the number used for gamma in a fold."""
         if not isinstance(params.gamma, str):
             return float(params.gamma)
-        same = kind in self.shared or self.steps.factors is not None
-        Z = self.steps.base if same else fold.features
+        Z = self.steps.base if kind in self.shared else None
+        if Z is None:
+            Z = fold.features if fold.unshifted is None else fold.unshifted[0]
         variance = 1.0
         if params.gamma == "scale":
-            variance = self.steps.variance(fold.k, None if same else Z)
+            variance = self.steps.variance(fold.k, Z)
             if variance <= 0.0:
                 return 1.0
         return 1.0 / (Z.shape[1] * variance)
@@ -371,7 +378,7 @@ class _FoldsOfTasks:
         solvers = [solver for parts in cell for _, solver in parts]
         if task.params.kernel != "rbf" or start is None or kernels.many:
             return {}
-        if any(solver.factors for solver in solvers) or kernels.pairs is not None:
+        if kernels.pairs is not None:
             return {}
         fold = Fold(steps, np.arange(0))
         gammas = np.empty(len(self.folds))
@@ -380,14 +387,12 @@ class _FoldsOfTasks:
                 gammas[fold.k] = kernels.gamma(fold, task.params, "squares")
         if "squares" in kernels.shared:
             D, K = kernels.shared["squares"], task.K
-            return {s: Expansion(D, K, start, gammas, s.solution.beta) for s in solvers}
+            return {s: Expansion(D, K, start, gammas, *s.parts()) for s in solvers}
         if steps.factors is None:
             return {}
         changes = steps.factors**2 * (gammas[:, None] / start) - 1.0
         Z = steps.base
-        return {
-            s: Rescaling(Z, task.K, start, changes, s.solution.beta) for s in solvers
-        }
+        return {s: Rescaling(Z, task.K, start, changes, *s.parts()) for s in solvers}
 
     def leave_out(self) -> None:
         """Solve some folds everywhere, then the others on the samples near a kink."""

@@ -212,6 +212,7 @@ class PrincipalComponents(State):
         self.centred = X - X.mean(axis=0)
         self.centred -= self.centred.mean(axis=0)  # sums are 0 beside large means
         self.signed = False
+        self.own_variances: FloatArray = np.full(len(self.rows), np.nan)
         A = self.centred
         if self.n_columns > n:
             squares, U = np.linalg.eigh(A @ A.T)
@@ -243,6 +244,12 @@ class PrincipalComponents(State):
                 raise InDoubtError
         vectors = vectors[:, : self._n_components(values)]
         scores = A @ vectors
+        mean = (
+            1 - 1 / size
+            if self.step.whiten
+            else values[: scores.shape[1]].mean() / size
+        )
+        self.own_variances[k] = mean
         if self.step.whiten:
             scores /= np.sqrt(values[: scores.shape[1]] / (size - 1))
         if self.signed:  # scikit-learn makes the largest loading positive

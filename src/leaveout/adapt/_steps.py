@@ -191,6 +191,15 @@ class FoldSteps:
         factors: FloatArray | None = self._state.factors()
         return None if self._rows.in_doubt else factors
 
+    def unshifted(self, k: int) -> tuple[FloatArray, Any, Any] | None:
+        """Return columns that differ from the features of fold k only by a shift.
+
+        Columns (n, p_k), what replaces NaN (p_k,) and their factors (p_k,), the last
+        two or None. None if the features are not of this form.
+        """
+        found: tuple[FloatArray, Any, Any] | None = self._state.unshifted(k)
+        return None if k in self._rows.in_doubt else found
+
     def group_of(self, k: int) -> Any:
         """Return a key of fold k: folds with equal keys have equal features."""
         return k if k in self._rows.in_doubt else self._state.key(k)
@@ -206,8 +215,9 @@ class FoldSteps:
 
         Z are the features of the fold, if they are known.
         """
-        if self._variances is not None and k not in self._rows.in_doubt:
-            return float(self._variances[k])
+        variances = None if k in self._rows.in_doubt else self._variances
+        if variances is not None and not np.isnan(variances[k]):
+            return float(variances[k])
         Z = self.features(k) if Z is None else Z
         return variance_of(take_rows(Z, self._rows.kept(k)))
 
@@ -217,7 +227,8 @@ class FoldSteps:
             return variances_of_rest(self.base, self._rows)
         if isinstance(self._state, Columns) and self._state.source.complete:
             return self._state.variances()
-        return None
+        own: FloatArray | None = self._state.own_variances
+        return own
 
     @property
     def clones(self) -> dict[str, int]:

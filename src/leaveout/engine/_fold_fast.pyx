@@ -90,7 +90,7 @@ cdef class FoldWork:
         """Order the samples of a fold, and start from the optimum with all, or nearby."""
         cdef Py_ssize_t first[PLACES + 1]
         cdef Py_ssize_t n = place.shape[0], width = problem.levels.shape[1], i, j, a, at
-        cdef double factor
+        cdef double factor, beta
         self.problem = problem
         for a in range(PLACES + 1):
             first[a] = 0
@@ -107,10 +107,11 @@ cdef class FoldWork:
             first[a] += 1
             self._order[at] = i
             factor = up if problem.y[i] > 0.0 else down
-            self._beta[at] = 0.0 if self._is_left[i] else factor * problem.beta[i]
+            beta = problem.beta[i]
+            if a == NEAR and change is not None:
+                beta += change[i]
+            self._beta[at] = 0.0 if self._is_left[i] else factor * beta
             if a == NEAR:
-                if change is not None and not self._is_left[i]:
-                    self._beta[at] += factor * change[i]
                 for j in range(width):
                     self._levels[at, j] = (
                         0.0 if self._is_left[i] else factor * problem.levels[i, j])

@@ -47,6 +47,8 @@ from leaveout.engine._walk import LARGEST_WALK, PILOTS, Walker
 
 # Up to this many samples, all are near.
 ALL_NEAR = 64
+# If more than this share would be near, all are.
+MOST_NEAR = 0.8
 # A sample is near if it could move this many times as far as is usual. With 16, as in
 # walks, fewer folds are repeated, but all take longer: kernel values cost most.
 NEAR_MOVES = 5.0
@@ -144,8 +146,21 @@ class FoldSolver:
         problem = cap_unreachable_bounds(self.problem, self.solution)
         walker = Walker(problem, self.solution, n_threads=n_threads, changes=True)
         some = np.flatnonzero(self.moving & (self.n_classes > 1))
-        self.changes[some] = walker.leave_out(self.folds.take(some)).changes
+        folds = replace(self.folds.take(some), C_factors=None)
+        self.changes[some] = walker.leave_out(folds).changes
         return True
+
+    def parts(self) -> tuple[FloatArray, FloatArray]:
+        """Return parts of the optimum, (c, n), and what folds multiply them by, (g, c).
+
+        These are beta of the negative and of the positive samples, if their upper
+        bounds change, and otherwise beta itself.
+        """
+        beta = self.solution.beta
+        if self.folds.C_factors is None:
+            return beta[None], np.ones((len(self.folds), 1))
+        positive = self.problem.y > 0.0
+        return beta * np.stack([~positive, positive]), self.folds.C_factors
 
     def guess(
         self, which: IntArray, known: FloatArray, errors: FloatArray, far: FloatArray
@@ -159,25 +174,32 @@ class FoldSolver:
         which : ndarray of shape (g,)
             The folds.
         known, errors : ndarray of shape (g, n)
-            Products of their kernels with the coefficients of the optimum, at most so
-            far from the truth.
+            Products of their kernels with the coefficients of the optimum, scaled like
+            the upper bounds, at most so far from the truth.
         far : ndarray of shape (g,)
             Largest difference of a kernel value from that of all samples.
         """
         assert self.changes is not None
         problem, solution = self.problem, self.solution
         change, b = self.changes[which, :-1], self.changes[which, -1:]
+        if self.folds.C_factors is not None:
+            positive = (problem.y > 0.0).astype(np.intp)
+            change = change * self.folds.C_factors[which][:, positive]
         before = solution.decision_values - solution.intercept
         some = np.flatnonzero(change.any(axis=0))
         values = known + change[:, some] @ problem.K[some]
-        moves = np.abs(known - before)
+        moves, near = known - before, (change != 0.0) | solution.free
+        if problem.fit_intercept and solution.free.any():  # b follows these
+            shift = moves[:, solution.free].mean(axis=1, keepdims=True)
+            moves, b = moves - shift, b - shift
+        moves = np.abs(moves)
         reach = KERNEL_MOVES * (moves + moves.mean(axis=1, keepdims=True))
         f = values + (solution.intercept + b)
-        near = (change != 0.0) | solution.free
         for offset in problem.offsets:
             near |= ~(np.abs(f - (problem.y + offset)) > reach)
         if np.count_nonzero(problem.C) <= ALL_NEAR or not solution.free.any():
             near[:] = True
+        near[near.mean(axis=1) > MOST_NEAR] = True
         away = np.where(solution.beta == 0.0, FAR_ZERO, FAR_BOUNDED).astype(np.int8)
         place = np.where(near, self.all_near, away)
         place[:, problem.C == 0.0] = ABSENT
@@ -212,6 +234,8 @@ class FoldSolver:
         reach = 0.5 * NEAR_MOVES * (size + size.mean())
         distance = np.abs(problem.kinks - f[:, None]).min(axis=1)
         far = ~solution.free & (distance > reach) & (problem.C > 0.0)
+        if far.mean() < 1.0 - MOST_NEAR:
+            return
         self.place = self.all_near.copy()
         self.place[far] = np.where(solution.beta == 0.0, FAR_ZERO, FAR_BOUNDED)[far]
 

@@ -134,13 +134,17 @@ cdef extern from *:
         }
     }
 
-    /* out = (x - origin) factor, without those that are NULL; return its squared length. */
+    /* out = (x - origin) factor, with fill where x is NaN; return its squared length.
+       origin, factor and fill may be NULL. */
     WIDEST static double shift_row(
-        long p, const double *x, const double *origin, const double *factor, double *out)
+        long p, const double *x, const double *fill, const double *origin,
+        const double *factor, double *out)
     {
         double sum[8] = {0.0};
         for (long j = 0; j < p; j++)
-            out[j] = origin ? x[j] - origin[j] : x[j];
+            out[j] = fill && x[j] != x[j] ? fill[j] : x[j];
+        for (long j = 0; origin && j < p; j++)
+            out[j] -= origin[j];
         for (long j = 0; factor && j < p; j++)
             out[j] *= factor[j];
         for (long j = 0; j + 8 <= p; j += 8)
@@ -232,7 +236,7 @@ cdef extern from *:
     void apply_rbf(long, double, double, const double*, double*) noexcept nogil
     void apply_exp(long, double, double*) noexcept nogil
     void apply_squares(long, double, const double*, double*) noexcept nogil
-    double shift_row(long, const double*, const double*, const double*,
+    double shift_row(long, const double*, const double*, const double*, const double*,
                      double*) noexcept nogil
     void convert_row(long, const double*, float*) noexcept nogil
     void apply_rbf_float(long, float, float, const float*, float*) noexcept nogil
@@ -356,7 +360,7 @@ def squared_norms(
     cdef double[::1] squares = np.empty(n)
     with nogil:
         for i in range(n):
-            squares[i] = shift_row(p, &X[i, 0], NULL, NULL, &work[0])
+            squares[i] = shift_row(p, &X[i, 0], NULL, NULL, NULL, &work[0])
     return np.asarray(squares)
 
 
@@ -412,7 +416,7 @@ cdef class FoldGram:
     cdef double scale
     cdef Py_ssize_t origin
     cdef const double[:, ::1] Z         # (n, p), or (n, n) if given
-    cdef const double[::1] factor       # (p,)
+    cdef const double[::1] factor, fill # (p,)
     cdef bint given
     cdef const Py_ssize_t[::1] order    # (n,)
     cdef double[:, ::1] rows            # (n, p) in this order, about the origin
@@ -440,11 +444,12 @@ cdef class FoldGram:
         Py_ssize_t origin=-1,       # sample at which distances are measured from; or none
         bint given=False,
         const double[::1] factor=None,      # in, (p,) of the features
+        const double[::1] fill=None,        # in, (p,) in place of NaN
     ):
         """Start a kernel of a fold from its features, or what the formula is applied to."""
         self.kernel = Kernel(formula, gamma, coef0, degree)
         self.Z, self.given, self.scale, self.origin = Z, given, scale, origin
-        self.factor = factor
+        self.factor, self.fill = factor, fill
 
     def arrange(self, const Py_ssize_t[::1] order):
         """Set the order of the samples."""
@@ -462,13 +467,19 @@ cdef class FoldGram:
                 np.empty(shape, np.float32) for shape in ((n, p), n))
         cdef const double* origin = NULL
         cdef const double* factor = NULL
+        cdef const double* fill = NULL
+        cdef double[::1] start
+        if self.fill is not None:
+            fill = &self.fill[0]
         if self.origin >= 0:
-            origin = &self.Z[self.origin, 0]
+            start = np.empty(p)
+            shift_row(p, &self.Z[self.origin, 0], fill, NULL, NULL, &start[0])
+            origin = &start[0]
         if self.factor is not None:
             factor = &self.factor[0]
         with nogil:
             for i in range(n):
-                total = shift_row(p, &self.Z[order[i], 0], origin, factor,
+                total = shift_row(p, &self.Z[order[i], 0], fill, origin, factor,
                                   &self.rows[i, 0])
                 self.squares[i] = total
                 self.bad += not total < INFINITY

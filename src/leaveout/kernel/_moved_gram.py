@@ -47,8 +47,10 @@ class Expansion:
         Where the series starts.
     gammas : ndarray of shape (g,)
         That of each fold. Those that change by more than LARGEST_CHANGE have no series.
-    beta : ndarray of shape (n,)
-        The coefficients.
+    parts : ndarray of shape (c, n)
+        Coefficients.
+    factors : ndarray of shape (g, c)
+        What the parts are multiplied by in each fold before they are added.
     """
 
     def __init__(
@@ -57,9 +59,11 @@ class Expansion:
         K: FloatArray,
         gamma: float,
         gammas: FloatArray,
-        beta: FloatArray,
+        parts: FloatArray,
+        factors: FloatArray,
     ) -> None:
-        self.gamma, self.gammas, self.beta = gamma, gammas, beta
+        self.gamma, self.gammas, self.parts = gamma, gammas, parts
+        self.factors = factors
         self.changes = np.abs(gammas - gamma) / np.minimum(gamma, gammas)
         close = self.changes <= LARGEST_CHANGE
         change = float(self.changes.max(where=close, initial=0.0))
@@ -67,20 +71,20 @@ class Expansion:
         n_terms = 1
         while change**n_terms > ROUNDING * sqrt(2.0 * pi * n_terms):
             n_terms += 1
-        some = np.flatnonzero(beta)
-        t = gamma * distances[:, some]
-        factors, left = K[:, some], beta[some]
-        self.terms = np.empty((n_terms, beta.size))
+        some = np.flatnonzero(parts.any(axis=0))
+        t, values = gamma * distances[:, some], K[:, some]
+        self.terms = np.empty((n_terms, *parts.shape))
         for m in range(n_terms):
-            self.terms[m] = factors @ left / factorial(m)
-            factors *= t
+            self.terms[m] = parts[:, some] @ values.T / factorial(m)
+            values *= t
         self.powers = np.arange(n_terms)
 
     def move(self, gram: FoldGram, k: int) -> FoldGram | MovedGram:
         """Return the kernel of a fold, faster if the terms suffice."""
         if np.isinf(self.distances[k]):
             return gram
-        return MovedGram(gram, self.beta, self.at(np.array([k]))[0][0])
+        beta = self.factors[k] @ self.parts
+        return MovedGram(gram, beta, self.at(np.array([k]))[0][0])
 
     def at(self, which: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the products of some folds, (g, n), their errors, and the distances.
@@ -88,7 +92,9 @@ class Expansion:
         The distance is the largest change of a kernel value, infinite if not known.
         """
         change = (self.gammas[which, None] - self.gamma) / self.gamma
-        values = (-change) ** self.powers @ self.terms
+        weights = ((-change) ** self.powers)[:, :, None] * self.factors[which, None]
+        n = self.parts.shape[1]
+        values = weights.reshape(which.size, -1) @ self.terms.reshape(-1, n)
         errors = np.where(np.isinf(self.distances[which]), np.inf, 0.0)
         return values, errors[:, None] + np.zeros_like(values), self.distances[which]
 
@@ -107,8 +113,8 @@ class Rescaling:
     changes : ndarray of shape (g, p)
         What is added to the weight 1 of each squared feature in each fold. A gamma of
         the fold is part of the weights.
-    beta : ndarray of shape (n,)
-        The coefficients.
+    parts, factors : ndarray of shape (c, n) and (g, c)
+        Coefficients, as in :class:`Expansion`.
     """
 
     def __init__(
@@ -117,22 +123,27 @@ class Rescaling:
         K: FloatArray,
         gamma: float,
         changes: FloatArray,
-        beta: FloatArray,
+        parts: FloatArray,
+        factors: FloatArray,
     ) -> None:
-        self.gamma, self.changes = gamma, changes
+        self.gamma, self.changes, self.factors = gamma, changes, factors
         least = changes.min(axis=1)
         known = least >= -LARGEST_CHANGE
         x = max(0.0, -float(least.min(where=known, initial=0.0)))
         self.distances = np.abs(changes).max(axis=1) / (e * (1.0 - x))
         self.distances[~known] = np.inf
-        some = np.flatnonzero(beta)
+        some = np.flatnonzero(parts.any(axis=0))
         Z = Z - Z.mean(axis=0)
         S, Z2 = Z[some], Z * Z
         S2, values = S * S, K[:, some]
-        weights = values * beta[some]
-        self.known = weights.sum(axis=1)
-        self.first = Z2 * self.known[:, None] - 2.0 * Z * (weights @ S) + weights @ S2
-        weights = values ** (1.0 - x) * np.abs(beta[some])
+        self.known = parts[:, some] @ values.T
+        self.first = np.empty((len(parts), *Z.shape))
+        for out, beta, known in zip(
+            self.first, parts[:, some], self.known, strict=True
+        ):
+            weights = values * beta
+            out[:] = Z2 * known[:, None] - 2.0 * Z * (weights @ S) + weights @ S2
+        weights = values ** (1.0 - x) * np.abs(parts[:, some]).sum(axis=0)
         fourth = Z2 * (Z2 * weights.sum(axis=1, keepdims=True) + 6.0 * (weights @ S2))
         fourth -= 4.0 * Z * (Z2 * (weights @ S) + weights @ (S * S2))
         self.fourth = np.maximum(fourth + weights @ (S2 * S2), 0.0)
@@ -143,11 +154,14 @@ class Rescaling:
 
     def at(self, which: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the same as :meth:`Expansion.at`."""
-        changes = self.changes[which]
+        changes, factors = self.changes[which], self.factors[which]
         sizes = np.abs(changes)
-        values = self.known - self.gamma * (changes @ self.first.T)
+        values = factors @ self.known
+        for factor, first in zip(factors.T, self.first, strict=True):
+            values -= self.gamma * factor[:, None] * (changes @ first.T)
         errors = sizes @ self.fourth.T
         errors *= 0.5 * self.gamma**2 * sizes.sum(axis=1, keepdims=True)
+        errors *= factors.max(axis=1, keepdims=True)
         distances = self.distances[which]
         errors[np.isinf(distances)] = np.inf
         return values, errors, distances
