@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from leaveout._typing import BoolArray, FloatArray, IntArray
+from leaveout.adapt._moments_fast import fold_moments
 from leaveout.engine._problem import Folds
 
 EPS = float(np.finfo(np.float64).eps)
@@ -208,24 +209,34 @@ class Source:
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of each column in each fold, (g, p)."""
-        return self.by_blocks(self._moments)
+        if self.missing is not None:
+            return self.by_blocks(self._moments)
+        folds, (low, high) = self.rows.folds, self.extremes
+        centre = np.where(low == high, low, self.values.mean(axis=0))
+        mean, variance = np.empty((2, len(folds), self.values.shape[1]))
+        total, cancelled = fold_moments(
+            self.values, centre, folds.members, folds.begin, CANCELLED, mean, variance
+        )
+        if cancelled:
+            which = np.nonzero(variance * self.rows.n_kept < CANCELLED * total)
+            self._recompute(0, which, mean, variance)
+        return mean, variance
 
     def _moments(self, columns: slice) -> tuple[FloatArray, FloatArray]:
+        """Return the same for columns with missing entries."""
         d, centre = self.deviations(columns)
         squares = d * d
         first = d.sum(axis=0) - self.rows.left_out_sums(d)
         total = squares.sum(axis=0)
         second = total - self.rows.left_out_sums(squares)
-        size = self.sizes
-        if self.missing is not None:
-            size = np.broadcast_to(size, (len(self.rows), self.values.shape[1]))
-            size = size[:, columns]
-            if self.fill is not None:
-                lacking = self.lacking[:, columns]
-                change = self.fill[:, columns] - centre
-                first += lacking * change
-                second += lacking * change**2
-                total = total + lacking * change**2
+        size = np.broadcast_to(self.sizes, (len(self.rows), self.values.shape[1]))
+        size = size[:, columns]
+        if self.fill is not None:
+            lacking = self.lacking[:, columns]
+            change = self.fill[:, columns] - centre
+            first += lacking * change
+            second += lacking * change**2
+            total = total + lacking * change**2
         mean = first / size
         variance = np.maximum(second / size - mean**2, 0.0)
         mean += centre

@@ -211,8 +211,10 @@ class Columns(State):
     def variances(self) -> FloatArray:
         """Variance of all entries of the kept rows in each fold, (g,)."""
         mean, variance = self.scaled_moments()
-        weight = np.ones(self.n_columns)
-        weight = weight if self.mask is None else self.mask.astype(np.float64)
+        if self.mask is None:
+            within: FloatArray = variance.mean(axis=1)
+            return within + mean.var(axis=1)
+        weight = self.mask.astype(np.float64)
         total = np.broadcast_to(weight, mean.shape).sum(axis=1, keepdims=True)
         centre = (mean * weight).sum(axis=1, keepdims=True) / total
         spread = (variance + (mean - centre) ** 2) * weight

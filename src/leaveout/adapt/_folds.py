@@ -58,7 +58,7 @@ TOGETHER = 128
 # folds: 64 MB.
 FEATURES_AT_ONCE, MOST_PAIRS = 256, 2**23
 # Larger changes of a weight are not in single precision, nor values closer to 0.
-LARGE_CHANGE, CLOSE = 0.05, 1e-4
+LARGE_CHANGE, CLOSE = 0.2, 1e-4
 # With more problems of the same kernel all its values are computed first.
 FEW_PROBLEMS = 2
 
@@ -383,8 +383,9 @@ class _FoldsOfTasks:
         fold = Fold(steps, np.arange(0))
         gammas = np.empty(len(self.folds))
         if "squares" in kernels.shared or steps.factors is not None:
-            for fold.k in range(gammas.size):
-                gammas[fold.k] = kernels.gamma(fold, task.params, "squares")
+            for k in range(gammas.size):
+                fold.start(k)
+                gammas[k] = kernels.gamma(fold, task.params, "squares")
         if "squares" in kernels.shared:
             D, K = kernels.shared["squares"], task.K
             return {s: Expansion(D, K, start, gammas, *s.parts()) for s in solvers}

@@ -46,9 +46,11 @@ def standard_scaler(step: Any, state: Columns) -> Columns | None:
     source, scale = state.source, None
     if step.with_std:
         mean, variance = state.scaled_moments()
-        size = source.sizes
-        constant = variance <= size * EPS * variance + (size * mean * EPS) ** 2
-        scale = np.where(constant, 1.0, np.sqrt(variance))
+        size, scale = source.sizes, np.sqrt(variance)
+        noise = (float(size.max()) * EPS * float(np.abs(mean).max())) ** 2
+        if not variance.min() > 1000 * noise:  # some columns may be constant
+            constant = variance <= size * EPS * variance + (size * mean * EPS) ** 2
+            scale[constant] = 1.0
     shift = source.moments[0] if step.with_mean else None
     return state.rescale(shift, scale)
 

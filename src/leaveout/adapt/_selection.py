@@ -220,20 +220,22 @@ class PrincipalComponents(State):
         else:
             A = A @ np.linalg.eigh(A.T @ A)[1]
         self.coordinates, self.squares = A, (A * A).sum(axis=0)
+        self.squares_sum = float(self.squares.sum())
+        self.roots = np.sqrt(np.maximum(0, self.squares[-1] - self.squares[::-1]))
 
     def features(self, k: int) -> FloatArray:
         """Scores of all rows in fold k, (n, n_components)."""
         A, size = self.coordinates, float(self.rows.n_kept[k, 0])
         left = A[self.rows.folds[k]]
-        total = left.sum(axis=0)
-        share = 1 - ((left**2).sum() + (total**2).sum() / size) / self.squares.sum()
+        total = left[0] if len(left) == 1 else left.sum(axis=0)
+        lost = np.vdot(left, left) + np.vdot(total, total) / size
+        share = 1 - lost / self.squares_sum
         found = self._secular(total, size) if len(left) == 1 else None
         if found is None:
             scatter = np.diag(self.squares) - left.T @ left
             values, vectors = np.linalg.eigh(scatter - np.outer(total, total) / size)
             found = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
         values, vectors = found
-        A = A + total / size
         direct = share < CANCELLED or not self._determined(values, GAP)
         if direct:
             kept = self.rows.kept(k)
@@ -244,14 +246,13 @@ class PrincipalComponents(State):
                 raise InDoubtError
         vectors = vectors[:, : self._n_components(values)]
         scores = A @ vectors
-        mean = (
-            1 - 1 / size
-            if self.step.whiten
-            else values[: scores.shape[1]].mean() / size
-        )
-        self.own_variances[k] = mean
+        if not direct:
+            scores += total @ vectors / size
+        variances = values[: scores.shape[1]] / size
+        self.own_variances[k] = variances.sum() / variances.size
         if self.step.whiten:
-            scores /= np.sqrt(values[: scores.shape[1]] / (size - 1))
+            self.own_variances[k] = (size - 1) / size
+            scores /= np.sqrt(variances * (size / (size - 1)))
         if self.signed:  # scikit-learn makes the largest loading positive
             loadings = vectors
             if not direct:
@@ -274,19 +275,19 @@ class PrincipalComponents(State):
         if not (q >= 40 and 1 <= self.count < q / 5 and length > 0):
             return None
         count = int(self.count) + 1
-        d, z = np.sqrt(np.maximum(0, self.squares[-1] - self.squares[::-1])), a[::-1]
-        values, vectors = np.empty(count), np.empty((q, count))
+        d, z = self.roots, a[::-1]
+        roots, differences = np.empty(count), np.empty((count, q))
+        unit, square = z / length, (1 + 1 / size) * length**2
         for i in range(count):
-            below, sigma, above, info = linalg.lapack.dlasd4(
-                i, d, z / length, (1 + 1 / size) * length**2
-            )
+            below, roots[i], above, info = linalg.lapack.dlasd4(i, d, unit, square)
             if info:
                 return None
-            values[i], vectors[:, i] = self.squares[-1] - sigma**2, z / (below * above)
-        vectors /= np.sqrt((vectors**2).sum(axis=0))
-        if not np.abs(vectors.T @ vectors - np.eye(count)).max() < 1e-12:
+            np.multiply(below, above, out=differences[i])
+        vectors = z / differences
+        vectors /= np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+        if not np.abs(vectors @ vectors.T - np.eye(count)).max() < 1e-12:
             return None
-        return values, vectors[::-1]
+        return self.squares[-1] - roots**2, vectors.T[::-1]
 
     def _n_components(self, values: FloatArray) -> int:
         """Return the number of components for these squared singular values."""
