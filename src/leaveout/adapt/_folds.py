@@ -57,8 +57,9 @@ TOGETHER = 128
 # Features whose terms for all pairs are in memory at once, and the most pairs of all
 # folds: 64 MB.
 FEATURES_AT_ONCE, MOST_PAIRS = 256, 2**23
-# Larger changes of a weight are not in single precision, nor values closer to 0.
-LARGE_CHANGE, CLOSE = 0.2, 1e-4
+# Larger changes of a weight are not in single precision, nor values closer to 0, nor
+# any if sum |beta| is larger: f has errors of up to 1e-10 times this.
+LARGE_CHANGE, CLOSE, LARGE_SUM = 0.2, 1e-4, 200.0
 # With more problems of the same kernel all its values are computed first.
 FEW_PROBLEMS = 2
 
@@ -146,10 +147,17 @@ class FoldKernels:
         Number of folds.
     n_problems : float
         Problems to solve per kernel and fold, each a share of all samples.
+    size : float
+        The largest sum |beta|.
     """
 
     def __init__(
-        self, tasks: list[Task], steps: FoldSteps, n_folds: int, n_problems: float
+        self,
+        tasks: list[Task],
+        steps: FoldSteps,
+        n_folds: int,
+        n_problems: float,
+        size: float,
     ) -> None:
         self.tasks, self.steps = tasks, steps
         self.many = n_problems > FEW_PROBLEMS
@@ -166,7 +174,7 @@ class FoldKernels:
                 out = np.empty((n, n))
                 self.shared[kind] = fold.products(kind, Z, self.origin, out)
             elif kind == "squares":
-                self.pairs = _all_pairs(steps, n_folds)
+                self.pairs = _all_pairs(steps, n_folds, size <= LARGE_SUM)
                 if self.pairs is not None:
                     self.numbers = _numbers_of_pairs(n)
         wide = self.many and 4 * p > n
@@ -251,23 +259,24 @@ def _numbers_of_pairs(n: int) -> IntArray:
     return numbers
 
 
-def _all_pairs(steps: FoldSteps, n_folds: int) -> FloatArray | None:
+def _all_pairs(steps: FoldSteps, n_folds: int, narrow: bool) -> FloatArray | None:
     """Return squared distances of all pairs in every fold.
 
     (n_folds, n_pairs), the pairs in the order of ``np.tril_indices(n)``. A fold that
     only rescales the p features weights the terms of every pair: one matrix product for
-    all folds replaces n_folds passes over n p features. It has single precision for the
-    changes of the weights, which are of order 1 / n. None where that is no gain.
+    all folds replaces n_folds passes over n p features. If narrow, it has single
+    precision for the changes of the weights, which are of order 1 / n. None where that
+    is no gain.
     """
     n, p = steps.base.shape
     n_pairs = n * (n + 1) // 2
     if p < 2 * n or n_folds * n_pairs > MOST_PAIRS or steps.factors is None:
         return None
     changes, (rows, columns) = steps.factors**2 - 1.0, np.tril_indices(n)
-    large = np.abs(changes) > LARGE_CHANGE
+    large = np.abs(changes) > (LARGE_CHANGE if narrow else 0.0)
     small = np.where(large, 0.0, changes).astype(np.float32)
     Z = steps.base - steps.base.mean(axis=0)
-    narrow = np.ascontiguousarray(Z.T, dtype=np.float32)
+    columns32 = np.ascontiguousarray(Z.T, dtype=np.float32)
     memory = np.empty((min(p, FEATURES_AT_ONCE), n_pairs), dtype=np.float32)
 
     def distances(Z: FloatArray, weights: Any) -> FloatArray:
@@ -277,8 +286,8 @@ def _all_pairs(steps: FoldSteps, n_folds: int) -> FloatArray | None:
         return found[rows, columns]
 
     pairs = np.tile(distances(Z, 1.0), (n_folds, 1))
-    for first in range(0, p, FEATURES_AT_ONCE):
-        part = narrow[first : first + FEATURES_AT_ONCE]
+    for first in range(0, p if narrow else 0, FEATURES_AT_ONCE):
+        part = columns32[first : first + FEATURES_AT_ONCE]
         terms = memory[: len(part)]
         squared_differences(part, terms)
         pairs += small[:, first : first + FEATURES_AT_ONCE] @ terms
@@ -366,7 +375,9 @@ class _FoldsOfTasks:
         solvers = [solver for _, solver in self.cells[0][0]]
         shares = sum(np.count_nonzero(s.problem.C) / s.problem.y.size for s in solvers)
         n_problems = float(shares) * factors.size
-        self.kernels = FoldKernels(tasks, steps, len(folds), n_problems)
+        everything = [s for cell in self.cells for parts in cell for _, s in parts]
+        size = max(float(np.abs(s.solution.beta).sum()) for s in everything)
+        self.kernels = FoldKernels(tasks, steps, len(folds), n_problems, size)
         self.expansions = [
             self._expand(task, cell)
             for task, cell in zip(tasks, self.cells, strict=True)

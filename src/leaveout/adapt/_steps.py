@@ -197,8 +197,14 @@ class FoldSteps:
         Columns (n, p_k), what replaces NaN (p_k,) and their factors (p_k,), the last
         two or None. None if the features are not of this form.
         """
-        found: tuple[FloatArray, Any, Any] | None = self._state.unshifted(k)
-        return None if k in self._rows.in_doubt else found
+        found = None if k in self._rows.in_doubt else self._state.unshifted(k)
+        if found is None:
+            return None
+        values, fill, factor = (
+            None if a is None else np.ascontiguousarray(a) for a in found
+        )
+        assert values is not None
+        return values, fill, factor
 
     def group_of(self, k: int) -> Any:
         """Return a key of fold k: folds with equal keys have equal features."""
