@@ -22,7 +22,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport daxpy, dgemm, dgemv, dsyrk, sgemm, sgemv
+from scipy.linalg.cython_blas cimport dgemm, dgemv, dsyrk, sgemm, sgemv
 
 cdef extern from "_simd.h":
     pass
