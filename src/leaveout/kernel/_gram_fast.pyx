@@ -416,7 +416,7 @@ cdef class FoldGram:
     cdef double scale
     cdef Py_ssize_t origin
     cdef const double[:, ::1] Z         # (n, p), or (n, n) if given
-    cdef const double[::1] factor, fill # (p,)
+    cdef const double[::1] factor, fill  # (p,)
     cdef bint given
     cdef const Py_ssize_t[::1] order    # (n,)
     cdef double[:, ::1] rows            # (n, p) in this order, about the origin
