@@ -8,7 +8,7 @@ import pytest
 import sklearn.svm
 from exactness_fold import leave_rows_out
 from oracles.refits import honest_refits
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import (
     SelectFwe,
@@ -289,6 +289,29 @@ def test_left_out_row_does_not_set_the_tolerances(C, gamma, rng):
     found = leave_one_out(pipeline, X, y).binary_values[1]
     np.testing.assert_allclose(found, wanted.low[0], rtol=1e-7)
     np.testing.assert_allclose(found, wanted.high[0], rtol=1e-7)
+
+
+class SmallestColumn(TransformerMixin, BaseEstimator):
+    """Selects the column whose largest absolute value is smallest."""
+
+    def fit(self, X, y=None):
+        self.column_ = np.abs(X).max(axis=0).argmin()
+        return self
+
+    def transform(self, X):
+        return X[:, [self.column_]]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_left_out_row_does_not_set_the_origin(kernel, rng):
+    """Row 0 is the mean of the column of all others, and far away without itself."""
+    X, y = rng.normal(size=(20, 2)) * [1.0, 10.0], np.arange(20) % 2
+    X[0] = 1e9, X[1:, 1].mean()
+    svm = sklearn.svm.SVC(C=1.0, kernel=kernel, gamma=0.3)
+    pipeline = make_pipeline(SmallestColumn(), svm)
+    wanted = leave_rows_out(pipeline, X, y, np.array([0]))
+    found = leave_one_out(pipeline, X, y).binary_values[0]
+    np.testing.assert_allclose(found, wanted.low[0], rtol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")

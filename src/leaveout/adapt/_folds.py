@@ -80,8 +80,8 @@ class Fold:
         """Go to fold k."""
         self.k, self.exact = k, exact
         self._blocks.clear()
-        self.__dict__.pop("features", None)
-        self.__dict__.pop("unshifted", None)
+        for name in ("features", "unshifted", "origin"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def unshifted(self) -> Any:
@@ -96,6 +96,14 @@ class Fold:
             where = self.steps.describe(self.k)
             raise ValueError(f"The steps of the Pipeline leave no features {where}.")
         return Z
+
+    @cached_property
+    def origin(self) -> int:
+        """Sample to measure distances from; one of those left out may be far away."""
+        if sparse.issparse(self.features):
+            return -1
+        kept = self.steps.kept(self.k)
+        return int(kept[nearest_to_mean(self.features[kept])])
 
     def keep(self, kind: str, fill: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return an (n, n) matrix of this fold; ``fill`` writes it on first use."""
@@ -203,12 +211,15 @@ class FoldKernels:
             own = Formula.LAPLACIAN if kind == "squares" else formula
             gram.load(block, own, given=True, **numbers)
         else:
-            anywhere = kind in ("squares", "centred")
-            if anywhere and fold.unshifted is not None:
+            origin = -1
+            if kind in ("squares", "centred") and fold.unshifted is not None:
                 Z, numbers["fill"], numbers["factor"] = fold.unshifted
+                origin = self.origin
             else:
                 Z = normalize(fold.features) if kind == "unit" else fold.features
-            gram.load(Z, formula, origin=self.origin if anywhere else -1, **numbers)
+                if kind in ("squares", "centred"):
+                    origin = fold.origin
+            gram.load(Z, formula, origin=origin, **numbers)
         if self.many and formula != Formula.LINEAR:
             gram.load(fold.keep(f"kernel {i}", fold.square), Formula.LINEAR, given=True)
         return gram
@@ -237,7 +248,7 @@ class FoldKernels:
         if kind not in self.blocks:
             return None
         Z = normalize(fold.features) if kind == "unit" else fold.features
-        return fold.keep(kind, partial(fold.products, kind, Z, self.origin))
+        return fold.keep(kind, partial(fold.products, kind, Z, fold.origin))
 
 
 def _kind(params: Params) -> str:

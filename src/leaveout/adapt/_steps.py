@@ -206,6 +206,10 @@ class FoldSteps:
         assert values is not None
         return values, fill, factor
 
+    def kept(self, k: int) -> IntArray:
+        """Rows that remain in fold k, in order."""
+        return self._rows.kept(k)
+
     def group_of(self, k: int) -> Any:
         """Return a key of fold k: folds with equal keys have equal features."""
         return k if k in self._rows.in_doubt else self._state.key(k)
