@@ -18,7 +18,6 @@ SKLEARN_FAMILIES = {sklearn.svm.SVC: "svc", sklearn.svm.SVR: "svr"}
 # Parameters of scikit-learn's classes that control LIBSVM but not the optimum.
 IGNORED = {"tol", "max_iter", "verbose", "nu"}
 NAMES = {field.name for field in fields(Params)} - {"family", "one_vs_rest"}
-MISSING = object()
 SVM_ONLY = ("svc",)
 WITH_C_PATH = ("svc", "svr")
 ALL_FAMILIES = tuple(FAMILIES)
@@ -84,8 +83,7 @@ def read_params(estimator: Any, one_vs_rest: bool = False) -> Params:
     assert family is not None
     foreign = isinstance(estimator, tuple(SKLEARN_FAMILIES))
     names = NAMES - IGNORED if foreign else NAMES
-    found: dict[str, Any] = {n: getattr(estimator, n, MISSING) for n in names}
-    own = {name: value for name, value in found.items() if value is not MISSING}
+    own = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
     return Params(family=family, one_vs_rest=one_vs_rest, **own)
 
 

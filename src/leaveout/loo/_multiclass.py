@@ -107,7 +107,7 @@ def decide_one_vs_one(
     same = lower is upper
     lower = np.where(np.abs(lower) <= slack, 0.0, lower)
     upper = lower if same else np.where(np.abs(upper) <= slack, 0.0, upper)
-    open_ = (lower <= 0.0) & (upper >= 0.0)
+    open_ = lower == 0.0 if same else (lower <= 0.0) & (upper >= 0.0)
     if values.shape[1] == 1:
         f, sign = values[:, 0], _signs(target.codes)
         low = high = sign * lower[:, 0]

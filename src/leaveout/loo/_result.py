@@ -423,7 +423,7 @@ def labels_follow_proportions(
 def holds_lighter_class(y: FloatArray, C: FloatArray, alpha: FloatArray) -> bool:
     """Return whether every alpha of the class with the smaller sum of C is at C."""
     inside = y[~(alpha >= C * (1.0 - EQUAL))]
-    if inside.size and inside.min() < inside.max():
+    if abs(inside.sum()) < inside.size:  # of both classes
         return False
     lighter = -1.0 if C[y < 0].sum() <= C[y > 0].sum() else 1.0
     return not (inside == lighter).any()

@@ -144,13 +144,14 @@ class Subproblem:
 def make_target(labels: NDArray[Any], weights: FloatArray) -> Target:
     """Encode checked labels; raise ValueError if there is only one class."""
     ordered = np.sort(labels)
-    new = np.ones(ordered.shape, dtype=np.bool_)
+    new = np.empty(ordered.shape, dtype=np.bool_)
+    new[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     found = ordered[new]
-    codes = np.searchsorted(found, labels)
-    kept = np.bincount(codes, weights, minlength=len(found)) > 0
-    if kept.all() and len(found) > 1:
+    codes = found.searchsorted(labels)
+    if len(found) > 1 and weights.all():
         return Target(labels, found, codes, weights)
+    kept = np.bincount(codes, weights, minlength=len(found)) > 0
     if kept.sum() < 2:
         label = found[kept].tolist()[0]
         rows = "rows" if weights.all() else "rows with sample_weight > 0"
