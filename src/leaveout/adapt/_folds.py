@@ -447,7 +447,7 @@ class _FoldsOfTasks:
             return everything
         if any(s.factors or not s.problem.C.all() for s in solvers):
             return everything
-        changes, open_ = steps.factors**2 - 1.0, []
+        factors, open_ = steps.factors, []
         Z = steps.base - steps.base.mean(axis=0)
         for task, cell in zip(self.tasks, self.cells, strict=True):
             scale = float(np.ldexp(1.0, -task.gram.exponent))
@@ -459,7 +459,7 @@ class _FoldsOfTasks:
                 def run(
                     part: slice, which: IntArray = some, own: Any = targets
                 ) -> None:
-                    open_.append(own.leave_out(which[part], changes[which[part]]))
+                    open_.append(own.leave_out(which[part], factors))
 
                 map_chunks(run, some.size, self.plan.n_threads, TOGETHER)
         return np.unique(np.concatenate(open_))

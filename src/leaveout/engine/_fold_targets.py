@@ -24,6 +24,10 @@ from leaveout.engine._solve import ROUNDING
 MEMORY, ROUNDS = 4, 30
 # Residuals that single precision leaves are smaller; then products are computed again.
 SINGLE = 1e-6
+# Features in a block, whose products stay in the cache.
+FEATURES_AT_ONCE = 512
+# Share of the tolerance for e; the problem with given targets is solved to a tenth.
+REST = 0.5
 
 
 class FoldTargets:
@@ -43,20 +47,34 @@ class FoldTargets:
         self.solver, self.Z, self.scale = solver, Z, scale
         self.narrow = Z.astype(np.float32)
 
-    def leave_out(self, which: IntArray, changes: FloatArray) -> IntArray:
-        """Solve folds with these changes, (g, p), and store the values.
+    def leave_out(self, which: IntArray, factors: FloatArray) -> IntArray:
+        """Solve some folds, and store the values; return those that did not converge.
 
-        Return those that did not converge.
+        Features are multiplied by the factors, (n_folds, p).
         """
         solver, work, g = self.solver, self.solver.start(), which.size
-        weights = self.scale * changes
-        narrow = weights.astype(np.float32)
-        beta = np.tile(solver.solution.beta, (g, 1))
-        products = self._product(solver.solution.beta[None], self.Z, weights)
-        targets, rest = products.copy(), np.zeros_like(beta)
-        kept = np.ones(beta.shape)
+        narrow = np.empty((g, self.Z.shape[1]), dtype=np.float32)
+        kept = np.ones((g, len(self.Z)))
         for row, k in enumerate(which.tolist()):
+            narrow[row] = factors[k] ** 2 - 1.0
             kept[row, solver.folds[k]] = 0.0
+        beta = solver.solution.beta * kept
+
+        def apply(beta: Any, folds: IntArray) -> Any:
+            """Return E beta, (g, n)."""
+            out, single = np.zeros_like(beta), beta.dtype == np.float32
+            Z = self.narrow if single else self.Z
+            for first in range(0, Z.shape[1], FEATURES_AT_ONCE):
+                part = slice(first, first + FEATURES_AT_ONCE)
+                if single:
+                    changes = narrow[folds, part]
+                else:
+                    changes = factors[which[folds], part] ** 2 - 1.0
+                out += (changes * (beta @ Z[:, part])) @ Z[:, part].T
+            return self.scale * out
+
+        products = apply(beta.astype(np.float32), np.arange(g)).astype(float)
+        targets, rest = products.copy(), np.zeros_like(beta)
         limit, b, top = np.zeros((3, g))
         first = np.full(g, SINGLE)
         left, failed = np.arange(g), []
@@ -72,18 +90,18 @@ class FoldTargets:
                 unique = work.any_free or not solver.problem.fit_intercept
                 if not (work.worst <= work.tol and unique):
                     failed.append(row)
-                beta[row], limit[row], b[row] = work.beta, 0.1 * work.tol, work.b
+                beta[row], limit[row], b[row] = work.beta, REST * work.tol, work.b
                 top[row] = work.top
                 solver.n_steps[which[row]] += work.n_steps
             step = (beta[left] - before).astype(np.float32)
-            products[left] += self._product(step, self.narrow, narrow[left])
+            products[left] += apply(step, left)
             left = np.setdiff1d(left, failed)
             rest[left] = (products[left] - targets[left]) * kept[left]
             near = left[
                 np.abs(rest[left]).max(axis=1) <= np.maximum(first, limit)[left]
             ]
             first[near] = 0.0
-            exact = self._product(beta[near], self.Z, weights[near])
+            exact = apply(beta[near], near)
             shift = (exact - products[near]) * kept[near]
             products[near] = exact
             for each in (rest, *(rests for _, rests in past)):
@@ -92,7 +110,9 @@ class FoldTargets:
             for row in done.tolist():
                 rows = solver.folds[which[row]]
                 values = solver.problem.K[rows] @ beta[row] + products[row, rows]
-                reach = self.Z[rows] ** 2 @ weights[row] + solver.problem.K[rows, rows]
+                changes = factors[which[row]] ** 2 - 1.0
+                reach = self.scale * (self.Z[rows] ** 2 @ changes)
+                reach += solver.problem.K[rows, rows]
                 sizes = top[row], float(reach.max()), float(np.abs(beta[row]).sum())
                 solver.store(int(which[row]), values + b[row], *sizes)
             left = np.setdiff1d(left, done)
@@ -101,10 +121,6 @@ class FoldTargets:
             past = [*past[1 - MEMORY :], (targets.copy(), rest.copy())]
             targets += _next_change(past)
         return which[np.append(left, failed).astype(np.intp)]
-
-    def _product(self, beta: Any, Z: Any, weights: Any) -> Any:
-        """Return E beta of each fold, (g, n)."""
-        return ((beta @ Z) * weights) @ Z.T
 
 
 def _next_change(past: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
