@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of RBF kernels with another gamma, against scikit-learn's kernel."""
+"""Products of kernels that differ a little, against kernels in full."""
 
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from leaveout.kernel._gram_fast import FoldGram, Formula
-from leaveout.kernel._moved_gram import Expansion, MovedGram, Rescaling
+from leaveout.kernel._moved_gram import (
+    Expansion,
+    LinearRescaling,
+    MovedGram,
+    Rescaling,
+)
 
 GAMMA = 0.3
 
@@ -89,3 +94,16 @@ def test_rescaled_features(size, rng):
     if size <= 0.05:  # far from trivial
         moves = np.abs(values - factors @ parts @ K)
         assert errors.max() < 0.2 * moves.max() + 40 * size**2
+
+
+def test_rescaled_features_of_a_linear_kernel(rng):
+    X, scales = rng.normal(size=(40, 5)), rng.uniform(0.5, 1.5, (6, 5))
+    parts, factors = rng.normal(size=(2, 40)), rng.uniform(0.5, 1.5, (6, 2))
+    rescaling = LinearRescaling(X, 0.25, scales, parts, factors)
+    found, errors, distances = rescaling.at(np.array([4, 1]))
+    for k, values in zip([4, 1], found, strict=True):
+        Z = X * scales[k]
+        truth = 0.25 * (Z @ Z.T) @ (factors[k] @ parts)
+        np.testing.assert_allclose(values, truth, 1e-12, 1e-12)
+    assert np.isnan(errors).all()
+    assert np.isnan(distances).all()

@@ -34,7 +34,7 @@ from leaveout.kernel._gram_fast import (
     nearest_to_mean,
     squared_differences,
 )
-from leaveout.kernel._moved_gram import Expansion, Rescaling
+from leaveout.kernel._moved_gram import Expansion, LinearRescaling, Rescaling
 from leaveout.loo._family import scale_bounds
 from leaveout.loo._leave_out import (
     Columns,
@@ -395,9 +395,13 @@ class _FoldsOfTasks:
         ]
 
     def _expand(self, task: Task, cell: Any) -> dict[FoldSolver, Any]:
-        """Return what is known of the products of full solutions with RBF kernels."""
+        """Return what is known of the products of full solutions."""
         kernels, steps, start = self.kernels, self.steps, task.gram.gamma
         solvers = [solver for parts in cell for _, solver in parts]
+        if _kind(task.params) == "centred" and steps.factors is not None:
+            Z = steps.base - steps.base.mean(axis=0)
+            own = Z, float(np.ldexp(1.0, -task.gram.exponent)), steps.factors
+            return {s: LinearRescaling(*own, *s.parts()) for s in solvers}
         if task.params.kernel != "rbf" or start is None or kernels.many:
             return {}
         if kernels.pairs is not None:
@@ -448,11 +452,9 @@ class _FoldsOfTasks:
         if any(s.factors or not s.problem.C.all() for s in solvers):
             return everything
         factors, open_ = steps.factors, []
-        Z = steps.base - steps.base.mean(axis=0)
-        for task, cell in zip(self.tasks, self.cells, strict=True):
-            scale = float(np.ldexp(1.0, -task.gram.exponent))
-            for solver in (solver for parts in cell for _, solver in parts):
-                targets = FoldTargets(solver, Z, scale)
+        for expansions in self.expansions:
+            for solver, moved in expansions.items():
+                targets = FoldTargets(solver, moved.Z, moved.scale)
                 some = np.flatnonzero(solver.n_classes > 1)
                 open_.append(np.setdiff1d(everything, some))
 

@@ -53,7 +53,7 @@ class FoldTargets:
         Features are multiplied by the factors, (n_folds, p).
         """
         solver, work, g = self.solver, self.solver.start(), which.size
-        narrow = np.empty((g, self.Z.shape[1]), dtype=np.float32)
+        narrow: Any = np.empty((g, self.Z.shape[1]), dtype=np.float32)
         kept = np.ones((g, len(self.Z)))
         for row, k in enumerate(which.tolist()):
             narrow[row] = factors[k] ** 2 - 1.0

@@ -396,9 +396,9 @@ class FoldSolver:
         """Return the positions of the others that left their range."""
         first, stop = work.n_near, work.n_present
         beta = work.beta[: work.n_bounded]
-        unclear, known = [], guess is not None
-        if guess is not None:
-            K = self.problem.K
+        unclear, known = [], False
+        if guess is not None and np.isfinite(guess.distance):
+            K, known = self.problem.K, True
             unclear = work.find_unknown(guess.values, guess.errors, K, guess.distance)
         if not known or len(unclear) > FEW:
             products, errors = kernel.products(first, stop, 0, beta, exact=False)
