@@ -76,14 +76,16 @@ cdef double add_ones(
 
 
 # Memory of earlier tableaux: the first touch of a page costs more than the arithmetic on
-# it. At most POOL_SIZE doubles are kept.
+# it. At most POOL_SIZE doubles are kept; arrays below LEAST_POOLED are cheap to allocate.
 cdef list pool = []
-cdef Py_ssize_t POOL_SIZE = 2**24
+cdef Py_ssize_t POOL_SIZE = 2**24, LEAST_POOLED = 2**13
 
 
 cdef borrow(list loans, tuple shape):
     """An array of doubles from the pool; loans remembers it for give_back."""
     cdef Py_ssize_t rows = shape[0], columns = shape[1], size = rows * columns, k
+    if size < LEAST_POOLED:
+        return np.empty(shape)
     for k in range(len(pool) - 1, -1, -1):  # the last returned is still in the cache
         if size <= pool[k].size <= 2 * size + 1024:
             array = pool.pop(k)
@@ -102,6 +104,8 @@ cdef borrow_floats(list loans, tuple shape):
 
 cdef give_back(list loans):
     """Return arrays to the pool."""
+    if not loans:
+        return
     kept = sum([array.size for array in pool])
     for array in loans:
         kept += array.size

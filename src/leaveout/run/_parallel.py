@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import cache
 from itertools import islice, starmap
 from numbers import Integral
@@ -79,15 +78,18 @@ class _BlasLimit:
 _blas_limit = _BlasLimit()
 
 
-@contextmanager
-def limit_blas(n_threads: int) -> Iterator[None]:
+class limit_blas:  # noqa: N801, a context manager as contextlib names them
     """Limit BLAS to a number of threads inside the block, for all Python threads."""
-    limit = _blas_limit  # a fork inside the block has its own
-    limit.begin(n_threads)
-    try:
-        yield
-    finally:
-        limit.end(n_threads)
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+
+    def __enter__(self) -> None:
+        self._limit = _blas_limit  # a fork inside the block has its own
+        self._limit.begin(self.n_threads)
+
+    def __exit__(self, *error: object) -> None:
+        self._limit.end(self.n_threads)
 
 
 def count_threads(n_jobs: int | None) -> int:
