@@ -82,6 +82,13 @@ def test_bad_labels(y, match):
         SVC().fit(X, y)
 
 
+def test_whole_numbers_of_any_type_are_labels():
+    expected = leave_one_out(SVC(gamma=0.5), X, y).predictions
+    for kind in (np.float64, np.float32, bool):
+        found = leave_one_out(SVC(gamma=0.5), X, y.astype(kind)).predictions
+        assert np.array_equal(found.astype(int), expected)
+
+
 def test_regression_targets_and_ids_are_not_classes(rng):
     numbers = load_diabetes().target  # whole numbers, as floats
     for labels in (numbers, [f"p{k}" for k in range(30)]):

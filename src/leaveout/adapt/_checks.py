@@ -241,7 +241,9 @@ def check_labels(y: Any, n_samples: int) -> NDArray[Any]:
     y = _check_column(y, n_samples, "classifier", "label")
     # Integers, bools and strings are labels; type_of_target would be slow.
     kind = "multiclass"
-    if y.dtype.kind not in LABELS:
+    if y.dtype.kind == "f":
+        kind = "multiclass" if (y == np.trunc(y)).all() else "continuous"
+    elif y.dtype.kind not in LABELS:
         kind = type_of_target(y, input_name="y")
     if kind not in ("binary", "multiclass"):
         advice = "It looks like a regression target: bin it, or use leaveout.SVR."
