@@ -241,9 +241,11 @@ class Columns(State):
         Of columns whose spread is tiny beside their mean, rounding decides.
         """
         mean, variance = self.source.moments
-        noise = (EPS * mean) ** 2
-        least = 0.0 if self.varies else 1e-2 * noise
-        self.rows.doubt((variance > least) & (variance < noise / ACCURACY**2))
+        largest = max(mean.max(), -mean.min())
+        if not variance.min() > (EPS * largest / ACCURACY) ** 2:
+            noise = (EPS * mean) ** 2
+            least = 0.0 if self.varies else 1e-2 * noise
+            self.rows.doubt((variance > least) & (variance < noise / ACCURACY**2))
         factor = self.factor
         if scale is not None:
             factor = (1.0 if factor is None else factor) / scale

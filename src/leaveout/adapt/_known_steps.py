@@ -47,7 +47,7 @@ def standard_scaler(step: Any, state: Columns) -> Columns | None:
     if step.with_std:
         mean, variance = state.scaled_moments()
         size, scale = source.sizes, np.sqrt(variance)
-        noise = (float(size.max()) * EPS * float(np.abs(mean).max())) ** 2
+        noise = (float(size.max()) * EPS * max(mean.max(), -mean.min())) ** 2
         if not variance.min() > 1000 * noise:  # some columns may be constant
             constant = variance <= size * EPS * variance + (size * mean * EPS) ** 2
             scale[constant] = 1.0

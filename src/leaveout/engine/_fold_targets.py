@@ -58,11 +58,12 @@ class FoldTargets:
         for row, k in enumerate(which.tolist()):
             narrow[row] = factors[k] ** 2 - 1.0
             kept[row, solver.folds[k]] = 0.0
-        beta = solver.solution.beta * kept
+        beta = np.tile(solver.solution.beta, (g, 1))
 
         def apply(beta: Any, folds: IntArray) -> Any:
             """Return E beta, (g, n)."""
-            out, single = np.zeros_like(beta), beta.dtype == np.float32
+            out = np.zeros((folds.size, len(self.Z)), dtype=beta.dtype)
+            single = beta.dtype == np.float32
             Z = self.narrow if single else self.Z
             for first in range(0, Z.shape[1], FEATURES_AT_ONCE):
                 part = slice(first, first + FEATURES_AT_ONCE)
@@ -73,7 +74,7 @@ class FoldTargets:
                 out += (changes * (beta @ Z[:, part])) @ Z[:, part].T
             return self.scale * out
 
-        products = apply(beta.astype(np.float32), np.arange(g)).astype(float)
+        products = apply(beta[:1].astype(np.float32), np.arange(g)).astype(float)
         targets, rest = products.copy(), np.zeros_like(beta)
         limit, b, top = np.zeros((3, g))
         first = np.full(g, SINGLE)
