@@ -376,9 +376,9 @@ def settle_from_solution(
     open_ = solution.beta != 0.0
     if problem.epsilon == 0.0:
         open_ |= problem.C > 0.0  # a beta of 0 may be free, and b move without it
-    if problem.fit_intercept and not is_any_free(problem, solution):
+    idle = (~open_).nonzero()[0]
+    if idle.size and problem.fit_intercept and not is_any_free(problem, solution):
         # Without a free support vector b is an interval, which grows without r.
-        idle = np.flatnonzero(~open_)
         down, up = intercept_range_without(problem, solution, idle)
         found.lower[idle], found.upper[idle] = f[idle] + down, f[idle] + up
     if labels_only:

@@ -137,7 +137,8 @@ def map_parts(
         work()
     finally:
         started = [helper for helper in helpers if not helper.cancel()]
-        wait(started)
+        if started:
+            wait(started)
     for helper in started:
         helper.result()
 
