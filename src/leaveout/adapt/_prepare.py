@@ -217,10 +217,10 @@ def checked_target(
 
 def warn_singletons(target: Target, stacklevel: int) -> None:
     """Warn about classes that vanish when their only member is left out."""
-    labels = target.classes.tolist()
     for code, row in target.singletons():
+        label = target.classes.tolist()[code]
         warnings.warn(
-            f"Class {labels[code]!r} has only 1 sample (row {row}). It cannot be "
+            f"Class {label!r} has only 1 sample (row {row}). It cannot be "
             "predicted when left out and counts as an error. Merge or drop the class.",
             SingletonClassWarning,
             stacklevel=stacklevel,

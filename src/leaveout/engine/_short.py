@@ -18,7 +18,6 @@ from leaveout.engine._certificate import (
     rounding_of_sum,
 )
 from leaveout.engine._problem import (
-    CERTIFIED,
     MARGIN,
     TIE,
     LooIntervals,
@@ -179,7 +178,7 @@ def _values(
     }
     lower = short.lower[k]
     upper = short.upper[k] if facts["open"] else lower
-    reasons = np.full(problem.n_samples, CERTIFIED, np.int8)
+    reasons = np.zeros(problem.n_samples, np.int8)  # CERTIFIED
     found = LooIntervals(lower, upper, short.settled_by[k], reasons, counts)
     if rounding > TIE:
         found = drop_unsafe_certificates(problem, found, rounding)

@@ -46,6 +46,7 @@ from leaveout.methods._screening import PathMemory
 from leaveout.run._parallel import limit_blas
 
 STEPS, REASONS = np.array(SETTLED_BY), np.array(UNCERTIFIED)
+UNCHANGED = np.ones(1)  # factors of C
 # The subproblems at each C.
 Columns = list[list[LeftOut]]
 
@@ -144,7 +145,7 @@ def leave_out(task: Task, plan: Plan) -> LooRun:
     LooRun
         The result and the coefficients.
     """
-    return _leave_out([task], plan, np.ones(1))[0][0]
+    return _leave_out([task], plan, UNCHANGED)[0][0]
 
 
 def leave_out_path(task: Task, plan: Plan, Cs: FloatArray) -> list[LooRun]:
@@ -194,7 +195,7 @@ def solve_and_leave_out(
         return leave_groups_out(task, plan, factors)
     columns: Columns = [[] for _ in factors]
     regular = factors.size > 1 and plan.family.warm_start and is_regular(task.K)
-    order = np.argsort(factors, kind="stable")
+    order = factors.argsort(kind="stable")
     for sub in plan.family.make_problems(task, plan.whole or whole):
         if regular:
             sub = replace(sub, problem=replace(sub.problem, regular=True))

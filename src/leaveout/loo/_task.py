@@ -305,7 +305,7 @@ def _subproblem(
     """Return a binary SVM on all samples, or only on those with C > 0."""
     n, intercept = y.shape[0], bool(task.params.fit_intercept)
     K, copies = task.K, task.gram.first_equal
-    rows = np.arange(n) if whole else np.flatnonzero(C > 0)
+    rows = np.arange(n) if whole else (C > 0.0).nonzero()[0]
     if rows.size < n:
         K, y, C = K[np.ix_(rows, rows)], y[rows], C[rows]
         copies = None if copies is None else copies[rows]
