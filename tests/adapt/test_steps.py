@@ -15,6 +15,7 @@ from sklearn.feature_selection import (
     SelectKBest,
     SelectPercentile,
     VarianceThreshold,
+    f_classif,
     f_regression,
 )
 from sklearn.impute import SimpleImputer
@@ -277,6 +278,16 @@ def test_selection_that_one_sample_changes():
 
 
 @pytest.mark.filterwarnings("ignore:Skipping features:UserWarning")
+@pytest.mark.parametrize("score", [f_classif, f_regression])
+def test_selection_without_a_row_far_away(score, rng):
+    """Sums about the mean of all rows are as large as that row, and so is rounding."""
+    X = 1e6 + rng.normal(size=(16, 6))
+    X[3] *= 1e3
+    y = np.arange(16) % 2
+    folds = Folds.of([np.array([i]) for i in range(16)])
+    check([SelectKBest(score, k=2)], X, y, folds)
+
+
 def test_column_that_is_missing_in_a_fold():
     X, y = make_data(4, n=12)
     X[:, 1] = np.nan

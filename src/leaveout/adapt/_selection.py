@@ -101,14 +101,15 @@ def _n_selected(step: Any, p: int) -> int | None:
 
 
 def _noise(state: Columns, columns: slice) -> FloatArray:
-    """Bound the rounding error of scikit-learn's sums of squares, by block (g, p).
+    """Bound the rounding error of sums of squares, by block (g, p).
 
-    It does not centre the columns, and steps before round them relative to their mean.
+    scikit-learn does not centre the columns, and steps before round them relative to
+    their mean. We subtract the left-out rows from sums over all, of the last fold.
     """
     size = state.rows.n_kept
     mean, variance = (moment[:, columns] for moment in state.source.moments)
     centred = mean if state.shift is None else mean - state.shift[:, columns]
-    squares = size * (variance + centred**2)
+    squares = np.maximum(size * (variance + centred**2), size[-1] * variance[-1])
     return 2 * EPS * size * (squares + 2 * np.abs(mean) * np.sqrt(variance))
 
 
