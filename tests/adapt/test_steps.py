@@ -277,7 +277,6 @@ def test_selection_that_one_sample_changes():
     check([SelectKBest(k=3), StandardScaler()], X, classes, make_folds(0, 30))
 
 
-@pytest.mark.filterwarnings("ignore:Skipping features:UserWarning")
 @pytest.mark.parametrize("score", [f_classif, f_regression])
 def test_selection_without_a_row_far_away(score, rng):
     """Sums about the mean of all rows are as large as that row, and so is rounding."""
@@ -288,6 +287,7 @@ def test_selection_without_a_row_far_away(score, rng):
     check([SelectKBest(score, k=2)], X, y, folds)
 
 
+@pytest.mark.filterwarnings("ignore:Skipping features:UserWarning")
 def test_column_that_is_missing_in_a_fold():
     X, y = make_data(4, n=12)
     X[:, 1] = np.nan
