@@ -6,6 +6,7 @@ import pytest
 from oracles.binary import certificate, gap_rounding, svc_clarabel, svc_libsvm
 from oracles.problems import DEGENERATE, KERNELS, random_case
 
+from leaveout.engine._active_set_fast import run_active_set
 from leaveout.engine._problem import BOUNDED, MARGIN, OUTSIDE, Problem
 from leaveout.engine._smo_fast import smo_with_intercept, smo_without_intercept
 from leaveout.engine._solve import solve_svc
@@ -93,3 +94,18 @@ def test_smo_updates_its_gradient_exactly(smo, rng):
         _, violation = smo(*fixed, beta, F, 1e-6, 10_000)
         assert violation <= 1e-6
         assert F == pytest.approx(problem.y - K @ beta, abs=1e-12)
+
+
+def test_active_set_from_coefficients_beyond_a_level(rng):
+    """By rounding; a state for what is beyond the last level does not exist."""
+    X, y = rng.normal(size=(40, 2)), np.where(np.arange(40) % 2, 1.0, -1.0)
+    problem = Problem(X @ X.T, y, np.full(40, 1.0))
+    wanted = solve_svc(problem)
+    beta = wanted.beta * (1.0 + 2.0**-50)
+    F = y - problem.K @ beta
+    _, _, worst = run_active_set(
+        problem.K, problem.diagonal, y, problem.offsets, problem.levels, True,
+        beta, F, np.empty(40, dtype=np.intp), 1e-10, 100, 2,
+    )  # fmt: skip
+    assert worst <= 1e-10
+    np.testing.assert_allclose(problem.K @ beta, problem.K @ wanted.beta, atol=1e-9)

@@ -108,8 +108,9 @@ cdef class FoldWork:
             self._order[at] = i
             factor = up if problem.y[i] > 0.0 else down
             beta = problem.beta[i]
-            if a == NEAR and change is not None:
-                beta += change[i]
+            if a == NEAR and change is not None:  # rounding must not leave the range
+                beta = min(max(beta + change[i], problem.levels[i, width - 1]),
+                           problem.levels[i, 0])
             self._beta[at] = 0.0 if self._is_left[i] else factor * beta
             if a == NEAR:
                 for j in range(width):

@@ -62,14 +62,14 @@ static inline double nearest_level(const Stairs *s, Py_ssize_t i, double beta)
     return best;
 }
 
-/* Even where beta is on a level, odd between two levels. */
+/* Even where beta is on a level, or beyond the last by rounding; odd between two levels. */
 static inline int state_of(const Stairs *s, Py_ssize_t i, double beta)
 {
     int j = 0;
     while (j < s->n_kinks && beta < level_of(s, i, j + 1))
         j++;
     /* level j + 1 <= beta, or j is the last level */
-    if (beta >= level_of(s, i, j))
+    if (j == s->n_kinks || beta >= level_of(s, i, j))
         return 2 * j;
     return beta > level_of(s, i, j + 1) ? 2 * j + 1 : 2 * j + 2;
 }
