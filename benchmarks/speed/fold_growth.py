@@ -78,7 +78,10 @@ def plot(path: Path, found: dict[tuple[str, str], np.ndarray]) -> None:
         ax.set_xticks([], minor=True)
     axes[0].set(xlabel="samples n (20 features)", ylabel="seconds")
     axes[1].set(xlabel="features p (100 samples)")
-    axes[1].legend(fontsize="small")
+    handles, labels = axes[1].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, ncols=6, fontsize="small", loc="outside upper center"
+    )
     figure.savefig(path, dpi=150)
 
 
