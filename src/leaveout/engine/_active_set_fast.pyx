@@ -362,17 +362,20 @@ cdef Py_ssize_t worst_violator(
 ) noexcept nogil:
     """Index outside M with the largest violation, or -1; way: the change of its state."""
     cdef Py_ssize_t i, best = -1
-    cdef double most = tol
+    cdef double most = tol, rise, fall
     worst[0] = 0.0
     for i in range(s.n):
         if s.place[i] >= 0:
             continue
-        if can_rise(s, i) - b > most:
-            most = can_rise(s, i) - b
+        # If b has overflowed, it differs from the 1e300 of a way that does not exist, too.
+        rise = can_rise(s, i)
+        fall = can_fall(s, i)
+        if rise > -1e300 and rise - b > most:
+            most = rise - b
             best = i
             way[0] = -1
-        elif b - can_fall(s, i) > most:
-            most = b - can_fall(s, i)
+        elif fall < 1e300 and b - fall > most:
+            most = b - fall
             best = i
             way[0] = 1
     if best >= 0:
