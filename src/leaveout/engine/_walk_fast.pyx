@@ -184,20 +184,20 @@ cdef inline double fixed_level(Walk* w, Py_ssize_t s) noexcept nogil:
 
 cdef void change_side(Walk* w, Py_ssize_t s, bint at_high) noexcept nogil:
     """x of slot s is at an end of its range: what was fixed moves from now on."""
-    cdef int state = w.state[s] + (1 if at_high == (w.on[s] < 0.5) else -1)
     touch(w, s)
-    if state < 0 or state > 2 * w.stairs.n_kinks:
+    if fabs(w.high[s] if at_high else w.low[s]) >= FAR:
         w.tol = INFINITY  # x has overflowed at an end that does not exist: no end is valid
         return
     if w.on[s] > 0.5:
         w.x[s] = fixed_kink(w, s)
+        w.state[s] += -1 if at_high else 1
         w.on[s] = 0.0
         w.n_on -= 1
     else:
         w.x[s] = fixed_level(w, s)
+        w.state[s] += 1 if at_high else -1
         w.on[s] = 1.0
         w.n_on += 1
-    w.state[s] = state
     range_of(w.stairs, w.row[s], w.state[s], &w.low[s], &w.high[s])
 
 
